@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use ichido_core::sync::lock;
@@ -42,18 +42,19 @@ pub(crate) async fn let_in(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let mut request = whole(request).await?;
+    let (mut request, has_body) = whole(request).await?;
     let asker = asker(&app, request.method(), request.headers()).await?;
     needs_person(request.headers(), &asker.person)?;
-    needs_json(request.headers())?;
+    needs_json(request.headers(), has_body)?;
     request.extensions_mut().insert(asker);
     Ok(next.run(request).await)
 }
 
-async fn whole(request: Request) -> Result<Request, Problem> {
+async fn whole(request: Request) -> Result<(Request, bool), Problem> {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, limits::BODY_BYTES_MAX).await.map_err(|_| Problem::too_large())?;
-    Ok(Request::from_parts(parts, Body::from(body)))
+    let has_body = !body.is_empty();
+    Ok((Request::from_parts(parts, Body::from(body)), has_body))
 }
 
 async fn asker(app: &App, method: &Method, headers: &HeaderMap) -> Result<Asker, Problem> {
@@ -168,9 +169,8 @@ fn needs_person(headers: &HeaderMap, person: &Person) -> Result<(), Problem> {
 }
 
 /// A body is JSON, and says so: no form of a foreign page can.
-pub(crate) fn needs_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let length = headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
-    if !length && !headers.contains_key(TRANSFER_ENCODING) {
+pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
+    if !has_body {
         return Ok(());
     }
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

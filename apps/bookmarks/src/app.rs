@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ichido::once::{self, Keeper};
 use ichido::worker;
+use ichido_http::server::{Ended, Stops, serve};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use tokio::net::TcpListener;
@@ -12,11 +13,12 @@ use tokio::sync::watch;
 use crate::access::Guesses;
 use crate::credential::Credential;
 use crate::database::Database;
-use crate::people::{self, NameError, Person, PersonError};
+use crate::people::{self, Person, PersonError};
 use crate::place::Place;
 use crate::retries::{Retried, RetryError};
+use crate::server::{LIMITS, Server};
 use crate::settings::{Settings, limits};
-use crate::{api, bookmarks, jobs, metrics, removal, retries, server};
+use crate::{api, bookmarks, jobs, metrics, removal, retries};
 
 /// The service on its database.
 pub struct App {
@@ -72,7 +74,7 @@ impl App {
     }
 
     /// Adds somebody; the token that comes back is shown now and never again.
-    pub async fn add_person(&self, name: &str) -> Result<Credential, NameError> {
+    pub async fn add_person(&self, name: &str) -> Result<Credential, PersonError> {
         people::add(&self.database, &self.store, name).await
     }
 
@@ -103,38 +105,29 @@ impl App {
         Ok(people::list(&self.database).await?)
     }
 
-    /// Serves until `stop` ends: then nothing new is accepted, what is in flight is answered, and the worker gives back what it has not
-    /// begun.
-    pub async fn serve(
-        self: &Arc<Self>,
-        listener: TcpListener,
-        stop: impl Future<Output = ()>,
-    ) -> Result<(), StartError> {
+    /// Serves until it is asked to stop: then nothing new is accepted, what is in flight is answered, and the worker gives back what it
+    /// has not begun.
+    pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {
         metrics::begin().map_err(StartError::Metrics)?;
         let keeper = Keeper::of(self.store.clone());
-        let router = api::router(self, &keeper)?;
+        let server = Arc::new(Server(api::router(self, &keeper)?));
         let worker = jobs::start(self)?;
         self.worker_lives.send_replace(true);
         let lives = self.worker_lives.clone();
         let watching = async {
             worker.ended().await;
             lives.send_replace(false);
-            std::future::pending::<()>().await;
+            std::future::pending().await
         };
-        let stop_or_loss = async {
-            tokio::select! {
-                () = stop => (),
-                _ = self.store.files_lost() => (),
-            }
+        let loss = async { _ = self.store.files_lost().await };
+        let ended = tokio::select! {
+            // Work goes on when its client has gone.
+            ended = serve(listener, server, LIMITS, stops, loss, keeper.drained()) => ended,
+            never = watching => never,
+            () = metrics::tend() => Ended::Drained,
         };
-        tokio::select! {
-            () = server::serve(listener, router, stop_or_loss) => (),
-            () = watching => (),
-            () = metrics::tend() => (),
-        }
-        // Work goes on when its client has gone.
-        if tokio::time::timeout(limits::DRAIN_WITHIN, keeper.drained()).await.is_err() {
-            tracing::warn!("not all requests ended in time; their leases resolve them");
+        if let Ended::Cut { connections, .. } = ended {
+            tracing::warn!(connections, "not all requests ended in time; their leases resolve them");
         }
         worker.stop();
         let kept = self.store.check_files().map_err(StartError::Lost);

@@ -40,7 +40,7 @@ pub use app::{App, StartError};
 pub use canonical::{Refused, canonical};
 pub use credential::Credential;
 pub use fetch::guard::is_public;
-pub use people::{NameError, Person, PersonError};
+pub use people::{Person, PersonError};
 pub use place::Place;
 pub use retries::{Retried, RetryError};
 pub use settings::{Settings, limits};

@@ -1,7 +1,5 @@
 //! People, and where they are signed in.
 
-use std::fmt;
-
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -21,29 +19,15 @@ pub struct Person {
     pub name: String,
 }
 
-/// Why somebody cannot be added.
+/// Why somebody cannot be added, renewed or removed.
 #[derive(Debug, thiserror::Error)]
-pub enum NameError {
+pub enum PersonError {
     /// No name.
     #[error("a name is 1 to {} bytes of visible text", limits::NAME_BYTES_MAX)]
     NotAName,
     /// Somebody has it.
     #[error("there is somebody of this name")]
     Taken,
-    /// The database, or the system's randomness, failed.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl NameError {
-    fn failed(error: &dyn fmt::Display) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-/// Why somebody's token cannot be renewed, or they cannot be removed.
-#[derive(Debug, thiserror::Error)]
-pub enum PersonError {
     /// There is nobody of this name.
     #[error("there is nobody of this name; {}", who(.there_are))]
     Unknown {
@@ -61,15 +45,15 @@ pub enum PersonError {
     Failed(String),
 }
 
-impl PersonError {
-    pub(crate) fn failed(error: &dyn fmt::Display) -> Self {
+impl From<sqlx::Error> for PersonError {
+    fn from(error: sqlx::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<sqlx::Error> for PersonError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::failed(&error)
+impl From<getrandom::Error> for PersonError {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Failed(error.to_string())
     }
 }
 
@@ -90,24 +74,20 @@ fn who(names: &[String]) -> String {
 }
 
 /// Adds somebody; the token is shown now and never again.
-pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Result<Credential, NameError> {
+pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Result<Credential, PersonError> {
     const SQL: &str = "INSERT INTO people (id, name, token_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING";
     let is_name = (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
     if !is_name || name.trim() != name {
-        return Err(NameError::NotAName);
+        return Err(PersonError::NotAName);
     }
-    let token = Credential::draw(Uuid::now_v7()).map_err(|error| NameError::failed(&error))?;
-    let now = store.now().await.map_err(|error| NameError::Failed(error.in_full()))?;
-    let mut held = database.connect().await.map_err(|error| NameError::failed(&error))?;
+    let token = Credential::draw(Uuid::now_v7())?;
+    let now = store.now().await?;
+    let mut held = database.connect().await?;
     let added = on!(held.connection(), c => {
         let insert = sqlx::query(SQL).bind(token.id()).bind(name).bind(token.hash().to_vec());
         insert.bind(now.as_micros()).execute(c).await.map(|done| done.rows_affected())
-    });
-    match added {
-        Ok(1) => Ok(token),
-        Ok(_) => Err(NameError::Taken),
-        Err(error) => Err(NameError::failed(&error)),
-    }
+    })?;
+    if added == 1 { Ok(token) } else { Err(PersonError::Taken) }
 }
 
 /// Everybody, by name.
@@ -149,7 +129,7 @@ pub(crate) async fn replace_token(
 ) -> Result<Credential, PersonError> {
     const TOKEN: &str = "UPDATE people SET token_hash = $1 WHERE id = $2";
     const SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
-    let token = Credential::draw(person.id).map_err(|error| PersonError::failed(&error))?;
+    let token = Credential::draw(person.id)?;
     token_hash_held(connection, person.id).await?;
     on!(connection, c => {
         sqlx::query(TOKEN).bind(token.hash().to_vec()).bind(person.id).execute(&mut **c).await?;

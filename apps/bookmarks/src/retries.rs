@@ -48,7 +48,7 @@ pub enum RetryError {
 }
 
 fn codes() -> String {
-    Trouble::ALL.map(Trouble::as_str).join(", ")
+    Trouble::ALL.iter().map(|trouble| trouble.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Puts back all that failed with a code, or all that a retry can help; or counts them.

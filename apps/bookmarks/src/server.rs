@@ -1,104 +1,62 @@
-//! Connections in, each bounded, until it is told to stop.
+//! The server: what it answers, and its limits.
 
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use ichido_http::server::Answers;
+use ichido_http::server::body::{AnswerBody, Timed};
+use ichido_http::server::limits::Limits;
+use tokio::time::timeout;
 use tower_service::Service as _;
 
 use crate::problem::Problem;
 use crate::settings::limits;
 
-/// How long to wait after the system refused to give us a connection (too many open files, mostly).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long clients may take, and how many there may be.
+pub(crate) const LIMITS: Limits = Limits {
+    connections_max: limits::CLIENTS_MAX,
+    peer_connections_max: None,
+    head: limits::HEAD_WAIT,
+    body_idle: limits::REQUEST_WAIT,
+    body: limits::REQUEST_WAIT,
+    drain: limits::DRAIN_WITHIN,
+};
+/// When somebody may come again who found every place taken.
+const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Serves until `stop` ends, and then until what is in flight is answered, in time.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
-    let places = Arc::new(Semaphore::new(limits::CLIENTS_MAX));
-    let (tell, stopping) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        // The place comes before the connection: who finds none waits in the system's queue, and costs us nothing.
-        let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place.ok(), listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            accepted = accepted => accepted,
-            Some(_) = connections.join_next() => continue,
-            () = &mut stop => break,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                connections.spawn(serve_connection(stream, router.clone(), stopping.clone(), place));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted for the moment");
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
+/// Answers requests from a router.
+pub(crate) struct Server(pub(crate) Router);
+
+impl Answers for Server {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let request = request.map(|body| Body::new(Timed::request(body, LIMITS.body_idle, LIMITS.body)));
+        let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request)).await;
+        boxed(answered.map_or_else(|_| late().into_response(), |Ok(response)| response))
     }
-    drop(listener);
-    tell.send_replace(true);
-    let drained = async { while connections.join_next().await.is_some() {} };
-    if timeout(limits::DRAIN_WITHIN, drained).await.is_err() {
-        tracing::warn!("some connections were cut, because the time to drain was over");
+
+    fn is_health(&self, request: &Request<Incoming>) -> bool {
+        matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics")
+    }
+
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
+        let detail = "too many requests are in flight; send the same request again, under the same key";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail);
+        boxed(problem.after_secs(OVERLOADED_RETRY_AFTER.as_secs()).into_response())
     }
 }
 
-async fn serve_connection(
-    stream: TcpStream,
-    router: Router,
-    mut stopping: watch::Receiver<bool>,
-    _place: Option<OwnedSemaphorePermit>,
-) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let mut router = router.clone();
-        async move {
-            let answered = timeout(limits::REQUEST_WAIT, router.call(request.map(Body::new))).await;
-            Ok::<_, Infallible>(answered.map_or_else(|_| late(), |Ok(response)| response))
-        }
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits::HEAD_WAIT);
-    builder.max_buf_size(limits::HEAD_BYTES_MAX);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = &mut connection => Ok(ended),
-        () = until_over(&mut stopping) => {
-            connection.as_mut().graceful_shutdown();
-            timeout(limits::REQUEST_WAIT, connection).await
-        }
-    };
-    match ended {
-        Ok(Ok(())) => (),
-        Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
-        Err(_) => tracing::debug!("a connection was cut, because its client did not read"),
-    }
-}
-
-/// Waits until the server stops, or the connection is too old.
-async fn until_over(stopping: &mut watch::Receiver<bool>) {
-    let stopped = stopping.wait_for(|is_stopping| *is_stopping);
-    drop(timeout(limits::CONNECTION_FOR, stopped).await);
-}
-
-/// What was begun goes on, and the same key gets its outcome.
-fn late() -> Response {
+/// The request may still take effect, and the same key gets its outcome.
+fn late() -> Problem {
     let detail =
         "the request took too long to come or to be done; send the same request again, under the same key";
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail).into_response()
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+}
+
+fn boxed(response: Response) -> Response<AnswerBody> {
+    response.map(|body| body.map_err(Into::into).boxed_unsync())
 }

@@ -45,16 +45,12 @@ pub mod limits {
     pub const PAGE_DEFAULT: u32 = 50;
     /// The most connections to PostgreSQL of the app itself, and the most readers of a file.
     pub const CONNECTIONS_MAX: u32 = 8;
-    /// The most clients at once; more wait in the system's queue.
+    /// The most clients at once; more wait for a moment, and are then refused.
     pub const CLIENTS_MAX: usize = 256;
     /// How long a request's head may take to come, and a connection be idle.
     pub const HEAD_WAIT: Duration = Duration::from_secs(15);
-    /// How long a connection is kept, whatever is asked over it: a client that does not read its answers would keep its place for ever.
-    pub const CONNECTION_FOR: Duration = Duration::from_mins(10);
     /// How long a request may take in all.
     pub const REQUEST_WAIT: Duration = Duration::from_secs(30);
-    /// The most bytes of a request's head.
-    pub const HEAD_BYTES_MAX: usize = 32 * 1024;
     /// How long what is in flight may go on after a stop.
     pub const DRAIN_WITHIN: Duration = Duration::from_secs(20);
     /// How long the store may take to say that it is there.

@@ -4,107 +4,69 @@ use std::time::Duration;
 
 use ichido::destination::Failed;
 
-/// What was wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    PageUnreachable,
-    PageTooSlow,
-    PageFailing,
-    PageBusy,
-    PageNotFound,
-    PageRefused,
-    PageUntrusted,
-    PageTooLarge,
-    PageNotText,
-    AddressRefused,
-    ModelBusy,
-    ModelUnavailable,
-    ModelRefused,
-    ModelUnusable,
+/// Declares each trouble once: its code, the words for a person, and whether trying again by itself could help.
+macro_rules! troubles {
+    ($($(#[$doc:meta])* $name:ident: $code:literal, $words:literal, $lasts:ident;)+) => {
+        /// What was wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Trouble {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Trouble {
+            pub(crate) const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// Its code, its words, and how long it lasts.
+            const fn row(self) -> (&'static str, &'static str, Lasts) {
+                match self {
+                    $(Self::$name => ($code, $words, Lasts::$lasts),)+
+                }
+            }
+        }
+    };
+}
+
+troubles! {
+    PageUnreachable: "page_unreachable", "The page could not be reached", Passing;
+    PageTooSlow: "page_too_slow", "The page took too long to answer", Passing;
+    PageFailing: "page_failing", "The page's server has a problem", Passing;
+    PageBusy: "page_busy", "The page's server has too much to do", Passing;
+    PageNotFound: "page_not_found", "There is no such page", Lasting;
+    PageRefused: "page_refused", "The page may not be read without signing in there", Lasting;
+    PageUntrusted: "page_untrusted", "The page's certificate cannot be trusted", Lasting;
+    PageTooLarge: "page_too_large", "The page is too large", Lasting;
+    PageNotText: "page_not_text", "This is not a page of text", Lasting;
+    AddressRefused: "address_refused", "Pages at this address are not fetched", Lasting;
+    ModelBusy: "model_busy", "The summariser has too much to do", Passing;
+    ModelUnavailable: "model_unavailable", "The summariser could not be reached", Passing;
+    ModelRefused: "model_refused", "The summariser does not take our requests", Lasting;
+    ModelUnusable: "model_unusable", "The summariser gave no usable answer", Passing;
     /// Anything else: a database that was away, a program that was ended.
-    JobFailed,
+    JobFailed: "job_failed", "Something went wrong on our side", Passing;
+}
+
+/// How long a trouble lasts.
+enum Lasts {
+    /// It may be over at the next attempt.
+    Passing,
+    /// It is there until somebody changes something.
+    Lasting,
 }
 
 impl Trouble {
-    pub(crate) const ALL: [Self; 15] = [
-        Self::PageUnreachable,
-        Self::PageTooSlow,
-        Self::PageFailing,
-        Self::PageBusy,
-        Self::PageNotFound,
-        Self::PageRefused,
-        Self::PageUntrusted,
-        Self::PageTooLarge,
-        Self::PageNotText,
-        Self::AddressRefused,
-        Self::ModelBusy,
-        Self::ModelUnavailable,
-        Self::ModelRefused,
-        Self::ModelUnusable,
-        Self::JobFailed,
-    ];
-
     /// Its code.
     pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::PageUnreachable => "page_unreachable",
-            Self::PageTooSlow => "page_too_slow",
-            Self::PageFailing => "page_failing",
-            Self::PageBusy => "page_busy",
-            Self::PageNotFound => "page_not_found",
-            Self::PageRefused => "page_refused",
-            Self::PageUntrusted => "page_untrusted",
-            Self::PageTooLarge => "page_too_large",
-            Self::PageNotText => "page_not_text",
-            Self::AddressRefused => "address_refused",
-            Self::ModelBusy => "model_busy",
-            Self::ModelUnavailable => "model_unavailable",
-            Self::ModelRefused => "model_refused",
-            Self::ModelUnusable => "model_unusable",
-            Self::JobFailed => "job_failed",
-        }
+        self.row().0
     }
 
     /// The same for a person.
     pub(crate) const fn words(self) -> &'static str {
-        match self {
-            Self::PageUnreachable => "The page could not be reached",
-            Self::PageTooSlow => "The page took too long to answer",
-            Self::PageFailing => "The page's server has a problem",
-            Self::PageBusy => "The page's server has too much to do",
-            Self::PageNotFound => "There is no such page",
-            Self::PageRefused => "The page may not be read without signing in there",
-            Self::PageUntrusted => "The page's certificate cannot be trusted",
-            Self::PageTooLarge => "The page is too large",
-            Self::PageNotText => "This is not a page of text",
-            Self::AddressRefused => "Pages at this address are not fetched",
-            Self::ModelBusy => "The summariser has too much to do",
-            Self::ModelUnavailable => "The summariser could not be reached",
-            Self::ModelRefused => "The summariser does not take our requests",
-            Self::ModelUnusable => "The summariser gave no usable answer",
-            Self::JobFailed => "Something went wrong on our side",
-        }
+        self.row().1
     }
 
-    /// Whether trying again by itself could mend it.
+    /// Whether trying again by itself could help.
     pub(crate) const fn is_passing(self) -> bool {
-        match self {
-            Self::PageUnreachable
-            | Self::PageTooSlow
-            | Self::PageFailing
-            | Self::PageBusy
-            | Self::ModelBusy
-            | Self::ModelUnavailable
-            | Self::ModelUnusable
-            | Self::JobFailed => true,
-            Self::PageNotFound
-            | Self::PageRefused
-            | Self::PageUntrusted
-            | Self::PageTooLarge
-            | Self::PageNotText
-            | Self::AddressRefused
-            | Self::ModelRefused => false,
-        }
+        matches!(self.row().2, Lasts::Passing)
     }
 
     /// Whether a person's retry could help: a wrong key to the model is mended by who runs this service, a page's certificate by who runs the
@@ -126,7 +88,7 @@ impl Trouble {
 
     /// The trouble of a code.
     pub(crate) fn of_code(code: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|trouble| trouble.as_str() == code)
+        Self::ALL.iter().copied().find(|trouble| trouble.as_str() == code)
     }
 }
 
@@ -181,7 +143,7 @@ mod tests {
     #[test]
     fn an_error_is_known_by_its_code_again() {
         for trouble in Trouble::ALL {
-            assert_eq!(Trouble::of_error(Some(&trouble.why("a: b"))), trouble);
+            assert_eq!(Trouble::of_error(Some(&trouble.why("a: b"))), *trouble);
         }
         for other in [None, Some("the handler panicked: oh"), Some("")] {
             assert_eq!(Trouble::of_error(other), Trouble::JobFailed);

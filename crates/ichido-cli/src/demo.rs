@@ -18,10 +18,10 @@ mod traffic;
 
 use std::net::SocketAddr;
 
+use ichido_http::server::Stops;
 use ichido_server::serve::{Access, Serving};
 use ichido_server::worker;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 
 use crate::exit::Exit;
 use crate::out;
@@ -35,8 +35,6 @@ use traffic::Traffic;
 
 /// What all dice begin with, so that everybody sees the same.
 const SEED: u64 = 1;
-/// How often a server may be told to stop: once in good order, and once at once.
-const STOPS_MAX: usize = 2;
 
 const AFTER_HELP: &str = "\
 Exit code: 0 when it was stopped or, with --once, when everything was seen; 1 when something was not, or it failed; 2 when what was asked makes \
@@ -101,16 +99,14 @@ async fn conduct(
     signals: &mut Signals,
     once: bool,
 ) -> Result<(), Exit> {
-    let (tell, mut told) = mpsc::channel(STOPS_MAX);
-    // Whoever could tell it is there until it has ended.
-    let serve = serving.until(listener, async || told.recv().await.unwrap_or(()));
+    let stops = Stops::default();
+    let serve = serving.until(listener, &stops);
     let mut ended = Ok(());
     let telling = async {
         ended = telling(teller, signals, once).await;
-        // The server hears each of them, or has ended.
-        _ = tell.send(()).await;
+        stops.stop();
         signals.next().await;
-        _ = tell.send(()).await;
+        stops.stop();
         std::future::pending().await
     };
     let served = tokio::select! {

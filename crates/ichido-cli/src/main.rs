@@ -26,12 +26,13 @@ mod queues;
 mod reach;
 mod send;
 mod serve;
-mod signals;
 mod store;
 mod token;
 mod worker;
 
 use std::process::ExitCode;
+
+use ichido_http::signals;
 
 /// A server that takes in small requests asks for memory more often than for anything else.
 #[global_allocator]

@@ -19,13 +19,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         settings::resolve(&args).map_err(|faults| Exit::Misconfigured { command: "paper", faults })?;
     let Settings { listen, behaviour, seed } = settings;
     // Before the first connection, so that a signal never finds us without a way to end well.
-    let mut signals =
+    let signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| Exit::Failed(format!("cannot listen on {listen}: {error}")))?;
     announce(&listener, seed)?;
-    match serve(listener, Broker::new(behaviour, seed), async || signals.next().await).await {
+    match serve(listener, Broker::new(behaviour, seed), &signals.stops()).await {
         0 => Ok(()),
         cut => {
             Err(Exit::Cut(format!("stopped before everything in flight had ended; connections cut: {cut}")))

@@ -20,7 +20,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let files = files.flatten().collect();
     let settings = resolve(&args, files, faults).map_err(misconfigured)?;
     // Before the first connection, so that a signal never finds us without a way to drain.
-    let mut signals =
+    let signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let address = settings.listen;
     let store = match settings.store() {
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let (listener, address) = bind(address).await?;
     let role = args.role.party().as_str();
     out::line(format_args!("ichido: {role} listening on http://{address} for {}", args.upstream))?;
-    let ended = proxy.until(listener, async || signals.next().await).await;
+    let ended = proxy.until(listener, &signals.stops()).await;
     if let Some(store) = store {
         store.check_files().map_err(|lost| Exit::StoreLost(lost.to_string()))?;
     }

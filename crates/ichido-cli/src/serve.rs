@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     worker::check_keys(&store, &setup.config, &setup.place).await.map_err(&failed)?;
     let serving = Serving::start(&setup.config, &store, targets, access, limits).await.map_err(&failed)?;
     announce(&setup, &store, address, is_open)?;
-    let ended = serving.until(listener, async || signals.next().await).await;
+    let ended = serving.until(listener, &signals.stops()).await;
     exporting.end().await;
     ended.map_err(failed)
 }

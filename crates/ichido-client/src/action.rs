@@ -71,6 +71,11 @@ impl Cause {
             Self::Auto => "auto",
         }
     }
+
+    /// The cause of this word, or `None` for any other text.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Manual, Self::Auto].into_iter().find(|cause| cause.as_str() == word)
+    }
 }
 
 /// Why a request cannot be made.

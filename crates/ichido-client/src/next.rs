@@ -208,6 +208,4 @@ fn again(rules: &Rules, tries: Tries, verdict: &Verdict, moment: Moment, dice: f
 }
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 mod tests;

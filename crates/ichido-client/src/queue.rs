@@ -84,7 +84,7 @@ use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
 pub use accept::Accepted;
-pub use entry::{Entry, EntryId, Reason, State, effect_word};
+pub use entry::{Entry, EntryId, Reason, State};
 pub use error::QueueError;
 pub use look::{Count, Filter};
 pub use sender::{Drained, Event, Proof, SendTerms, Sender, Step, What};
@@ -108,7 +108,7 @@ pub struct Queue {
 }
 
 /// What those who wait are told.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Signs {
     /// There may be something to do.
     look: watch::Sender<()>,
@@ -119,16 +119,17 @@ struct Signs {
 impl Queue {
     /// Opens a queue, or makes one where there is no file. A file that is something else is refused, and left as it is.
     pub async fn open(file: impl AsRef<Path>) -> Result<Self, QueueError> {
-        let (pool, file) = file::open(file.as_ref(), true).await?;
-        let signs = Signs { look: watch::Sender::new(()), online: watch::Sender::new(()) };
-        Ok(Self { pool, file: Arc::new(file), signs: Arc::new(signs) })
+        Self::open_or_make(file.as_ref(), true).await
     }
 
     /// The same, where the file must be there.
     pub async fn open_existing(file: impl AsRef<Path>) -> Result<Self, QueueError> {
-        let (pool, file) = file::open(file.as_ref(), false).await?;
-        let signs = Signs { look: watch::Sender::new(()), online: watch::Sender::new(()) };
-        Ok(Self { pool, file: Arc::new(file), signs: Arc::new(signs) })
+        Self::open_or_make(file.as_ref(), false).await
+    }
+
+    async fn open_or_make(file: &Path, may_make: bool) -> Result<Self, QueueError> {
+        let (pool, file) = file::open(file, may_make).await?;
+        Ok(Self { pool, file: Arc::new(file), signs: Arc::default() })
     }
 
     /// Tells the senders of this process that the network may be back: whoever waits for it tries now.

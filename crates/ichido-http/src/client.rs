@@ -12,7 +12,6 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,6 +30,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::connect::{Connection, Server, Tls};
 use self::pool::Pool;
+use crate::server::body::BoxError;
 use crate::url::{Host, HttpUrl};
 
 /// How often a request goes to another connection because a kept one had closed unused. After that it gets a new one.
@@ -110,12 +110,12 @@ impl<B> fmt::Debug for HttpClient<B> {
     }
 }
 
-impl<B> HttpClient<B>
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn StdError + Send + Sync>>,
-{
+/// A body that a request can have.
+pub trait RequestBody: Body<Data: Send, Error: Into<BoxError>> + Send + 'static {}
+
+impl<B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
+
+impl<B: RequestBody> HttpClient<B> {
     /// A client of the server that a URL names. Over `https` it uses `tls`, which [`crate::trust::https`] makes. It connects only to
     /// addresses that `may_connect` allows.
     pub fn new(

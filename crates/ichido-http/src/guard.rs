@@ -13,16 +13,14 @@ const METADATA: [IpAddr; 2] = [
 
 /// Whether it is link-local, or known to hand out a machine's credentials.
 pub fn is_link_local(address: IpAddr) -> bool {
-    if METADATA.contains(&address) {
-        return true;
-    }
-    match address {
-        IpAddr::V4(address) => address.is_link_local() || METADATA.contains(&IpAddr::V4(address)),
-        IpAddr::V6(address) => {
-            address.is_unicast_link_local()
-                || inside(address).is_some_and(|inside| is_link_local(inside.into()))
+    METADATA.contains(&address)
+        || match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => {
+                address.is_unicast_link_local()
+                    || inside(address).is_some_and(|inside| is_link_local(inside.into()))
+            }
         }
-    }
 }
 
 /// The IPv4 address that an IPv6 address stands for: mapped, compatible, by NAT64, or by 6to4.

@@ -10,5 +10,6 @@ pub mod client;
 pub mod clock;
 pub mod guard;
 pub mod server;
+pub mod signals;
 pub mod trust;
 pub mod url;

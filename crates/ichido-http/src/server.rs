@@ -17,12 +17,14 @@ pub mod metered;
 pub mod permits;
 mod refusal;
 mod seats;
+mod stops;
 mod streams;
 mod wire;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,7 @@ use limits::Limits;
 use permits::Permits;
 pub use seats::Peer;
 use seats::Seats;
+pub use stops::Stops;
 
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -81,13 +84,15 @@ pub enum Ended {
     },
 }
 
-/// Serves until the first stop, and then until everything in flight has ended, the time to drain is over, or a second stop comes.
-/// `detached` ends when work ends that no connection waits for any more.
+/// Serves until it is asked to stop, and then until everything in flight has ended, the time to drain is over, or it is asked again.
+/// `loss` ends when the server loses what it cannot work without, such as its database file, which counts as the first request to
+/// stop. `detached` ends when work ends that no connection waits for any more.
 pub async fn serve<A: Answers>(
     listener: TcpListener,
     answers: Arc<A>,
     limits: Limits,
-    stop: &mut impl AsyncFnMut(),
+    stops: &Stops,
+    loss: impl Future<Output = ()>,
     detached: impl Future<Output = ()>,
 ) -> Ended {
     let seats = Seats::new(limits.connections_max, limits.of_peer());
@@ -102,31 +107,33 @@ pub async fn serve<A: Answers>(
             requests: Arc::clone(&requests),
             waiting: Arc::clone(&waiting),
         };
-        connection.serve(stream, stopping)
+        Arc::new(connection).serve(stream, stopping)
     };
-    accept(listener, limits.drain, stop, || answers.stopping(), detached, connection).await
+    accept(listener, limits.drain, stops, loss, || answers.stopping(), detached, connection).await
 }
 
-/// Accepts connections until the first stop; see [`serve`]. Each is told when the server stops, and so is `stopping`.
+/// Accepts connections until it is asked to stop; see [`serve`]. Then `stopping` is called, and each connection is told.
 pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     listener: TcpListener,
     within: Duration,
-    stop: &mut impl AsyncFnMut(),
+    stops: &Stops,
+    loss: impl Future<Output = ()>,
     stopping: impl FnOnce(),
     detached: impl Future<Output = ()>,
     connection: impl Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> F,
 ) -> Ended {
-    let (tell, stops) = watch::channel(false);
+    let (tell, told) = watch::channel(false);
+    let mut stop = pin!(stops.first_or(loss));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = connections.join_next() => continue,
-            () = stop() => break,
+            () = &mut stop => break,
         };
         match accepted {
             Ok((stream, address)) => {
-                connections.spawn(connection(stream, address, stops.clone()));
+                connections.spawn(connection(stream, address, told.clone()));
             }
             Err(error) => pause_after(&error).await,
         }
@@ -135,7 +142,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     drop(listener);
     tell.send_replace(true);
     stopping();
-    drain(connections, detached, within, stop).await
+    drain(connections, detached, within, stops).await
 }
 
 async fn pause_after(error: &io::Error) {
@@ -151,7 +158,7 @@ async fn drain(
     mut connections: JoinSet<()>,
     detached: impl Future<Output = ()>,
     within: Duration,
-    stop: &mut impl AsyncFnMut(),
+    stops: &Stops,
 ) -> Ended {
     tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
     let ended = async {
@@ -161,25 +168,9 @@ async fn drain(
     let at_once = tokio::select! {
         () = ended => return Ended::Drained,
         () = sleep(within) => false,
-        () = stop() => true,
+        () = stops.second() => true,
     };
     Ended::Cut { connections: connections.len(), at_once }
-}
-
-/// The stops of a server that has something to lose, such as its database file: the first is a stop or the loss, those after it are stops.
-pub fn stop_or_loss(stop: &mut impl AsyncFnMut(), mut loss: impl AsyncFnMut()) -> impl AsyncFnMut() {
-    let mut is_first = true;
-    async move || {
-        if is_first {
-            tokio::select! {
-                () = stop() => (),
-                () = loss() => (),
-            }
-            is_first = false;
-        } else {
-            stop().await;
-        }
-    }
 }
 
 #[cfg(test)]

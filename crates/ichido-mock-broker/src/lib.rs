@@ -15,11 +15,11 @@ mod book;
 mod fault;
 mod server;
 mod service;
-mod wire;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use ichido_http::server::Stops;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -41,7 +41,7 @@ impl InProcess {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let broker = Broker::new(behaviour, seed);
-        let serving = tokio::spawn(serve(listener, broker, async || std::future::pending().await));
+        let serving = tokio::spawn(async { serve(listener, broker, &Stops::default()).await });
         Ok(Self { address, serving })
     }
 }

@@ -3,7 +3,8 @@
 //! Guarantee: connections have a count and heads a time. After the first signal nothing new is accepted, who was to get no answer
 //! gets none, and what is in flight may end, within a bound; after the second nothing is waited for.
 
-use std::pin::pin;
+use std::future::{pending, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,13 +14,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use ichido_http::server::{Ended, accept};
+use ichido_http::server::{Ended, Stops, accept};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::answer::Reply;
 use super::service::Broker;
-use super::wire::Wire;
 
 /// The most connections that are served at once; more wait.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -28,8 +28,8 @@ const HEAD_WAIT: Duration = Duration::from_mins(1);
 /// How long requests in flight may go on after a signal.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves until the first stop. Returns how many connections were cut by the second, or when the time was over.
-pub async fn serve(listener: TcpListener, broker: Broker, mut stop: impl AsyncFnMut()) -> usize {
+/// Serves until it is asked to stop. Returns how many connections were cut when it was asked again, or when the time was over.
+pub async fn serve(listener: TcpListener, broker: Broker, stops: &Stops) -> usize {
     let broker = Arc::new(broker);
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connection = |stream, _, stopping| {
@@ -39,7 +39,7 @@ pub async fn serve(listener: TcpListener, broker: Broker, mut stop: impl AsyncFn
             serve_connection(stream, broker, stopping).await;
         }
     };
-    match accept(listener, DRAIN, &mut stop, || (), std::future::ready(()), connection).await {
+    match accept(listener, DRAIN, stops, pending(), || (), ready(()), connection).await {
         Ended::Drained => 0,
         Ended::Cut { connections, .. } => connections,
     }
@@ -54,10 +54,9 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
     // Only a hint to the system: without it answers are a little later.
     drop(stream.set_nodelay(true));
     let resets = Arc::new(AtomicBool::new(false));
-    let wire = TokioIo::new(Wire { stream, resets: Arc::clone(&resets) });
-    let stop = stopping.clone();
+    let (must_reset, stop) = (Arc::clone(&resets), stopping.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (broker, resets, mut stop) = (Arc::clone(&broker), Arc::clone(&resets), stop.clone());
+        let (broker, resets, mut stop) = (Arc::clone(&broker), Arc::clone(&must_reset), stop.clone());
         async move {
             match broker.answer(request).await {
                 Reply::Answer(answer) => Ok(answer),
@@ -74,16 +73,20 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT);
-    let mut connection = pin!(builder.serve_connection(wire, service));
+    let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let ended = tokio::select! {
         ended = &mut connection => ended,
         () = until_stopped(&mut stopping) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
+    }
+    if resets.load(Ordering::Acquire) {
+        // Where the system refuses, the connection is closed in good order, which breaks the call as well.
+        drop(connection.into_parts().io.into_inner().set_zero_linger());
     }
 }
 

@@ -21,29 +21,29 @@ use ichido_core::ledger::EffectMode;
 use ichido_core::settings::Faults;
 use ichido_core::verdict::{Effect, ErrorCode, Table};
 use ichido_http::clock;
+use ichido_http::server::Peer;
 use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::metered::{BodyPermit, Metered};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{Answers, Peer};
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
 use super::body::Upload;
-use super::forward::{Forward, effect_of, fields, seen};
+use super::forward::judge_answer;
 use super::headers::{KEY, X_KEY};
 use super::method;
 use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::route::Pattern;
 use super::settings::{AdapterSettings, OperationSettings, Protection};
-use super::upstream::{Call, Failure};
+use super::upstream::{Call, Failure, Upstream};
 
 /// The service behind the adapter, and the operations in front of it.
 pub(crate) struct AdapterRole {
     pub(crate) rules: Arc<Rules>,
     pub(crate) limits: Limits,
-    pub(crate) forward: Arc<Forward>,
+    pub(crate) upstream: Arc<Upstream>,
     /// How much is under way.
     pub(crate) keeper: Keeper,
     /// How long the service may take until its answer begins.
@@ -77,10 +77,10 @@ pub(crate) fn build(
     keeper: &Keeper,
     rules: Rules,
     limits: Limits,
-    forward: Forward,
+    upstream: Upstream,
     within: Duration,
 ) -> Result<AdapterRole, Faults> {
-    let (rules, forward) = (Arc::new(rules), Arc::new(forward));
+    let (rules, upstream) = (Arc::new(rules), Arc::new(upstream));
     let mut routes = Vec::new();
     for OperationSettings { name, methods, pattern, protection } in settings.operations {
         let guard = match protection {
@@ -88,8 +88,8 @@ pub(crate) fn build(
             Some(protection) => {
                 let service_key = protection.service_key;
                 let layer = layer(&name, &methods, protection, keeper)?;
-                let (rules, forward) = (Arc::clone(&rules), Arc::clone(&forward));
-                Guard::Once(layer.layer(Handler { rules, forward, within, service_key }))
+                let (rules, upstream) = (Arc::clone(&rules), Arc::clone(&upstream));
+                Guard::Once(layer.layer(Handler { rules, upstream, within, service_key }))
             }
         };
         routes.push(Route { methods, pattern, guard });
@@ -97,7 +97,7 @@ pub(crate) fn build(
     let replayed_fields = settings.replayed_fields;
     let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
     let keeper = keeper.clone();
-    Ok(AdapterRole { rules, limits, forward, keeper, within, routes, replayed_fields, bodies })
+    Ok(AdapterRole { rules, limits, upstream, keeper, within, routes, replayed_fields, bodies })
 }
 
 fn layer(
@@ -147,26 +147,13 @@ fn layer(
     })
 }
 
-impl Answers for AdapterRole {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let slip = self.rules.slip(request.headers());
-        let method = request.method().clone();
-        let mut response = self.pass(request, &slip).await.unwrap_or_else(Problem::into_response);
-        self.rules.leave(&mut response, &slip);
-        let (status, request_id) = (response.status().as_u16(), slip.request_id.as_str());
-        tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
-        response
-    }
-
-    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
-        let mut response = Problem::overloaded().into_response();
-        self.rules.leave(&mut response, &self.rules.slip(request.headers()));
-        response
-    }
-}
-
 impl AdapterRole {
-    async fn pass(&self, request: Request<Incoming>, slip: &Slip) -> Result<Response<AnswerBody>, Problem> {
+    /// Answers a request.
+    pub(crate) async fn pass(
+        &self,
+        request: Request<Incoming>,
+        slip: &Slip,
+    ) -> Result<Response<AnswerBody>, Problem> {
         let route = self.route(request.method(), request.uri().path());
         let is_declared = route.is_some();
         let guarded = match route.map(|route| &route.guard) {
@@ -191,7 +178,7 @@ impl AdapterRole {
         let Some(mut service) = guarded else {
             self.rules.depart(&mut call);
             let upload = Upload::streamed(Bytes::new(), body);
-            return self.forward.once(&self.rules, &call, upload, self.within).await;
+            return self.upstream.send_once(&self.rules, &call, upload, self.within).await;
         };
         let permit = BodyPermit::new(self.bodies.empty(peer));
         let answered = service.call(request_of(call, body, &permit)).await;
@@ -250,7 +237,7 @@ fn request_of(call: Call, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Reques
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) rules: Arc<Rules>,
-    pub(crate) forward: Arc<Forward>,
+    pub(crate) upstream: Arc<Upstream>,
     pub(crate) within: Duration,
     pub(crate) service_key: ServiceKey,
 }
@@ -299,10 +286,10 @@ impl Handler {
         }
         let mut call = Call { method: head.method, target, headers };
         self.rules.depart(&mut call);
-        match self.forward.send(&call, Upload::whole(bytes), self.within).await {
+        match self.upstream.send(&call, Upload::whole(bytes), self.within).await {
             Ok(answer) => {
                 let outcome = outcome_of(&answer);
-                let mut response = self.forward.passed(&self.rules, answer);
+                let mut response = self.upstream.passed(&self.rules, answer);
                 if self.service_key == ServiceKey::Derived {
                     // A service that echoes it would show a key that the client never sent.
                     response.headers_mut().remove(KEY);
@@ -311,7 +298,7 @@ impl Handler {
                 response.extensions_mut().insert(outcome);
                 response
             }
-            Err(failure) => failed(failure, effect_of(failure)),
+            Err(failure) => failed(failure, failure.effect()),
         }
     }
 }
@@ -337,8 +324,7 @@ fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
 
 /// What an answer says of the work: its status, unless the service has an idempotency layer of its own that is still at it.
 fn outcome_of(answer: &Response<Incoming>) -> Outcome {
-    let headers = fields(answer);
-    match Table::http().judge(&seen(answer, &headers), clock::now()).code {
+    match judge_answer(answer, |seen| Table::http().judge(seen, clock::now()).code) {
         Some(ErrorCode::InProgress) => Outcome::StillRunning,
         _ => Outcome::Responded { status: answer.status().as_u16() },
     }

@@ -59,41 +59,27 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Do
     // What alerts are made of; a worker on the same store watches.
     store.tallies().flush().await?;
     // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
-    let lapsed = Task::Lapse(operations).do_in_parts(store).await?;
+    let lapsed = in_parts(|| store.keys().lapse(operations, ROWS_MAX)).await?;
     let mut forgotten = 0;
     if store.nodes().claim_duty(Duty::Ledger, node, ELECTED_FOR).await? {
-        forgotten += Task::Keys.do_in_parts(store).await?;
-        forgotten += Task::Contents.do_in_parts(store).await?;
+        forgotten += in_parts(|| store.keys().sweep(ROWS_MAX)).await?;
+        forgotten += in_parts(|| store.messages().sweep_contents(ROWS_MAX)).await?;
     }
     Ok(Done { lapsed, forgotten })
 }
 
-/// What there is to do.
-#[derive(Clone, Copy)]
-enum Task<'a> {
-    /// Mark what has lapsed of these operations.
-    Lapse(&'a [String]),
-    /// Forget expired keys.
-    Keys,
-    /// Forget contents whose window is over.
-    Contents,
-}
-
-impl Task<'_> {
-    /// One statement after another, until one finds less than it may take; answers how many rows that were.
-    async fn do_in_parts(self, store: &Store) -> Result<u64, StoreError> {
-        let mut rows = 0;
-        for _ in 0..STATEMENTS_MAX {
-            let more = match self {
-                Self::Lapse(operations) => store.keys().lapse(operations, ROWS_MAX).await?,
-                Self::Keys => store.keys().sweep(ROWS_MAX).await?,
-                Self::Contents => store.messages().sweep_contents(ROWS_MAX).await?,
-            };
-            rows += more;
-            if more < u64::from(ROWS_MAX) {
-                break;
-            }
+/// Runs one statement after another, until one finds less than it may take. Returns how many rows that were.
+async fn in_parts<F>(statement: impl Fn() -> F) -> Result<u64, StoreError>
+where
+    F: Future<Output = Result<u64, StoreError>>,
+{
+    let mut rows = 0;
+    for _ in 0..STATEMENTS_MAX {
+        let more = statement().await?;
+        rows += more;
+        if more < u64::from(ROWS_MAX) {
+            break;
         }
-        Ok(rows)
     }
+    Ok(rows)
 }

@@ -14,26 +14,9 @@ use super::passage::Rules;
 use super::problem::Problem;
 use super::upstream::{Call, Failure, Upstream};
 
-/// The way to the upstream and back.
-pub(crate) struct Forward {
-    pub(crate) upstream: Upstream,
-    /// How long an answer's body may make no progress.
-    pub(crate) body_idle: Duration,
-}
-
-impl Forward {
-    /// Sends a request, and waits so long for its answer to begin.
-    pub(crate) async fn send(
-        &self,
-        call: &Call,
-        upload: Upload,
-        within: Duration,
-    ) -> Result<Response<Incoming>, Failure> {
-        self.upstream.send(call, upload, within).await
-    }
-
+impl Upstream {
     /// Sends a request that is not tried again.
-    pub(crate) async fn once(
+    pub(crate) async fn send_once(
         &self,
         rules: &Rules,
         call: &Call,
@@ -42,7 +25,7 @@ impl Forward {
     ) -> Result<Response<AnswerBody>, Problem> {
         match self.send(call, upload, within).await {
             Ok(answer) => Ok(self.passed(rules, answer)),
-            Err(failure) => Err(Problem::of_failure(failure, effect_of(failure))),
+            Err(failure) => Err(Problem::of_failure(failure, failure.effect())),
         }
     }
 
@@ -53,21 +36,21 @@ impl Forward {
     }
 }
 
-/// The header fields of an answer, as a verdict takes them.
-pub(crate) fn fields<B>(answer: &Response<B>) -> Vec<(&str, &[u8])> {
-    answer.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
-}
-
-/// An answer as a verdict takes it. Its body still streams, and says nothing that is needed here.
-pub(crate) fn seen<'a, B>(answer: &Response<B>, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
-    Seen::Answer(Answer { status: answer.status().as_u16(), headers, body: b"", echo: Echo::Absent })
-}
-
-/// What one failure says of the effect.
-pub(crate) fn effect_of(failure: Failure) -> Effect {
-    match failure {
-        Failure::Network(fault) => Table::http().judge(&Seen::Network(fault), clock::now()).effect,
-        // A part of it may have arrived, and some services act before the end.
-        Failure::Upload(_) => Effect::Unknown,
+impl Failure {
+    /// What it says of the effect.
+    pub(crate) fn effect(self) -> Effect {
+        match self {
+            Self::Network(fault) => Table::http().judge(&Seen::Network(fault), clock::now()).effect,
+            // A part of it may have arrived, and some services act before the end.
+            Self::Upload(_) => Effect::Unknown,
+        }
     }
+}
+
+/// The verdict on an answer. Its body still streams, and contains nothing that is needed for it.
+pub(crate) fn judge_answer<T>(answer: &Response<Incoming>, judge: impl FnOnce(&Seen<'_>) -> T) -> T {
+    let headers: Vec<(&str, &[u8])> =
+        answer.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let status = answer.status().as_u16();
+    judge(&Seen::Answer(Answer { status, headers: &headers, body: b"", echo: Echo::Absent }))
 }

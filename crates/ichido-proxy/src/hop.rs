@@ -17,17 +17,17 @@ use ichido_boundary::RetryPlan;
 use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
 use ichido_core::verdict::{Effect, Seen, Table};
 use ichido_http::clock;
+use ichido_http::server::Peer;
 use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
 use ichido_http::server::limits::Limits;
 use ichido_http::server::permits::{Permit, Permits};
-use ichido_http::server::{Answers, Peer};
 use tokio::time::{Instant, sleep};
 
 use super::body::Upload;
-use super::forward::{Forward, effect_of, fields, seen};
+use super::forward::judge_answer;
 use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
-use super::upstream::{Call, Failure};
+use super::upstream::{Call, Failure, Upstream};
 
 /// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
 const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -36,7 +36,7 @@ const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) struct HopRole {
     pub(crate) rules: Rules,
     pub(crate) limits: Limits,
-    pub(crate) forward: Forward,
+    pub(crate) upstream: Upstream,
     pub(crate) patience: Patience,
     /// A permit for each byte of a body that is held to be sent again.
     pub(crate) bodies: Permits<Peer>,
@@ -60,48 +60,28 @@ impl Patience {
     }
 }
 
-impl Answers for HopRole {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let slip = self.rules.slip(request.headers());
-        let method = request.method().clone();
-        let answered = match self.arrive(request, &slip) {
-            Ok(arrived) => self.pass_on(arrived).await,
-            Err(problem) => Err(problem),
-        };
-        let mut response = answered.unwrap_or_else(Problem::into_response);
-        self.rules.leave(&mut response, &slip);
-        let (status, request_id) = (response.status().as_u16(), slip.request_id.as_str());
-        tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
-        response
-    }
-
-    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
-        let mut response = Problem::overloaded().into_response();
-        self.rules.leave(&mut response, &self.rules.slip(request.headers()));
-        response
-    }
-}
-
 impl HopRole {
-    fn arrive(&self, request: Request<Incoming>, slip: &Slip) -> Result<Arrived, Problem> {
+    /// Answers a request.
+    pub(crate) async fn pass(
+        &self,
+        request: Request<Incoming>,
+        slip: &Slip,
+    ) -> Result<Response<AnswerBody>, Problem> {
         let is_guarded = self.rules.methods.changes_state(request.method().as_str());
-        self.rules.arrive(request, slip, &self.limits, is_guarded)
-    }
-
-    async fn pass_on(&self, arrived: Arrived) -> Result<Response<AnswerBody>, Problem> {
-        let Arrived { mut call, body, peer, key } = arrived;
+        let Arrived { mut call, body, peer, key } =
+            self.rules.arrive(request, slip, &self.limits, is_guarded)?;
         self.rules.depart(&mut call);
         // What is certainly not repeated need not be kept.
         let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
         let Some(plan) = plan else {
             let upload = Upload::streamed(Bytes::new(), body);
-            return self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await;
+            return self.upstream.send_once(&self.rules, &call, upload, self.patience.of_one()).await;
         };
         let mut permit = self.bodies.empty(peer);
         match gather(body, &mut permit).await {
             Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan).await,
             Ok(Gathered::NotHeld(upload)) => {
-                self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await
+                self.upstream.send_once(&self.rules, &call, upload, self.patience.of_one()).await
             }
             Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
         }
@@ -118,7 +98,7 @@ impl HopRole {
         let mut effect = Effect::NotDone;
         let mut failures = NonZeroU32::MIN;
         loop {
-            let sent = self.forward.send(call, Upload::whole(bytes.clone()), self.within(by)).await;
+            let sent = self.upstream.send(call, Upload::whole(bytes.clone()), self.within(by)).await;
             let judged = judge(&sent, call, plan, failures, by);
             effect = effect.after(judged.effect);
             match (judged.wait, sent) {
@@ -126,7 +106,7 @@ impl HopRole {
                     tracing::info!(failures, ?wait, "trying again, under the same key");
                     sleep(wait).await;
                 }
-                (None, Ok(answer)) => return Ok(self.forward.passed(&self.rules, answer)),
+                (None, Ok(answer)) => return Ok(self.upstream.passed(&self.rules, answer)),
                 (None, Err(failure)) => return Err(Problem::of_failure(failure, effect)),
             }
             failures = failures.saturating_add(1);
@@ -155,26 +135,26 @@ fn judge(
     failures: NonZeroU32,
     by: Instant,
 ) -> Judged {
-    let headers: Vec<(&str, &[u8])> = match sent {
-        Ok(answer) => fields(answer),
-        Err(_) => Vec::new(),
-    };
-    let seen = match sent {
-        Ok(answer) => seen(answer, &headers),
-        Err(Failure::Network(fault)) => Seen::Network(*fault),
+    let judge = |seen: &Seen<'_>| judge_seen(seen, call.method.as_str(), plan, failures);
+    let judged = match sent {
+        Ok(answer) => judge_answer(answer, judge),
+        Err(Failure::Network(fault)) => judge(&Seen::Network(*fault)),
         // The body was whole before the first try, so this does not happen; it would be no reason to repeat.
-        Err(failure @ Failure::Upload(_)) => return Judged { effect: effect_of(*failure), wait: None },
+        Err(failure @ Failure::Upload(_)) => Judged { effect: failure.effect(), wait: None },
     };
-    let verdict = Table::http().judge(&seen, clock::now());
-    let method = call.method.as_str();
-    let may = plan.covers(method, &seen) && hop_may_repeat(method, true, &seen);
+    Judged { wait: judged.wait.filter(|wait| Instant::now() + *wait < by), ..judged }
+}
+
+fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> Judged {
+    let verdict = Table::http().judge(seen, clock::now());
+    let may = plan.covers(method, seen) && hop_may_repeat(method, true, seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
         // Spread over the wait, so that those who failed together do not come back together.
         let retry =
             Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, tries: plan.attempts };
         retry.wait(NonZeroU32::MIN, fastrand::f64(), verdict.hint)
     });
-    Judged { effect: verdict.effect, wait: wait.filter(|wait| Instant::now() + *wait < by) }
+    Judged { effect: verdict.effect, wait }
 }
 
 enum Gathered {

@@ -23,87 +23,127 @@ mod settings;
 mod shape;
 mod upstream;
 
+use std::future::{pending, ready};
 use std::sync::Arc;
 
+use http::{Request, Response};
+use hyper::body::Incoming;
 use ichido::once::Keeper;
 use ichido_core::settings::Faults;
+use ichido_http::server::body::AnswerBody;
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{Ended, serve, stop_or_loss};
+use ichido_http::server::{Answers, Ended, Stops, serve};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 
 use adapter::AdapterRole;
 pub use args::Args;
-use forward::Forward;
 use hop::HopRole;
+use passage::Rules;
+use problem::Problem;
 pub use settings::{Settings, resolve};
 use upstream::Upstream;
 
 /// A proxy that is ready to answer.
 pub struct Proxy {
     limits: Limits,
-    role: Ready,
+    role: Role,
+    ledger: Option<Ledger>,
 }
 
-enum Ready {
-    Hop(Arc<HopRole>),
-    Adapter {
-        role: Arc<AdapterRole>,
-        keeper: Keeper,
-        store: Store,
-        /// Those whose lapsed claims are looked after here.
-        operations: Vec<String>,
-    },
+/// What an adapter looks after.
+struct Ledger {
+    keeper: Keeper,
+    store: Store,
+    /// Those whose lapsed claims are looked after here.
+    operations: Vec<String>,
 }
 
 impl Proxy {
     /// Passes requests on, and keeps nothing.
     pub fn hop(settings: Settings) -> Result<Self, Faults> {
-        let forward = forward(&settings)?;
+        let upstream = upstream(&settings)?;
         let Settings { rules, patience, limits, .. } = settings;
         let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
-        let role = HopRole { rules, limits, forward, patience, bodies };
-        Ok(Self { limits, role: Ready::Hop(Arc::new(role)) })
+        let role = Role::Hop(Box::new(HopRole { rules, limits, upstream, patience, bodies }));
+        Ok(Self { limits, role, ledger: None })
     }
 
     /// Completes idempotency by a ledger in this store.
     pub fn adapter(settings: Settings, store: Store) -> Result<Self, Faults> {
-        let forward = forward(&settings)?;
+        let upstream = upstream(&settings)?;
         let Settings { rules, patience, limits, adapter, .. } = settings;
-        let Some(adapter) = adapter else {
-            let mut faults = Faults::default();
-            faults.add("--role", "only the adapter has a ledger");
-            return Err(faults);
-        };
+        let adapter = adapter.ok_or_else(|| fault("--role", "only the adapter has a ledger"))?;
         let keeper = Keeper::of(store.clone());
         let operations = adapter.guarded();
-        let role = adapter::build(adapter, &keeper, rules, limits, forward, patience.try_max)?;
-        Ok(Self { limits, role: Ready::Adapter { role: Arc::new(role), keeper, store, operations } })
+        let role = adapter::build(adapter, &keeper, rules, limits, upstream, patience.try_max)?;
+        Ok(Self {
+            limits,
+            role: Role::Adapter(Box::new(role)),
+            ledger: Some(Ledger { keeper, store, operations }),
+        })
     }
 
-    /// Answers until it is told to stop, and then ends in good order unless it is told so once more. A database file that is lost is a
-    /// stop too.
-    pub async fn until(self, listener: TcpListener, mut stop: impl AsyncFnMut()) -> Ended {
-        match self.role {
-            Ready::Hop(role) => serve(listener, role, self.limits, &mut stop, std::future::ready(())).await,
-            Ready::Adapter { role, keeper, store, operations } => {
-                let caretaker = tokio::spawn(caretaker::run(store.clone(), operations));
-                let mut stop = stop_or_loss(&mut stop, async || _ = store.files_lost().await);
-                let ended = serve(listener, role, self.limits, &mut stop, keeper.drained()).await;
-                caretaker.abort();
-                ended
-            }
+    /// Answers until it is asked to stop, and then ends in good order unless it is asked again. The loss of the database file is a
+    /// request to stop, too.
+    pub async fn until(self, listener: TcpListener, stops: &Stops) -> Ended {
+        let Self { limits, role, ledger } = self;
+        let role = Arc::new(role);
+        let Some(Ledger { keeper, store, operations }) = ledger else {
+            return serve(listener, role, limits, stops, pending(), ready(())).await;
+        };
+        let caretaker = tokio::spawn(caretaker::run(store.clone(), operations));
+        let loss = async { _ = store.files_lost().await };
+        let ended = serve(listener, role, limits, stops, loss, keeper.drained()).await;
+        caretaker.abort();
+        ended
+    }
+}
+
+fn upstream(settings: &Settings) -> Result<Upstream, Faults> {
+    let upstream = Upstream::new(&settings.upstream, &settings.limits, settings.connect);
+    upstream.map_err(|error| fault("--upstream", &error.to_string()))
+}
+
+fn fault(flag: &str, what: &str) -> Faults {
+    let mut faults = Faults::default();
+    faults.add(flag, what);
+    faults
+}
+
+enum Role {
+    Hop(Box<HopRole>),
+    Adapter(Box<AdapterRole>),
+}
+
+impl Role {
+    fn rules(&self) -> &Rules {
+        match self {
+            Self::Hop(role) => &role.rules,
+            Self::Adapter(role) => &role.rules,
         }
     }
 }
 
-fn forward(settings: &Settings) -> Result<Forward, Faults> {
-    let upstream =
-        Upstream::new(&settings.upstream, &settings.limits, settings.connect).map_err(|error| {
-            let mut faults = Faults::default();
-            faults.add("--upstream", error.to_string());
-            faults
-        })?;
-    Ok(Forward { upstream, body_idle: settings.limits.body_idle })
+impl Answers for Role {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let slip = self.rules().slip(request.headers());
+        let method = request.method().clone();
+        let answered = match self {
+            Self::Hop(role) => role.pass(request, &slip).await,
+            Self::Adapter(role) => role.pass(request, &slip).await,
+        };
+        let mut response = answered.unwrap_or_else(Problem::into_response);
+        self.rules().leave(&mut response, &slip);
+        let (status, request_id) = (response.status().as_u16(), slip.request_id.as_str());
+        tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
+        response
+    }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        let mut response = Problem::overloaded().into_response();
+        self.rules().leave(&mut response, &self.rules().slip(request.headers()));
+        response
+    }
 }

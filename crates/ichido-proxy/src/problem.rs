@@ -165,7 +165,7 @@ impl Problem {
             "code": self.code,
         });
         if let Some(effect) = self.effect {
-            body["effect"] = json!(effect_word(effect));
+            body["effect"] = json!(effect.as_str());
         }
         let bytes = Bytes::from(body.to_string());
         let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed_unsync());
@@ -175,15 +175,6 @@ impl Problem {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.extend(self.field.map(|field| *field));
         response
-    }
-}
-
-/// An effect as programs read it.
-pub(crate) const fn effect_word(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NotDone => "not_done",
-        Effect::Done => "done",
-        Effect::Unknown => "unknown",
     }
 }
 

@@ -91,7 +91,8 @@ fn refuse_adapter_flags(flags: &Adapter, faults: &mut Faults) {
         jwt_audience,
         api_keys,
     } = flags;
-    for (flag, is_given) in [
+    let what = "only the adapter completes idempotency (SPEC C2); leave it out, or say --role adapter";
+    let given = [
         ("--operation", !operation.is_empty()),
         ("--effect", effect.is_some()),
         ("--class", class.is_some()),
@@ -106,13 +107,14 @@ fn refuse_adapter_flags(flags: &Adapter, faults: &mut Faults) {
         ("--jwt-key", jwt_key.is_some()),
         ("--jwt-audience", jwt_audience.is_some()),
         ("--api-keys", api_keys.is_some()),
-    ] {
-        if is_given {
-            faults.add(
-                flag,
-                "only the adapter completes idempotency (SPEC C2); leave it out, or say --role adapter",
-            );
-        }
+    ];
+    refuse_given(&given, what, faults);
+}
+
+/// Refuses those of the flags that are given.
+fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut Faults) {
+    for (flag, _) in flags.iter().filter(|(_, is_given)| *is_given) {
+        faults.add(*flag, what);
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Upstream {
     connect: Duration,
     /// How long an upload may take in all, beyond the time for the answer.
     upload_max: Duration,
+    /// How long an answer's body may make no progress.
+    pub(crate) body_idle: Duration,
 }
 
 /// A request without its body, as often as it is sent.
@@ -47,7 +49,7 @@ impl Upstream {
     /// Connects to nobody yet.
     pub(crate) fn new(url: &HttpUrl, limits: &Limits, connect: Duration) -> Result<Self, ServerNameError> {
         let client = HttpClient::new(url, None, |_| true)?;
-        Ok(Self { client, connect, upload_max: limits.body })
+        Ok(Self { client, connect, upload_max: limits.body, body_idle: limits.body_idle })
     }
 
     /// Sends one request, and waits for the head of its answer: `within` this time from when the client has sent its

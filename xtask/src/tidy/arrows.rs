@@ -12,15 +12,15 @@ use super::Finding;
 use crate::line::Line;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
     ("ichido-store", &["ichido-core"]),
-    ("ichido", &["ichido-core", "ichido-http", "ichido-store", "nats-for-tests"]),
+    ("ichido", &["ichido-core", "ichido-http", "ichido-store", "http-for-tests", "nats-for-tests"]),
     ("ichido-llm", &["ichido-core", "ichido-http", "ichido-store", "ichido", "fake-llm"]),
     ("ichido-bedrock", &["ichido-core", "ichido-http", "ichido", "ichido-llm", "fake-llm"]),
     ("ichido-http", &["ichido-core"]),
-    ("ichido-client", &["ichido-core", "ichido-http"]),
+    ("ichido-client", &["ichido-core", "ichido-http", "http-for-tests"]),
     (
         "ichido-server",
         &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-llm", "ichido-client"],
@@ -42,6 +42,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "ichido-client",
             "ichido-http",
             "fake-llm",
+            "http-for-tests",
             "nats-for-tests",
         ],
     ),
@@ -53,14 +54,24 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ),
     // Plays the part of somebody else's service, so it knows of ours only what comes over the wire.
     ("fake-llm", &[]),
+    // Plays the part of any server.
+    ("http-for-tests", &[]),
     // Starts somebody else's server.
     ("nats-for-tests", &[]),
     // The chores check the crates from outside, so a crate that does not compile can still be tidied.
     ("xtask", &[]),
 ];
 /// What anything under `apps/` may use: the libraries and, in its tests, the scripted model; never the binary.
-const ARROWS_OF_APPS: &[&str] =
-    &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-llm", "ichido-client", "fake-llm"];
+const ARROWS_OF_APPS: &[&str] = &[
+    "ichido-core",
+    "ichido-http",
+    "ichido-store",
+    "ichido",
+    "ichido-llm",
+    "ichido-client",
+    "fake-llm",
+    "http-for-tests",
+];
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

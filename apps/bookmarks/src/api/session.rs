@@ -31,7 +31,7 @@ pub(super) async fn sign_in(
     if comes_from(&headers, &app.settings) == Origin::Foreign {
         return Err(foreign());
     }
-    needs_json(&headers)?;
+    needs_json(&headers, !body.is_empty())?;
     let shown: Shown = serde_json::from_slice(&body)
         .map_err(|_| Problem::bad("body_invalid", r#"the body is not {"token": "bm_…"}"#))?;
     let wrong = || app.guesses.wrong();

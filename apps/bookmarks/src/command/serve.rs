@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bookmarks::{App, Credential, Place, Settings};
+use ichido_http::signals::Signals;
 use tokio::net::TcpListener;
 
 use super::model::Named;
@@ -37,7 +38,8 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self, store: String) -> Result<(), Failed> {
-        let stop = stop()?;
+        // Before the first connection, so that a signal always finds a server that ends in good order.
+        let stops = Signals::listen()?.stops();
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
             format!(
                 "cannot listen on {}: {error}; another address or port is chosen by --listen",
@@ -59,7 +61,7 @@ impl Serve {
             None
         };
         announce(&settings, address, named.as_ref(), first.as_ref());
-        app.serve(listener, stop).await?;
+        app.serve(listener, &stops).await?;
         app.close().await;
         Ok(())
     }
@@ -89,26 +91,4 @@ fn announce(settings: &Settings, address: SocketAddr, named: Option<&Named>, fir
         println!("bookmarks: listening on {address}");
     }
     println!("bookmarks: serving on {here}");
-}
-
-/// Ends with the first signal that asks to stop.
-#[cfg(unix)]
-fn stop() -> Result<impl Future<Output = ()>, Failed> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => (),
-            _ = interrupt.recv() => (),
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn stop() -> Result<impl Future<Output = ()>, Failed> {
-    Ok(async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
 }

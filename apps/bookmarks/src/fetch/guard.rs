@@ -37,20 +37,16 @@ const INNER_V6: [(Ipv6Addr, u32); 4] = [
 /// Whether an address is of the public Internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => {
-            !INNER_V4.iter().any(|(network, bits)| shares(address.to_bits(), network.to_bits(), 32 - bits))
-        }
+        IpAddr::V4(address) => !INNER_V4
+            .iter()
+            .any(|(network, bits)| (address.to_bits() ^ network.to_bits()) >> (32 - bits) == 0),
         IpAddr::V6(address) => {
             let within = |(network, bits): &(Ipv6Addr, u32)| {
-                address.to_bits() >> (128 - bits) == network.to_bits() >> (128 - bits)
+                (address.to_bits() ^ network.to_bits()) >> (128 - bits) == 0
             };
             within(&OUTER_V6) && !INNER_V6.iter().any(within)
         }
     }
-}
-
-fn shares(address: u32, network: u32, rest: u32) -> bool {
-    address >> rest == network >> rest
 }
 
 #[cfg(test)]

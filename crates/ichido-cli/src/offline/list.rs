@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use ichido_client::queue::{Entry, EntryId, Filter, PAGE_MAX, Queue, State, effect_word};
+use ichido_client::queue::{Entry, EntryId, Filter, PAGE_MAX, Queue, State};
 use ichido_core::text::table;
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn row(entry: &Entry) -> [String; 9] {
         entry.path.clone(),
         entry.key.as_str().to_owned(),
         entry.sends.to_string(),
-        effect_word(entry.effect).replace('_', " "),
+        entry.effect.as_str().replace('_', " "),
         told,
     ]
 }
@@ -97,7 +97,7 @@ fn for_programs(entry: &Entry) -> Value {
         "sends": entry.sends,
         "first_sent_at": entry.first_sent.map(|at| at.to_string()),
         "due_in_ms": entry.due_in.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX)),
-        "effect": effect_word(entry.effect),
+        "effect": entry.effect.as_str(),
         "code": entry.reason.as_ref().map(|reason| reason.code.as_str()),
         "reason": entry.reason.as_ref().map(|reason| reason.text.as_str()),
     })

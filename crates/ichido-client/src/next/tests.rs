@@ -1,3 +1,5 @@
+mod properties;
+
 use std::time::Duration;
 
 use ichido_core::retry::BudgetSettings;

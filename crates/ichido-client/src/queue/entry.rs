@@ -163,7 +163,11 @@ impl Entry {
             first_sent: row.try_get::<Option<i64>, _>("first_sent_us")?.map(Timestamp::from_micros),
             due_in: Some(due).filter(|due| state == State::Waiting && !due.is_zero()),
             // Whoever sent it may be dead: what left may have arrived.
-            effect: if state == State::Sending { Effect::Unknown } else { effect_of(row)? },
+            effect: if state == State::Sending {
+                Effect::Unknown
+            } else {
+                parsed(row, "effect", Effect::parse)?
+            },
             reason: reason_of(row)?,
         })
     }
@@ -195,10 +199,10 @@ impl Head {
             first_sent,
             due: micros(row.try_get("due_passed_us")?)?,
             is_released: row.try_get("is_released")?,
-            effect: effect_of(row)?,
+            effect: parsed(row, "effect", Effect::parse)?,
         };
         let sends_all = count(row, "sends_all")?;
-        let cause = cause_of(row)?;
+        let cause = parsed(row, "cause", Cause::parse)?;
         let key = key_of(row)?;
         let action = action_of(row, key.clone())?.begun_by(cause).after_tries(sends_all);
         Ok(Self { id: EntryId(row.try_get("id")?), known, sends_all, cause, key, action })
@@ -206,8 +210,7 @@ impl Head {
 }
 
 fn action_of(row: &SqliteRow, key: IdempotencyKey) -> Result<Action, QueueError> {
-    let method: String = row.try_get("method")?;
-    let method = Method::try_from(method.as_str()).map_err(|_| QueueError::damaged("a method is none"))?;
+    let method = parsed(row, "method", |method| Method::try_from(method).ok())?;
     let path: String = row.try_get("path")?;
     let body: Vec<u8> = row.try_get("body")?;
     // The media type is among the header fields, and comes with them.
@@ -220,41 +223,21 @@ fn action_of(row: &SqliteRow, key: IdempotencyKey) -> Result<Action, QueueError>
 }
 
 fn key_of(row: &SqliteRow) -> Result<IdempotencyKey, QueueError> {
-    let key: String = row.try_get("key")?;
-    IdempotencyKey::parse(&key).map_err(|error| QueueError::damaged(format!("a key is none: {error}")))
+    parsed(row, "key", |key| IdempotencyKey::parse(key).ok())
 }
 
 pub(super) fn state_of(row: &SqliteRow) -> Result<State, QueueError> {
-    let state: String = row.try_get("state")?;
-    State::parse(&state).ok_or_else(|| QueueError::damaged("a state is none"))
+    parsed(row, "state", State::parse)
+}
+
+fn parsed<T>(row: &SqliteRow, column: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, QueueError> {
+    let text: String = row.try_get(column)?;
+    parse(&text).ok_or_else(|| QueueError::damaged(format!("an entry's {column} is none")))
 }
 
 pub(super) fn reason_of(row: &SqliteRow) -> Result<Option<Reason>, QueueError> {
     let (code, text): (Option<String>, Option<String>) = (row.try_get("code")?, row.try_get("reason")?);
     Ok(code.zip(text).map(|(code, text)| Reason { code, text }))
-}
-
-fn effect_of(row: &SqliteRow) -> Result<Effect, QueueError> {
-    let word: String = row.try_get("effect")?;
-    let all = [Effect::NotDone, Effect::Unknown, Effect::Done];
-    all.into_iter()
-        .find(|effect| effect_word(*effect) == word)
-        .ok_or_else(|| QueueError::damaged("an effect is none"))
-}
-
-/// What is known of an effect, as a word.
-pub const fn effect_word(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NotDone => "not_done",
-        Effect::Unknown => "unknown",
-        Effect::Done => "done",
-    }
-}
-
-fn cause_of(row: &SqliteRow) -> Result<Cause, QueueError> {
-    let word: String = row.try_get("cause")?;
-    let all = [Cause::Manual, Cause::Auto];
-    all.into_iter().find(|cause| cause.as_str() == word).ok_or_else(|| QueueError::damaged("a cause is none"))
 }
 
 fn count(row: &SqliteRow, column: &str) -> Result<u32, QueueError> {

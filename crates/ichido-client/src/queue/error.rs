@@ -115,21 +115,13 @@ fn code_of(error: &sqlx::Error) -> Option<i32> {
 
 impl From<sqlx::Error> for QueueError {
     fn from(error: sqlx::Error) -> Self {
-        const PERM: i32 = 3;
-        const BUSY: i32 = 5;
-        const LOCKED: i32 = 6;
-        const READONLY: i32 = 8;
-        const IOERR: i32 = 10;
-        const CORRUPT: i32 = 11;
-        const FULL: i32 = 13;
-        const CANTOPEN: i32 = 14;
-        const PROTOCOL: i32 = 15;
-        const CONSTRAINT: i32 = 19;
-        const NOTADB: i32 = 26;
         match (code_of(&error), &error) {
-            (Some(BUSY | LOCKED | PROTOCOL), _) | (None, sqlx::Error::PoolTimedOut) => Self::Busy,
-            (Some(PERM | READONLY | IOERR | FULL | CANTOPEN), _) => Self::Unusable(error.to_string()),
-            (Some(CORRUPT | NOTADB | CONSTRAINT), _) => Self::Damaged(error.to_string()),
+            // SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL.
+            (Some(5 | 6 | 15), _) | (None, sqlx::Error::PoolTimedOut) => Self::Busy,
+            // SQLITE_PERM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN.
+            (Some(3 | 8 | 10 | 13 | 14), _) => Self::Unusable(error.to_string()),
+            // SQLITE_CORRUPT, SQLITE_CONSTRAINT, SQLITE_NOTADB.
+            (Some(11 | 19 | 26), _) => Self::Damaged(error.to_string()),
             (None, sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_)) => {
                 Self::Damaged(error.to_string())
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ichido_core::verdict::Effect;
 
 use super::Queue;
-use super::entry::{EntryId, Head, Reason, State, effect_word, in_micros};
+use super::entry::{EntryId, Head, Reason, State, in_micros};
 use super::error::QueueError;
 use super::next::{self, After, Before, SENDS_MAX};
 use super::writing::Writing;
@@ -89,7 +89,7 @@ impl Queue {
             .bind(stand.state.as_str())
             .bind(i64::from(stand.attempts))
             .bind(in_micros(due))
-            .bind(effect_word(stand.effect))
+            .bind(stand.effect.as_str())
             .bind(&reason.code)
             .bind(&reason.text)
             .execute(writing.connection())

@@ -3,12 +3,10 @@
 //! Guarantee: an error here means that not a byte of a request was written. The client connects to the address that it checked, so a
 //! name cannot change in between; it takes no proxy from the environment.
 
-use std::error::Error as StdError;
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http_body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use ichido_core::verdict::NetworkFault;
@@ -19,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::NetworkError;
+use super::{NetworkError, RequestBody};
 use crate::url::Host;
 
 /// The most header fields of a response.
@@ -46,22 +44,15 @@ pub(super) struct Tls {
 
 impl Server {
     /// Opens a connection before `deadline`.
-    pub(super) async fn connect<B>(&self, deadline: Instant) -> Result<Connection<B>, NetworkError>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn StdError + Send + Sync>>,
-    {
+    pub(super) async fn connect<B: RequestBody>(
+        &self,
+        deadline: Instant,
+    ) -> Result<Connection<B>, NetworkError> {
         let late = |_| NetworkError::new(NetworkFault::ConnectTimeout, "no connection came about in time");
         timeout_at(deadline, self.open(deadline)).await.map_err(late)?
     }
 
-    async fn open<B>(&self, deadline: Instant) -> Result<Connection<B>, NetworkError>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn StdError + Send + Sync>>,
-    {
+    async fn open<B: RequestBody>(&self, deadline: Instant) -> Result<Connection<B>, NetworkError> {
         let stream = connect_to_first(&self.addresses().await?, deadline).await?;
         let Some(tls) = &self.tls else {
             return handshake(stream).await;
@@ -124,9 +115,7 @@ async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result
 pub(super) async fn handshake<S, B>(stream: S) -> Result<Connection<B>, NetworkError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    B: RequestBody,
 {
     let mut builder = http1::Builder::new();
     builder.max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);

@@ -35,23 +35,9 @@ pub(super) struct Connection<A> {
     pub(super) waiting: Arc<Permits<Peer>>,
 }
 
-// Derived, it would want the same of the answers.
-impl<A> Clone for Connection<A> {
-    fn clone(&self) -> Self {
-        let Self { answers, limits, seat, requests, waiting } = self;
-        Self {
-            answers: Arc::clone(answers),
-            limits: *limits,
-            seat: Arc::clone(seat),
-            requests: Arc::clone(requests),
-            waiting: Arc::clone(waiting),
-        }
-    }
-}
-
 impl<A: Answers> Connection<A> {
     /// Serves until the client or a clock ends it, its seat is needed, or the server stops and nothing is in flight on it.
-    pub(super) async fn serve(self, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
+    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
         // Only a hint to the system: without it answers are a little later.
         drop(stream.set_nodelay(true));
         let (busy, mut idle) = watch::channel(0_usize);
@@ -59,9 +45,9 @@ impl<A: Answers> Connection<A> {
         let busy = Arc::new(busy);
         let counted = Arc::clone(&busy);
         let io = TokioIo::new(Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle));
-        let this = self.clone();
+        let this = Arc::clone(&self);
         let service = service_fn(move |request| {
-            let answered = this.clone().answer(request, Busy::begin(Arc::clone(&counted)));
+            let answered = Arc::clone(&this).answer(request, Busy::begin(Arc::clone(&counted)));
             async { Ok::<_, Infallible>(answered.await) }
         });
         let builder = builder(&self.limits);
@@ -70,7 +56,7 @@ impl<A: Answers> Connection<A> {
         let mut close_at = Instant::now() + self.idle_max();
         loop {
             let is_idle = *idle.borrow_and_update() == 0;
-            tokio::select! {
+            let must_close = tokio::select! {
                 ended = &mut connection => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "a connection ended early");
@@ -83,29 +69,27 @@ impl<A: Answers> Connection<A> {
                     if !has_served && *idle.borrow() == 0 {
                         return;
                     }
-                    is_closing = true;
-                    close_at = Instant::now() + CLOSING;
-                    connection.as_mut().graceful_shutdown();
+                    true
                 }
                 Ok(()) = idle.changed() => {
                     has_served = true;
                     close_at = Instant::now() + if is_closing { CLOSING } else { self.idle_max() };
+                    false
                 }
-                true = is_told(&mut stopping), if !is_closing => {
-                    is_closing = true;
-                    close_at = Instant::now() + CLOSING;
-                    connection.as_mut().graceful_shutdown();
-                }
+                true = is_told(&mut stopping), if !is_closing => true,
                 // hyper's header time-out begins once it knows the protocol, for whose bytes it waits for ever; on HTTP/2
                 // there is none.
                 () = sleep_until(close_at), if is_idle => {
                     if is_closing {
                         return;
                     }
-                    is_closing = true;
-                    close_at = Instant::now() + CLOSING;
-                    connection.as_mut().graceful_shutdown();
+                    true
                 }
+            };
+            if must_close {
+                is_closing = true;
+                close_at = Instant::now() + CLOSING;
+                connection.as_mut().graceful_shutdown();
             }
         }
     }
@@ -115,7 +99,7 @@ impl<A: Answers> Connection<A> {
         if self.seat.is_spare() { self.limits.head.min(SEAT_WAIT) } else { self.limits.head }
     }
 
-    async fn answer(self, mut request: Request<Incoming>, mut busy: Busy) -> Response<held::Held> {
+    async fn answer(self: Arc<Self>, mut request: Request<Incoming>, mut busy: Busy) -> Response<held::Held> {
         let peer = self.seat.peer();
         let is_health = self.answers.is_health(&request);
         let Ok(in_flight) = Arc::clone(&self.seat).begin(is_health).await else {

@@ -4,6 +4,8 @@ use http::StatusCode;
 use http_body_util::{BodyExt as _, Empty};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::body::Timed;
@@ -58,7 +60,7 @@ async fn kept_for(bytes: &[u8]) -> Duration {
     let seat = Seats::new(1, 1).arrive(Peer::of(address.ip()));
     let (requests, waiting) = (Arc::new(Permits::new(1, 1)), Arc::new(Permits::new(1, 1)));
     let connection = Connection { answers: Arc::new(Reading), limits: LIMITS, seat, requests, waiting };
-    connection.serve(stream, stopping).await;
+    Arc::new(connection).serve(stream, stopping).await;
     began.elapsed()
 }
 
@@ -80,13 +82,22 @@ async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
 
 /// Starts a server; it ends with the test.
 async fn start(limits: Limits) -> SocketAddr {
+    start_until(limits, &Stops::default(), std::future::pending()).await.0
+}
+
+/// The same, until it is asked to stop or `loss` ends.
+async fn start_until(
+    limits: Limits,
+    stops: &Stops,
+    loss: impl Future<Output = ()> + Send + 'static,
+) -> (SocketAddr, JoinHandle<Ended>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move {
-        let mut never = async || std::future::pending().await;
-        serve(listener, Arc::new(Reading), limits, &mut never, std::future::ready(())).await
+    let stops = stops.clone();
+    let serving = tokio::spawn(async move {
+        serve(listener, Arc::new(Reading), limits, &stops, loss, std::future::ready(())).await
     });
-    address
+    (address, serving)
 }
 
 /// Sends these bytes over a connection of their own.
@@ -211,4 +222,34 @@ async fn answered_by(address: SocketAddr) -> Option<u16> {
             return status;
         }
     }
+}
+
+#[tokio::test]
+async fn the_first_request_to_stop_drains_and_the_second_cuts() {
+    let stops = Stops::default();
+    let (address, serving) = start_until(LIMITS, &stops, std::future::pending()).await;
+    let mut holder = held(address).await;
+    stops.stop();
+    holder.write_all(b"123456789").await.expect("written");
+    assert_eq!(answered(&mut holder).await, Some(200), "what is in flight may end");
+    assert_eq!(serving.await.expect("it ends"), Ended::Drained);
+
+    let stops = Stops::default();
+    let (address, serving) = start_until(LIMITS, &stops, std::future::pending()).await;
+    let _holder = held(address).await;
+    stops.stop();
+    stops.stop();
+    assert_eq!(serving.await.expect("it ends"), Ended::Cut { connections: 1, at_once: true });
+}
+
+#[tokio::test]
+async fn a_loss_counts_as_the_first_request_to_stop() {
+    let stops = Stops::default();
+    let (file, loss) = oneshot::channel::<()>();
+    let (address, serving) = start_until(LIMITS, &stops, async { loss.await.unwrap_or(()) }).await;
+    let _holder = held(address).await;
+    file.send(()).expect("it serves");
+    stops.first().await;
+    stops.stop();
+    assert_eq!(serving.await.expect("it ends"), Ended::Cut { connections: 1, at_once: true });
 }

@@ -80,7 +80,8 @@ pub(super) fn adapter(
     let mut operations = Vec::new();
     let mut drafts = drafts(args, files, rules, promises.map(|(_, promises)| promises), faults);
     sort(&mut drafts, faults);
-    let chosen_key = chosen_key(args, faults);
+    let service_keys = [("client", ServiceKey::Clients), ("derived", ServiceKey::Derived)];
+    let chosen_key = pick("--service-key", args.adapter.service_key.as_ref(), &service_keys, faults);
     for draft in drafts {
         let key_need =
             if matches!(rules.key, KeyRule::Optional) { KeyNeed::Optional } else { KeyNeed::Required };
@@ -199,7 +200,7 @@ impl Draft<'_> {
             faults.add(&place, format!("{method} changes nothing, so it is not deduplicated; leave it out"));
         }
         if let Err(errors) = Policy::build(policy.clone()) {
-            for error in errors {
+            for error in errors.iter() {
                 faults.add(&place, error.to_string());
             }
         }
@@ -230,33 +231,18 @@ impl Draft<'_> {
 /// What the flags say of all operations.
 fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
     let flags = &args.adapter;
-    if let Some(class) = &flags.class {
-        let found = [
-            OperationClass::Mutate,
-            OperationClass::Irreversible,
-            OperationClass::ExternalEffect,
-            OperationClass::Billing,
-        ]
-        .into_iter()
-        .find(|one| one.as_str() == class);
-        match found {
-            Some(found) => policy.class = found.class(),
-            None => faults.add("--class", unknown(class, "mutate, irreversible, external_effect, billing")),
-        }
-    }
-    match flags.effect.as_deref() {
-        None => {}
-        Some("keyed") => policy.mode = Some(EffectMode::Keyed),
-        Some("opaque") => policy.mode = Some(EffectMode::Opaque),
-        Some(other) => faults.add("--effect", unknown(other, "keyed, opaque")),
-    }
-    match flags.profile.as_deref() {
-        None => {}
-        Some("ichido") => policy.profile = Profile::Ichido,
-        Some("ietf") => policy.profile = Profile::Ietf,
-        Some("stripe") => policy.profile = Profile::Stripe,
-        Some(other) => faults.add("--profile", unknown(other, "ichido, ietf, stripe")),
-    }
+    let classes = [
+        OperationClass::Mutate,
+        OperationClass::Irreversible,
+        OperationClass::ExternalEffect,
+        OperationClass::Billing,
+    ];
+    let classes = classes.map(|class| (class.as_str(), class.class()));
+    policy.class = pick("--class", flags.class.as_ref(), &classes, faults).unwrap_or(policy.class);
+    let modes = [("keyed", EffectMode::Keyed), ("opaque", EffectMode::Opaque)];
+    policy.mode = pick("--effect", flags.effect.as_ref(), &modes, faults).or(policy.mode);
+    let profiles = [("ichido", Profile::Ichido), ("ietf", Profile::Ietf), ("stripe", Profile::Stripe)];
+    policy.profile = pick("--profile", flags.profile.as_ref(), &profiles, faults).unwrap_or(policy.profile);
     let mut set = |flag: &str, text: &Option<String>, slot: &mut Option<std::time::Duration>| {
         if let Some(text) = text {
             *slot = time(flag, text, faults).or(*slot);
@@ -270,21 +256,15 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
     }
 }
 
-fn unknown(found: &str, known: &str) -> String {
-    format!("\"{found}\" is none of: {known}")
-}
-
-/// The key that the service gets, where the flags say.
-fn chosen_key(args: &Args, faults: &mut Faults) -> Option<ServiceKey> {
-    match args.adapter.service_key.as_deref() {
-        None => None,
-        Some("client") => Some(ServiceKey::Clients),
-        Some("derived") => Some(ServiceKey::Derived),
-        Some(other) => {
-            faults.add("--service-key", unknown(other, "client, derived"));
-            None
-        }
+/// The value that a flag names; `None` if it is not given, or names none of them.
+fn pick<T: Copy>(flag: &str, text: Option<&String>, known: &[(&str, T)], faults: &mut Faults) -> Option<T> {
+    let text = text?;
+    let found = known.iter().find(|(name, _)| name == text).map(|(_, value)| *value);
+    if found.is_none() {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        faults.add(flag, format!("\"{text}\" is none of: {}", names.join(", ")));
     }
+    found
 }
 
 /// The client's key where all requests are one caller's, or nobody looks at it; else one of the caller's own (SPEC D7).

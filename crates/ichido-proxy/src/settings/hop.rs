@@ -12,7 +12,7 @@ use ichido_core::hops::HopName;
 use ichido_core::settings::Faults;
 use ichido_core::settings::duration;
 
-use super::{Files, count, time};
+use super::{Files, count, refuse_given, time};
 use crate::args::{Args, Role};
 use crate::headers::Lists;
 use crate::hop::Patience;
@@ -151,10 +151,8 @@ fn plan(args: &Args, written: Option<&Retry>, faults: &mut Faults) -> Option<Ret
             ("--backoff", flags.backoff.is_some()),
             ("--timeout", flags.timeout.is_some()),
         ];
-        for (flag, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
-            let what = "the adapter makes one try, bounded by --try-timeout; the next request under the same key makes another";
-            faults.add(flag, what);
-        }
+        let what = "the adapter makes one try, bounded by --try-timeout; the next request under the same key makes another";
+        refuse_given(&given, what, faults);
         return None;
     }
     let Some(attempts) = &flags.attempts else {

@@ -7,7 +7,7 @@ use http::header::HeaderName;
 use ichido_boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRule, IdentitySource};
 use ichido_core::settings::Faults;
 
-use super::Files;
+use super::{Files, refuse_given};
 use crate::args::{Adapter, Args};
 use crate::identity::{Algorithm, ApiKeys, Identity, Jwt};
 
@@ -75,16 +75,13 @@ impl<'a> Identities<'a> {
             ("--jwt-audience", flags.jwt_audience.is_some()),
         ];
         if !uses(|rule| matches!(rule, IdentityRule::Claims(_))) {
-            for (flag, _) in of_jwt.into_iter().filter(|(_, is_given)| *is_given) {
-                faults.add(
-                    flag,
-                    "no operation takes its identity from a JWT; leave it out, or say --identity jwt:CLAIM",
-                );
-            }
+            let what =
+                "no operation takes its identity from a JWT; leave it out, or say --identity jwt:CLAIM";
+            refuse_given(&of_jwt, what, faults);
         }
-        if flags.api_keys.is_some() && !uses(|rule| matches!(rule, IdentityRule::ApiKey(_))) {
+        if !uses(|rule| matches!(rule, IdentityRule::ApiKey(_))) {
             let what = "no operation takes its identity from an API key; leave it out, or say --identity api-key:HEADER";
-            faults.add("--api-keys", what);
+            refuse_given(&[("--api-keys", flags.api_keys.is_some())], what, faults);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Guarantee: beyond this machine metrics are for bearers of a token that may look at everything, and on it for requests that
 //! name it as their host; health is for everybody. Each page is answered however many connections others hold.
 
+use std::future::{pending, ready};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use hyper::body::Incoming;
 use ichido::prometheus::page;
 use ichido_http::server::body::AnswerBody;
 use ichido_http::server::limits::Limits;
-use ichido_http::server::{Answers, serve};
+use ichido_http::server::{Answers, Stops, serve};
 use ichido_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
@@ -92,9 +93,9 @@ impl Metrics {
     pub async fn serve(self, health: Health, access: Access) {
         let Self { listener, handle, .. } = self;
         let pages = Arc::new(Pages { handle: handle.clone(), health, access });
-        let mut never = async || std::future::pending().await;
+        let never = Stops::default();
         tokio::select! {
-            _ = serve(listener, pages, LIMITS, &mut never, std::future::ready(())) => (),
+            _ = serve(listener, pages, LIMITS, &never, pending(), ready(())) => (),
             () = fold(handle) => (),
         }
     }

@@ -11,7 +11,7 @@ use ichido::letters::Policies;
 use ichido::worker::{Running, Target};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{Ended, serve, stop_or_loss};
+use ichido_http::server::{Ended, Stops, serve};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -89,18 +89,16 @@ impl Serving {
         Ok(Self { server, store, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
     }
 
-    /// Answers until it is told to stop, and then ends in good order unless it is told so once more.
-    pub async fn until(self, listener: TcpListener, mut stop: impl AsyncFnMut()) -> Result<(), Error> {
+    /// Answers until it is asked to stop, and then ends in good order unless it is asked again.
+    pub async fn until(self, listener: TcpListener, stops: &Stops) -> Result<(), Error> {
+        let loss = async { _ = self.store.files_lost().await };
         let ready = std::future::ready(());
-        let ended = {
-            let mut stop = stop_or_loss(&mut stop, async || _ = self.store.files_lost().await);
-            serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await
-        };
+        let ended = serve(listener, Arc::clone(&self.server), self.limits, stops, loss, ready).await;
         if !matches!(ended, Ended::Cut { .. }) {
             self.operations.ended().await;
         }
         let stopped = match self.store.check_files() {
-            Ok(()) => self.stop_worker(ended, stop).await,
+            Ok(()) => self.stop_worker(ended, stops).await,
             Err(lost) => {
                 self.worker.stop();
                 self.worker.stop();
@@ -113,17 +111,11 @@ impl Serving {
     }
 
     /// The server has ended; now the worker does, in good order unless a second stop came or comes.
-    async fn stop_worker(&self, ended: Ended, mut stop: impl AsyncFnMut()) -> Result<(), Error> {
+    async fn stop_worker(&self, ended: Ended, stops: &Stops) -> Result<(), Error> {
         self.worker.stop();
-        let is_told = async {
-            match ended {
-                Ended::Cut { at_once: true, .. } => {}
-                Ended::Cut { .. } | Ended::Drained => stop().await,
-            }
-        };
         let is_cut = tokio::select! {
             () = self.worker.ended() => false,
-            () = is_told => {
+            () = stops.second() => {
                 self.worker.stop();
                 self.worker.ended().await;
                 true

@@ -5,7 +5,6 @@ mod ask;
 mod faults;
 mod kept;
 mod link_local;
-mod receiver;
 mod redirects;
 mod request;
 mod settings;

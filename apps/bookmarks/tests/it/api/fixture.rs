@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use ichido_http::server::Stops;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use ichido_store::testing::{postgres, sqlite};
@@ -78,7 +79,7 @@ impl Fixture {
             app.store().queues().pause(&extraction(), true, Some("a case")).await.unwrap();
         }
         let served = Arc::clone(&app);
-        let task = tokio::spawn(async move { served.serve(listener, std::future::pending()).await.unwrap() });
+        let task = tokio::spawn(async move { served.serve(listener, &Stops::default()).await.unwrap() });
         Service { app, address, token, url: self.url.clone(), task }
     }
 }

@@ -3,52 +3,23 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use http::Method;
+use http_for_tests::Authority;
 use ichido_store::testing::sqlite;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, SqliteConnection};
-use tokio_rustls::TlsAcceptor;
 
 use super::fixture::{Ask, in_time, look_again};
 use super::pages::{Pages, story};
 use super::program::{start_as, stop, way_in};
 
-/// Who vouches for servers.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn named(name: &str) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// A server of pages that is vouched for under a name.
-    async fn vouch_for(&self, name: &str) -> Pages {
-        let own = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = certificate.signed_by(&own, &self.0).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::try_from(own.serialize_der()).unwrap(),
-            )
-            .unwrap();
-        Pages::start_tls(TlsAcceptor::from(Arc::new(config)), |_, _| story()).await
-    }
+/// A server of pages with a certificate for this host.
+async fn pages(authority: &Authority, host: &str) -> Pages {
+    Pages::start_tls(authority.acceptor(host), |_, _| story()).await
 }
 
-/// Whoever uses the program.
+/// Somebody who uses the program.
 struct Person {
     address: SocketAddr,
     token: String,
@@ -85,10 +56,10 @@ impl Drop for Roots {
 #[tokio::test]
 async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_else() {
     in_time(async {
-        let (known, stranger) = (Authority::named("known"), Authority::named("stranger"));
+        let (known, stranger) = (Authority::new("known"), Authority::new("stranger"));
         let file = sqlite::fresh_file();
         let roots = Roots(file.path().with_extension("pem"));
-        std::fs::write(&roots.0, known.0.pem()).unwrap();
+        std::fs::write(&roots.0, known.pem()).unwrap();
         let (child, said) = start_as(&file.url, |command| {
             let command = command.env("SSL_CERT_FILE", &roots.0).env_remove("SSL_CERT_DIR");
             command.arg("--allow-private-addresses")
@@ -97,17 +68,17 @@ async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_e
         let (address, token) = way_in(&said);
         let person = Person { address, token };
 
-        let by_address = known.vouch_for("127.0.0.1").await;
+        let by_address = pages(&known, "127.0.0.1").await;
         let done = person.save(&by_address.url("/")).await;
         assert_eq!((&done["state"], &done["title"]), (&json!("done"), &json!("The fox")), "{done}");
-        let by_name = known.vouch_for("localhost").await;
+        let by_name = pages(&known, "localhost").await;
         let done = person.save(&format!("https://localhost:{}/", by_name.address.port())).await;
         assert_eq!((&done["state"], &done["title"]), (&json!("done"), &json!("The fox")), "{done}");
 
         for (pages, why) in [
-            (stranger.vouch_for("127.0.0.1").await, "invalid peer certificate: UnknownIssuer"),
+            (pages(&stranger, "127.0.0.1").await, "invalid peer certificate: UnknownIssuer"),
             (
-                known.vouch_for("bookmarks.example").await,
+                pages(&known, "bookmarks.example").await,
                 "invalid peer certificate: certificate not valid for name \"127.0.0.1\"",
             ),
         ] {

@@ -1,12 +1,6 @@
 //! A hosted vendor: HTTPS, an API key in a header, and the standard variables.
 
-use std::sync::Arc;
-
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use http_for_tests::Authority;
 
 use super::collector::{Collector, resource_of};
 use super::spans::until;
@@ -14,24 +8,6 @@ use crate::serve::client::Request;
 use crate::serve::program::{On, Place, Server, ichido};
 
 const FILE: &str = "[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n";
-
-/// The roots in PEM, and a server that they vouch for.
-fn tls() -> (String, TlsAcceptor) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let own = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let certificate = certificate.signed_by(&own, &issuer).unwrap().der().clone();
-    let key = PrivateKeyDer::try_from(own.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    (issuer.pem(), TlsAcceptor::from(Arc::new(config)))
-}
 
 fn serve(place: &Place, variables: &[(&str, &str)]) -> Server {
     place.folder.write("ichido.toml", FILE);
@@ -43,9 +19,9 @@ fn serve(place: &Place, variables: &[(&str, &str)]) -> Server {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_reach_a_vendor_over_https_with_its_headers() {
     let place = Place::new(On::Sqlite).await;
-    let (roots, acceptor) = tls();
-    let vendor = Collector::start_tls(acceptor).await;
-    place.folder.write("roots.pem", &roots);
+    let authority = Authority::new("tests");
+    let vendor = Collector::start_tls(authority.acceptor("127.0.0.1")).await;
+    place.folder.write("roots.pem", &authority.pem());
     let mut server = serve(
         &place,
         &[

@@ -6,8 +6,8 @@ use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
 use ichido_core::digest::Digest;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 
-use super::receiver::{Act, Receiver, json, with};
 use super::tried::{conflict, order, outcome, resolved, settings, tried};
+use http_for_tests::{Act, Receiver, json, with};
 
 /// As a broker of SPEC D18 is described.
 fn broker(receiver: &Receiver) -> HttpSettings {

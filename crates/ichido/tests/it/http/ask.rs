@@ -4,8 +4,8 @@ use ichido::destination::Asked;
 use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
 use ichido_store::message::Note;
 
-use super::receiver::{Act, Receiver, json};
 use super::tried::{SHORT, asked, resolved, settings};
+use http_for_tests::{Act, Receiver, json};
 
 fn rule(status: &str, at: Option<(&str, &str)>, means: Found) -> FoundRule {
     let at = at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned()));

@@ -3,8 +3,8 @@
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use tokio::net::TcpListener;
 
-use super::receiver::{Act, Receiver};
 use super::tried::{SHORT, order, outcome, resolved, settings, tried};
+use http_for_tests::{Act, Receiver};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 const MAYBE_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);

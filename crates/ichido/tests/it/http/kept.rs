@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ichido_core::verdict::{Advice, Effect};
 
-use super::receiver::{Act, Receiver, json};
 use super::tried::{order, outcome, resolved, settings, tried};
+use http_for_tests::{Act, Receiver, json};
 
 const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
 

@@ -2,8 +2,8 @@
 
 use ichido_core::verdict::{Advice, ErrorCode};
 
-use super::receiver::{Receiver, with};
 use super::tried::{order, resolved, settings, tried};
+use http_for_tests::{Receiver, with};
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_is_dead() {

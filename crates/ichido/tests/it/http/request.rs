@@ -6,8 +6,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use ichido::destination::http::HttpSettings;
 use sha2::Sha256;
 
-use super::receiver::{Receiver, Request, json};
 use super::tried::{key, order, resolved, settings, tried};
+use http_for_tests::{Receiver, Request, json};
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -1,16 +1,11 @@
 //! TLS: spoken with whom the roots vouch for, and with nobody else.
 
-use std::sync::Arc;
-
 use ichido::destination::http::HttpSettings;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
-use super::receiver::{Act, Receiver, json};
 use super::tried::{order, outcome, resolved, settings, tried};
+use http_for_tests::{Act, Authority, Receiver, json};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 
@@ -21,24 +16,8 @@ struct World {
 }
 
 fn world(name: &str) -> World {
-    let mut authority = CertificateParams::new(Vec::new()).expect("no names");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer =
-        CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("it is signed");
-    let own = KeyPair::generate().expect("a key");
-    let certificate = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-    let certificate = certificate.signed_by(&own, &issuer).expect("it is signed");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("they are known")
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::try_from(own.serialize_der()).expect("a key"),
-        )
-        .expect("they belong together");
-    World { roots: issuer.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+    let authority = Authority::new("tests");
+    World { roots: authority.pem(), acceptor: authority.acceptor(name) }
 }
 
 async fn start(world: &World, act: Act) -> (Receiver, HttpSettings) {

@@ -1,12 +1,16 @@
-//! The signals that ask a server to stop.
+//! The signals that ask a program to stop.
+//!
+//! Guarantee: once [`Signals`] listens, none of them ends the process, and none is missed.
 
 use std::io;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// `SIGTERM`, `SIGINT` and `SIGHUP` (a terminal that is closed), as they come.
-pub(crate) struct Signals {
+use crate::server::Stops;
+
+/// `SIGTERM`, `SIGINT` and `SIGHUP` (a closed terminal), as they come.
+pub struct Signals {
     #[cfg(unix)]
     terminate: Signal,
     #[cfg(unix)]
@@ -16,8 +20,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals no longer end the process by themselves.
-    pub(crate) fn listen() -> io::Result<Self> {
+    /// Listens: from now on the signals do not end the process.
+    pub fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         return Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -28,8 +32,8 @@ impl Signals {
         return Ok(Self {});
     }
 
-    /// Waits for the next one.
-    pub(crate) async fn next(&mut self) {
+    /// Waits for the next signal.
+    pub async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -40,5 +44,18 @@ impl Signals {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Turns each signal into a request to stop a server.
+    pub fn stops(mut self) -> Stops {
+        let stops = Stops::default();
+        let asked = stops.clone();
+        tokio::spawn(async move {
+            loop {
+                self.next().await;
+                asked.stop();
+            }
+        });
+        stops
     }
 }

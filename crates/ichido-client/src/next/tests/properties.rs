@@ -7,7 +7,7 @@ use ichido_core::verdict::{Answer, Echo, NetworkFault};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::*;
+use super::super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -51,21 +51,18 @@ impl Came {
 }
 
 fn came() -> impl Strategy<Value = Came> {
-    use NetworkFault::{
-        AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
-        StreamRefused, Timeout, Tls,
-    };
+    use NetworkFault as Fault;
     let faults = vec![
-        NameNotResolved,
-        ConnectRefused,
-        ConnectTimeout,
-        Tls,
-        StreamRefused,
-        HeldBack,
-        ClosedUnused,
-        Timeout,
-        Broken,
-        AnswerCut,
+        Fault::NameNotResolved,
+        Fault::ConnectRefused,
+        Fault::ConnectTimeout,
+        Fault::Tls,
+        Fault::StreamRefused,
+        Fault::HeldBack,
+        Fault::ClosedUnused,
+        Fault::Timeout,
+        Fault::Broken,
+        Fault::AnswerCut,
     ];
     let bodies = vec![
         "",

@@ -1,0 +1,91 @@
+//! Limits of bodies, and bodies that do not arrive.
+
+use ichido_store::Store;
+use ichido_store::testing::sqlite::fresh_file;
+use serde_json::json;
+
+use super::{adapter, name, numbering, order};
+use crate::proxy::client::{Client, Request, send};
+use crate::proxy::program::Proxy;
+use crate::proxy::service::{Act, Gate, Service, answer};
+
+#[tokio::test]
+async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
+    let file = fresh_file();
+    let service = numbering().await;
+    let proxy = adapter(&service, &file.url, &[]);
+    let large = Request::post("/orders").key("k").body("x".repeat(1024 * 1024 + 1));
+    let refused = send(proxy.address, &large).await;
+    assert_eq!((refused.status(), refused.code().as_str()), (413, "body_too_large"));
+    let cut = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n";
+    let mut client = Client::connect(proxy.address).await;
+    client.write(cut).await;
+    assert_eq!(client.answer().await.code(), "body_incomplete");
+    let store = Store::open(&file.url, 2).await.expect("the store");
+    assert!(store.keys().get(&name("POST /orders", "k")).await.expect("readable").is_none());
+    assert_eq!(service.seen().len(), 0);
+}
+
+const MEBIBYTE: usize = 1 << 20;
+
+/// Sends a head that says that 1 MiB follows, and waits until the proxy begins to read it, or says why not.
+async fn hold(proxy: &Proxy, key: &str) -> (Client, u16) {
+    let mut client = Client::connect(proxy.address).await;
+    let head = format!(
+        "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: {key}\r\nContent-Length: {MEBIBYTE}\r\nExpect: 100-continue\r\n\r\n"
+    );
+    client.write(head).await;
+    let head = client.reader.head().await.expect("an answer").expect("an answer");
+    (client, head.status())
+}
+
+/// What an adapter has in memory, 64 MiB of one address, is bounded by its bytes, for as long as it has it.
+#[tokio::test]
+async fn bodies_are_bounded_in_bytes_until_the_service_has_answered() {
+    let file = fresh_file();
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let service =
+        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
+    let proxy = adapter(&service, &file.url, &[]);
+    let mut held = Vec::new();
+    for index in 0..64 {
+        let (client, status) = hold(&proxy, &format!("k{index}")).await;
+        assert_eq!(status, 100, "{index}");
+        held.push(client);
+    }
+    let refused = send(proxy.address, &order("other")).await;
+    assert_eq!((refused.status(), refused.code().as_str()), (429, "bodies_full"));
+    assert_eq!((refused.one("retry-after"), &refused.json()["effect"]), (Some("1"), &json!("not_done")));
+    // One that is with the service is still in memory, though its client has gone.
+    let mut first = held.remove(0);
+    first.write(vec![b'x'; MEBIBYTE]).await;
+    service.until_seen(1).await;
+    drop(first);
+    assert_eq!(send(proxy.address, &order("other")).await.code(), "bodies_full");
+    gate.open();
+    let mut answered = send(proxy.address, &order("other")).await;
+    while answered.status() == 429 {
+        answered = send(proxy.address, &order("other")).await;
+    }
+    assert_eq!(answered.status(), 201);
+}
+
+#[tokio::test]
+async fn a_body_that_stops_is_answered_408_and_claims_nothing() {
+    let file = fresh_file();
+    let service = numbering().await;
+    for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
+        let proxy = adapter(&service, &file.url, &flags);
+        let mut client = Client::connect(proxy.address).await;
+        client
+            .write("POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 9\r\n\r\nabc")
+            .await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status(), answer.code().as_str()), (408, "body_timeout"), "{flags:?}");
+        assert_eq!(answer.json()["effect"], "not_done");
+    }
+    let store = Store::open(&file.url, 2).await.expect("the store");
+    assert!(store.keys().get(&name("POST /orders", "k")).await.expect("readable").is_none());
+    assert_eq!(service.seen().len(), 0);
+}

@@ -1,0 +1,119 @@
+//! What flags and boundary files decide.
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::RecordName;
+use ichido_store::Store;
+use ichido_store::testing::sqlite::fresh_file;
+use serde_json::json;
+
+use super::{numbering, order};
+use crate::folder;
+use crate::proxy::client::{Request, send};
+use crate::proxy::program::{Proxy, run};
+
+#[tokio::test]
+async fn an_adapter_can_be_told_everything_by_its_files() {
+    let store = fresh_file();
+    let folder = folder::fresh();
+    let enabled = json!({
+        "fingerprint": {
+            "include": ["identity", "route.operation", "idempotency-key", "method", "path", "query", "body_hash"],
+            "body_hash": {"input": {"leave_out": ["/trace_id"]}},
+        },
+        "inflight_lock": {"status_on_lock_conflict": 409},
+        "conflict_rule": {"same_key_different_fingerprint": {"status": 422}},
+        "response_replay": {
+            "on_duplicate_while_inflight": {"wait_up_to_ms": 0, "on_timeout": {"status": 409}},
+            "response_headers_subset_allowlist": ["content-type", "location"],
+        },
+        "storage": {"ttl": {"days": 7}},
+    });
+    let inbound = json!({"allow": ["content-type", "ichido-hops", "idempotency-key", "x-user-id"]});
+    let receiving = folder.boundary(
+        "gateway_to_adapter.json",
+        &json!({
+            "http": {"idempotency": {"enabled": enabled}},
+            "headers": {"adapter_inbound": inbound, "gateway_outbound": inbound},
+        }),
+    );
+    let day = json!({"days": 1});
+    let sending = folder.boundary(
+        "adapter.json",
+        &json!({"identity": {"source": "header", "name": "x-user-id"}, "operations": {
+            "orders.create": {"path": "/orders", "class": "mutate", "effect": "keyed", "upstream_keeps_keys_for": day, "ttl": null},
+            "orders.search": {"methods": ["POST"], "path": "/orders/search", "class": "read", "effect": "opaque"},
+            "profiles.update": null}}),
+    );
+    let service = numbering().await;
+    let flags = ["--store", &store.url, "--boundary", &receiving, "--boundary", &sending];
+    let proxy = Proxy::start("adapter", service.address, &flags);
+    let json = |trace: &str, qty: u32| {
+        let body = format!("{{\"trace_id\": \"{trace}\", \"qty\": {qty}}}");
+        Request::post("/orders")
+            .key("k")
+            .field("x-user-id", "alice")
+            .field("content-type", "application/json")
+            .body(body)
+    };
+    let first = send(proxy.address, &json("t1", 1)).await;
+    assert_eq!((first.status(), first.one("idempotency-key")), (201, Some("k")));
+    let replay = send(proxy.address, &json("t2", 1)).await;
+    assert_eq!((replay.status(), replay.one("idempotency-replayed")), (201, Some("true")));
+    assert_eq!(
+        (replay.one("location"), replay.all("link")),
+        (Some("/orders/1"), vec![]),
+        "as the file lists"
+    );
+    assert_eq!(send(proxy.address, &json("t1", 2)).await.status(), 422, "the IETF's number");
+    for _ in 0..2 {
+        assert_eq!(send(proxy.address, &Request::post("/orders/search").body("{}")).await.status(), 201);
+    }
+    assert_eq!(service.seen().len(), 3, "a read passes, without a key and every time");
+    let record = Store::open(&store.url, 2).await.expect("the store");
+    let key = IdempotencyKey::parse("k").expect("a key");
+    let name = RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key };
+    assert!(record.keys().get(&name).await.expect("readable").is_some(), "under the file's name");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
+    let service = numbering().await;
+    let url = "postgres://user:hunter2@127.0.0.1:1/none";
+    let upstream = format!("http://{}", service.address);
+    let flags =
+        ["proxy", "--role", "adapter", "--upstream", &upstream, "--listen", "127.0.0.1:0", "--store", url];
+    let flags = [&flags[..], &["--identity", "single:shop", "--operation", "POST /orders"]].concat();
+    let (code, _, err) = run(&flags);
+    assert_eq!(code, Some(3), "{err}");
+    assert!(err.contains("the store cannot be opened") && !err.contains("hunter2"), "{err}");
+}
+
+#[tokio::test]
+async fn what_tells_who_asks_need_not_reach_the_service() {
+    let store = fresh_file();
+    let folder = folder::fresh();
+    let sending = folder.boundary(
+        "adapter.json",
+        &json!({
+            "identity": {"source": "header", "name": "x-user-id"},
+            "headers": {"adapter_outbound": {"drop": ["x-user-id"]}},
+            "operations": {"orders.create": {"path": "/orders"}, "profiles.update": null},
+        }),
+    );
+    let passing = ["accept", "authorization", "content-type", "ichido-hops", "idempotency-key", "x-user-id"];
+    let inbound = json!({ "allow": passing });
+    let headers = json!({"adapter_inbound": inbound, "gateway_outbound": inbound});
+    let receiving = folder.boundary("gateway_to_adapter.json", &json!({"headers": headers}));
+    let service = numbering().await;
+    let flags = ["--store", &store.url, "--boundary", &sending, "--boundary", &receiving];
+    let flags = [&flags[..], &["--drop-headers", "authorization"]].concat();
+    let proxy = Proxy::start("adapter", service.address, &flags);
+    let request =
+        order("k").field("x-user-id", "alice").field("authorization", "Bearer secret").field("accept", "*/*");
+    assert_eq!(send(proxy.address, &request).await.status(), 201);
+    let seen = service.only();
+    assert_eq!(
+        (seen.one("x-user-id"), seen.one("authorization"), seen.one("accept")),
+        (None, None, Some("*/*"))
+    );
+}

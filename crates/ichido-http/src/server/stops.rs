@@ -1,0 +1,41 @@
+//! Requests to stop a server.
+//!
+//! Guarantee: no request is missed, however late somebody waits for it, because they are counted.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// How often a server was asked to stop. After the first time it ends in good order, after the second at once. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub struct Stops(Arc<watch::Sender<u32>>);
+
+impl Stops {
+    /// Asks once more.
+    pub fn stop(&self) {
+        self.0.send_modify(|count| *count = count.saturating_add(1));
+    }
+
+    /// Waits until the server was asked to stop.
+    pub async fn first(&self) {
+        self.reach(1).await;
+    }
+
+    /// Waits until the server was asked to stop twice.
+    pub async fn second(&self) {
+        self.reach(2).await;
+    }
+
+    /// Waits until the server was asked to stop, or until `loss` ends, which counts as a request.
+    pub(super) async fn first_or(&self, loss: impl Future<Output = ()>) {
+        tokio::select! {
+            () = self.first() => (),
+            () = loss => self.stop(),
+        }
+    }
+
+    async fn reach(&self, count: u32) {
+        // There is no error: the sender is ours.
+        _ = self.0.subscribe().wait_for(|asked| count <= *asked).await;
+    }
+}

@@ -1,0 +1,13 @@
+//! Any text as trusted roots: no panic, and never a configuration that trusts the system's roots instead.
+#![no_main]
+
+use ichido_http::trust::{TrustError, client};
+
+libfuzzer_sys::fuzz_target!(|pem: &str| {
+    match client(Some(pem)) {
+        // Roots that were read are certificates, so they were written as such.
+        Ok(_) => assert!(pem.contains("-----BEGIN")),
+        Err(TrustError::Pem(_) | TrustError::Empty | TrustError::Certificate(_)) => {}
+        Err(error @ (TrustError::System(_) | TrustError::Setup(_))) => panic!("{error}"),
+    }
+});

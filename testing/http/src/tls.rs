@@ -1,0 +1,43 @@
+//! Certificates for servers of tests.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+/// An authority that signs certificates.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    /// An authority of this name.
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("it is signed"))
+    }
+
+    /// Its own certificate, in PEM, for clients that are to trust it.
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// TLS for a server with a certificate for this host.
+    pub fn acceptor(&self, host: &str) -> TlsAcceptor {
+        let own = KeyPair::generate().expect("a key");
+        let certificate = CertificateParams::new(vec![host.to_owned()]).expect("a name");
+        let certificate = certificate.signed_by(&own, &self.0).expect("it is signed");
+        let key = PrivateKeyDer::try_from(own.serialize_der()).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("they are known")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .expect("they belong together");
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
