@@ -121,7 +121,7 @@ impl Llm {
                     verdict.advice = Advice::GiveUp;
                 }
                 let note = Note { receipt: reply.id.clone(), excerpt: Some(why), ..Note::default() };
-                return judged(verdict, note);
+                return Came::judged(verdict, note);
             }
         };
         let answer = Answer { call, reply, said, model: self.plan.model.name() };
@@ -139,7 +139,7 @@ impl Llm {
         }
         self.counting.lost(u32::from(trouble.may_be_billed()));
         let note = Note { status: trouble.status, excerpt: Some(trouble.why.clone()), ..Note::default() };
-        judged(verdict, note)
+        Came::judged(verdict, note)
     }
 }
 
@@ -165,8 +165,4 @@ impl Drop for UnderWay<'_> {
             counting.lost(1);
         }
     }
-}
-
-fn judged(verdict: Verdict, note: Note) -> Came {
-    Came::Judged { verdict, note: Note { code: verdict.code, ..note } }
 }

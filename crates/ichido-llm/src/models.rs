@@ -18,7 +18,7 @@ mod trial;
 
 pub use anthropic::{Anthropic, AnthropicSettings};
 pub use form::{Form, FormError, Read, Unusable};
-pub use line::{ENDPOINTS_MAX, Hush, ServiceSettings};
+pub use line::{ENDPOINTS_MAX, HttpModel, Hush, ServiceSettings};
 pub use openai::{FormBy, LimitBy, OpenAi, OpenAiSettings};
 pub use prompt::Prompt;
 pub use trial::{Ended, Reply, Trial, Trouble, Usage};

@@ -22,16 +22,16 @@ const PARTS_MAX: u32 = 512;
 
 /// How a batch is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub struct Manner {
     /// An earlier write of the same jobs may have been done though its answer was lost; this one finds that out and answers for
     /// it. That is how a COMMIT of unknown fate is read back.
-    pub(crate) again: bool,
+    pub again: bool,
     /// It is a part of a batch that failed whole, and hardly waits for what somebody else holds: the whole has waited.
-    pub(crate) apart: bool,
+    pub apart: bool,
 }
 
 /// Writes one batch and answers each of its jobs, in order.
-pub(crate) trait Write<J, R>: Send + Sync + 'static {
+pub trait Write<J, R>: Send + Sync + 'static {
     /// Whether a busy database is busy for every job alike, so that splitting a batch only waits as often as it has parts: SQLite has
     /// one writer, PostgreSQL has locks on rows.
     const BUSY_FOR_ALL: bool;

@@ -4,6 +4,9 @@
 //! fsync or one round trip serves many callers. A caller that goes away takes nobody with it: its job is
 //! done all the same, and only its answer is dropped.
 //!
+//! Guarantee: each job is written at least once or its caller is told that it was not, or that nobody knows; jobs about one thing are
+//! written in the order they came; one write is in flight, and a caller that goes away holds up nobody.
+//!
 //! A batch that fails whole is put aside and taken apart there, so that what one of its jobs waits for holds up nobody who comes
 //! later, but for those about the same things: they go behind it, so that two jobs about one thing keep their order.
 //!
@@ -18,23 +21,24 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use self::aside::{Aside, PutAside};
-use crate::alone::{Came, Write, as_known, write_all, write_whole};
+use crate::alone::{Came, as_known, write_all, write_whole};
+pub use crate::alone::{Manner, Write};
 use crate::error::StoreError;
 
 /// The bounds of one batch and of the queue before it.
-#[expect(clippy::struct_field_names, reason = "each is a bound, and says so last")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// The most jobs in one batch.
-    pub(crate) rows_max: usize,
+    pub rows_max: usize,
     /// The most bytes in one batch; a single larger job goes alone.
-    pub(crate) bytes_max: usize,
+    pub bytes_max: usize,
     /// Jobs that may wait; beyond it callers wait to be let in.
-    pub(crate) waiting_max: usize,
+    pub waiting_max: usize,
 }
 
 impl Bounds {
-    pub(crate) const DEFAULT: Self = Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000 };
+    /// A thousand jobs or 8 MiB in a batch, and ten thousand jobs before it.
+    pub const DEFAULT: Self = Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000 };
 
     /// Splits jobs that came together into batches.
     pub(crate) fn parts<'a, J>(&self, jobs: &'a [J], bytes_of: impl Fn(&J) -> usize) -> Vec<&'a [J]> {
@@ -65,20 +69,20 @@ struct Waiting<J, R> {
 }
 
 /// The way into a stream of batches.
-pub(crate) struct Batcher<J, R> {
+pub struct Batcher<J, R> {
     jobs: mpsc::Sender<Waiting<J, Result<R, StoreError>>>,
 }
 
 impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
     /// Starts the stream; it ends when the last `Batcher` is dropped and its jobs are done.
-    pub(crate) fn start(bounds: Bounds, writer: Arc<impl Write<J, R>>) -> Self {
+    pub fn start(bounds: Bounds, writer: Arc<impl Write<J, R>>) -> Self {
         let (jobs, waiting) = mpsc::channel(bounds.waiting_max);
         tokio::spawn(run(bounds, waiting, writer));
         Self { jobs }
     }
 
     /// Hands a job in, and gives back the wait for its answer, which does not carry the job.
-    pub(crate) fn submit(&self, job: J, bytes: usize) -> impl Future<Output = Result<R, StoreError>> + Send {
+    pub fn submit(&self, job: J, bytes: usize) -> impl Future<Output = Result<R, StoreError>> + Send {
         let (answer, answered) = oneshot::channel();
         let waits = match self.jobs.try_send(Waiting { job, bytes, answer }) {
             Ok(()) => Ok(None),

@@ -4,10 +4,11 @@
 //! database; what is lost with its process costs nothing, because the lease then lapses and the rescue finds it empty.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, History, State, Why};
+use ichido_core::sync::lock;
 use uuid::Uuid;
 
 use crate::message::{Settlement, Work};
@@ -155,9 +156,4 @@ impl End {
     pub(crate) fn new(event: Event, to: State) -> Self {
         Self { kind: event.name().to_owned(), to: to.name().to_owned() }
     }
-}
-
-/// Takes a lock whose holder may have panicked: what it guards are caches, which stay usable.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -37,7 +37,7 @@ mod alone;
 pub mod answer;
 pub mod audit;
 pub mod backup;
-mod batch;
+pub mod batch;
 mod batches;
 mod check;
 mod columns;
@@ -72,6 +72,7 @@ pub mod token;
 mod told;
 mod transaction;
 pub mod vitals;
+pub mod waiters;
 
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Keys, Messages, Nodes, Paces, Queues, Store,

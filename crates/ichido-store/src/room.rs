@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::error::StoreError;
-use crate::held::lock;
+use ichido_core::sync::lock;
 
 /// How long a disk counts as full after a write that found no room.
 const FULL_FOR: Duration = Duration::from_secs(30);

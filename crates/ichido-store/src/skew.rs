@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::clock::{Now, Retention};
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use tokio::time::Instant;
 
-use crate::held::lock;
 use crate::micros;
 
 /// How far retention has come in this process, and what of it is written down.

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use ichido_core::alert::About;
 use ichido_core::alert::measure::{Took, slot};
+use ichido_core::sync::lock;
 
 use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::held::lock;
 
 /// The most subjects that a process counts between two flushes: queues and operations are few.
 pub const SUBJECTS_MAX: usize = 1_000;

@@ -28,6 +28,8 @@ use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Verdict;
+#[cfg(any(feature = "http", feature = "nats"))]
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
@@ -172,7 +174,7 @@ impl std::fmt::Debug for Call {
 }
 
 /// What a try came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Came {
     /// It was made, and this is what is known of it.
     Judged {
@@ -186,6 +188,27 @@ pub enum Came {
         /// For this long.
         wait: Duration,
     },
+}
+
+impl Came {
+    /// A try with this verdict, whose code goes into the note.
+    pub fn judged(verdict: Verdict, note: Note) -> Self {
+        Self::Judged { verdict, note: Note { code: verdict.code, ..note } }
+    }
+
+    /// The same with nothing to note but what happened.
+    pub fn said(verdict: Verdict, why: impl Into<String>) -> Self {
+        Self::judged(verdict, Note { excerpt: Some(why.into()), ..Note::default() })
+    }
+
+    /// A message that no call can carry: it is wrong as it stands, and nothing was sent.
+    #[cfg(any(feature = "http", feature = "nats"))]
+    fn unsendable() -> Self {
+        let why =
+            "not sent: its media type cannot be the value of a header field; put it in anew with another";
+        let code = Some(ErrorCode::BadRequest);
+        Self::said(Verdict::said(code, Effect::NotDone, Advice::GiveUp, None, None), why)
+    }
 }
 
 /// What a destination promises about the calls it gets (SPEC F2).

@@ -8,8 +8,14 @@
 //! (feature `worker`). Messages that it could not deliver wait for a person: `letters`. `prometheus` is the metrics page (feature
 //! `prometheus`). Language models have a crate of their own, `ichido-llm`.
 
+#[cfg(any(feature = "once", feature = "worker"))]
+mod clock;
 #[cfg(feature = "worker")]
 pub mod destination;
+#[cfg(any(feature = "once", feature = "worker"))]
+mod errors;
+#[cfg(any(feature = "once", feature = "worker"))]
+mod lease;
 #[cfg(feature = "worker")]
 pub mod letters;
 #[cfg(feature = "once")]
@@ -18,3 +24,6 @@ pub mod once;
 pub mod prometheus;
 #[cfg(feature = "worker")]
 pub mod worker;
+
+#[cfg(any(feature = "once", feature = "worker"))]
+pub use errors::BuildErrors;

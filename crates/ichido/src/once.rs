@@ -67,7 +67,6 @@ mod kept;
 mod meter;
 mod owner;
 mod problem;
-mod room;
 mod service;
 mod settings;
 mod transaction;

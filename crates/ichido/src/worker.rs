@@ -41,10 +41,8 @@
 
 mod alert;
 mod attempt;
-mod begin;
 mod care;
 mod claim;
-mod clock;
 mod draft;
 mod lane;
 mod meter;

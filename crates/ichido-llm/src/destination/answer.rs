@@ -12,8 +12,7 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
 use serde_json::{Value, json};
 
-use super::judged;
-use crate::models::{Reply, accepted};
+use crate::models::Reply;
 
 /// How long it is tried to put an answer into its queue, since asking for another one costs more.
 pub(super) const HAND_ON_WITHIN: Duration = Duration::from_secs(10);
@@ -35,38 +34,31 @@ impl Answer<'_> {
     pub(super) async fn hand_on(&self, store: &Store, queue: &QueueName, tries: NonZeroU32) -> Came {
         let message = self.message(queue, tries);
         let put_in = tokio::time::timeout(HAND_ON_WITHIN, put_in(store, &message)).await;
-        let receipt = self.reply.id.clone();
-        let note =
-            |excerpt: String| Note { receipt: receipt.clone(), excerpt: Some(excerpt), ..Note::default() };
-        match put_in {
+        let name = queue.as_str();
+        let (code, effect, advice, why) = match put_in {
             Ok(Ok(Enqueued::New { id } | Enqueued::Same { id })) => {
-                let note = note(format!("the answer is message {id} of queue {}", queue.as_str()));
-                judged(accepted(), Note { result_digest: Some(self.digest()), ..note })
+                (None, Effect::Done, Advice::Accept, format!("the answer is message {id} of queue {name}"))
             }
             Ok(Ok(Enqueued::Different { id } | Enqueued::SameContent { id })) => {
-                let why = format!(
-                    "an earlier answer is message {id} of queue {}; this one was dropped",
-                    queue.as_str()
-                );
-                let code = Some(ErrorCode::ConflictProcessed);
-                let report = Some(PaceReport::Success);
-                let verdict = Verdict::said(code, Effect::Done, Advice::AcceptAsProcessed, None, report);
-                judged(verdict, note(why))
+                let why = format!("an earlier answer is message {id} of queue {name}; this one was dropped");
+                (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed, why)
             }
             Ok(Err(error)) => {
-                let why =
-                    format!("the answer cannot be put into queue {}: {}", queue.as_str(), error.in_full());
-                let code = Some(ErrorCode::AnswerUnusable);
-                let report = Some(PaceReport::Success);
-                judged(Verdict::said(code, Effect::Done, Advice::GiveUp, None, report), note(why))
+                let why = format!("the answer cannot be put into queue {name}: {}", error.in_full());
+                (Some(ErrorCode::AnswerUnusable), Effect::Done, Advice::GiveUp, why)
             }
             Err(_) => {
-                let why = format!("the answer could not be put into queue {} in time", queue.as_str());
-                let report = Some(PaceReport::Success);
-                let code = Some(ErrorCode::Unknown);
-                judged(Verdict::said(code, Effect::Unknown, Advice::Retry, None, report), note(why))
+                let why = format!("the answer could not be put into queue {name} in time");
+                (Some(ErrorCode::Unknown), Effect::Unknown, Advice::Retry, why)
             }
-        }
+        };
+        let result_digest = (advice == Advice::Accept).then(|| self.digest());
+        let (receipt, excerpt) = (self.reply.id.clone(), Some(why));
+        // The endpoint answered, whatever came of handing it on.
+        Came::judged(
+            Verdict::said(code, effect, advice, None, Some(PaceReport::Success)),
+            Note { receipt, excerpt, result_digest, ..Note::default() },
+        )
     }
 
     fn message(&self, queue: &QueueName, tries: NonZeroU32) -> NewMessage {

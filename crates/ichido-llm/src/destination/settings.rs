@@ -90,27 +90,22 @@ impl LlmSettings {
         if prompt.as_ref().is_some_and(|prompt| !prompt.has_places()) {
             problems.add("prompt", "has no place for anything of the message, so that all would be asked the same; write one, such as {/title}");
         }
-        let system = match &self.system {
-            Some(text) => problems.check("system", Template::parse(text)).map(Some),
-            None => Some(None),
-        };
+        let system = self.system.as_ref().and_then(|text| problems.check("system", Template::parse(text)));
         problems.within("max_tokens", self.max_tokens, 1..=MAX_TOKENS_MAX);
         let answers_to = QueueName::parse(&self.answers_to);
         if answers_to.is_none() {
             problems.add("answers_to", "is no name of a queue");
         }
-        match (prompt, system, answers_to) {
-            (Some(prompt), Some(system), Some(answers_to)) if problems.0.is_empty() => Ok(LlmPlan {
-                model,
-                system,
-                prompt,
-                max_tokens: self.max_tokens,
-                form: self.form.clone(),
-                answers_to,
-                answer_tries: self.answer_tries,
-            }),
-            _ => Err(problems),
-        }
+        let (prompt, answers_to) = problems.or(prompt.zip(answers_to))?;
+        Ok(LlmPlan {
+            model,
+            system,
+            prompt,
+            max_tokens: self.max_tokens,
+            form: self.form.clone(),
+            answers_to,
+            answer_tries: self.answer_tries,
+        })
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) struct Asker {
 }
 
 /// One try of one question.
+#[derive(Clone)]
 pub(super) struct Turn {
     pub(super) id: QuestionId,
     pub(super) prompt: Arc<Prompt>,
@@ -67,12 +68,6 @@ pub(super) enum Came {
     Answered(Settled),
     Again { wait: Duration, failures: Failures, lost: u32, is_theirs: bool },
     Never(Why),
-}
-
-/// Whether it is time for a call.
-enum Moment {
-    Now(Way),
-    Over(Came),
 }
 
 /// A call is under way for as long as this lives.
@@ -108,8 +103,8 @@ impl Asker {
             () = bounds.over(&self.clock) => return Ok(Came::Never(Why::Deadline)),
             () = bounds.stop.reached(Stage::Finishing) => return Ok(Came::Never(Why::Stopped)),
             moment = self.moment(turn) => match moment? {
-                Moment::Now(way) => way,
-                Moment::Over(came) => return Ok(came),
+                Ok(way) => way,
+                Err(came) => return Ok(came),
             },
         };
         let latency = self.counting.counts().latency().unwrap_or_default();
@@ -134,8 +129,8 @@ impl Asker {
         }
     }
 
-    /// The breath before a first call, and then a slot (SPEC B4).
-    async fn moment(&self, turn: &Turn) -> Result<Moment, StoreError> {
+    /// The breath before a first call, and then a slot (SPEC B4); or what it came to without a call.
+    async fn moment(&self, turn: &Turn) -> Result<Result<Way, Came>, StoreError> {
         if turn.is_new {
             tokio::time::sleep(self.settings.interval).await;
         }
@@ -144,16 +139,13 @@ impl Asker {
             let question = self.memory.find(std::iter::once(turn.id)).await?.remove(&turn.id);
             match question.map(|question| (question.answer, question.held_until)) {
                 Some((Some(answer), _)) => {
-                    return Ok(Moment::Over(Came::Answered(Settled { answer, was_known: true })));
+                    return Ok(Err(Came::Answered(Settled { answer, was_known: true })));
                 }
-                Some((None, Some(until))) if self.clock.now() < until => {
-                    return Ok(Moment::Over(theirs(turn)));
-                }
+                Some((None, Some(until))) if self.clock.now() < until => return Ok(Err(theirs(turn))),
                 _ => (),
             }
         }
-        let way = self.ways.open(turn.prompt.tokens_max(), turn.failures, fastrand::f64).await;
-        Ok(Moment::Now(way))
+        Ok(Ok(self.ways.open(turn.prompt.tokens_max(), turn.failures, fastrand::f64).await))
     }
 
     async fn call(&self, turn: &Turn, way: &Way, bounds: &Bounds, lost: u32) -> Result<Came, StoreError> {

@@ -34,7 +34,6 @@ pub(super) struct Batch {
     items: Vec<Item>,
     /// Which question each prompt is.
     order: Vec<usize>,
-    fits: fn(&Value) -> bool,
     /// Items that have not had a place yet.
     fresh: VecDeque<usize>,
     /// Items whose next try is due then.
@@ -47,12 +46,8 @@ pub(super) struct Batch {
 }
 
 struct Item {
-    id: QuestionId,
-    prompt: Arc<Prompt>,
-    failures: Failures,
-    lost: u32,
-    /// Another run had it when it was last looked at.
-    is_theirs: bool,
+    /// Its next try.
+    turn: Turn,
     outcome: Option<Result<Settled, Why>>,
 }
 
@@ -68,7 +63,8 @@ impl Batch {
         for (id, prompt) in questions {
             let index = *places.entry(id).or_insert_with(|| {
                 let (failures, prompt) = (Failures::default(), Arc::new(prompt));
-                items.push(Item { id, prompt, failures, lost: 0, is_theirs: false, outcome: None });
+                let turn = Turn { id, prompt, failures, lost: 0, is_new: true, is_theirs: false, fits };
+                items.push(Item { turn, outcome: None });
                 items.len() - 1
             });
             order.push(index);
@@ -77,7 +73,6 @@ impl Batch {
             asker,
             items,
             order,
-            fits,
             fresh: VecDeque::new(),
             again: BinaryHeap::new(),
             closed: None,
@@ -144,10 +139,10 @@ impl Batch {
     /// What is answered already.
     async fn look(&mut self) -> Result<(), StoreError> {
         self.tell_time().await?;
-        let mut found = self.asker.memory.find(self.items.iter().map(|item| item.id)).await?;
+        let mut found = self.asker.memory.find(self.items.iter().map(|item| item.turn.id)).await?;
         for (index, item) in self.items.iter_mut().enumerate() {
-            let question = found.remove(&item.id);
-            item.lost = question.as_ref().map_or(0, |question| question.lost);
+            let question = found.remove(&item.turn.id);
+            item.turn.lost = question.as_ref().map_or(0, |question| question.lost);
             match question.and_then(|question| question.answer) {
                 Some(answer) => item.outcome = Some(Ok(Settled { answer, was_known: true })),
                 None => self.fresh.push_back(index),
@@ -162,24 +157,11 @@ impl Batch {
     fn fill(&mut self, turns: &mut Turns, bounds: &Bounds) {
         while turns.len() < self.parallel() {
             let due = self.again.peek().is_some_and(|Reverse((due, _))| *due <= Instant::now());
-            let (index, is_new) = match (due.then(|| self.again.pop()).flatten(), self.fresh.front()) {
-                (Some(Reverse((_, index))), _) => (index, false),
-                (None, Some(_)) => match self.fresh.pop_front() {
-                    Some(index) => (index, true),
-                    None => return,
-                },
-                (None, None) => return,
-            };
-            let Some(item) = self.items.get(index) else { return };
-            let turn = Turn {
-                id: item.id,
-                prompt: Arc::clone(&item.prompt),
-                failures: item.failures,
-                lost: item.lost,
-                is_new,
-                is_theirs: item.is_theirs,
-                fits: self.fits,
-            };
+            let next = due.then(|| self.again.pop()).flatten().map(|Reverse((_, index))| index);
+            let Some(index) = next.or_else(|| self.fresh.pop_front()) else { return };
+            let Some(item) = self.items.get_mut(index) else { return };
+            let turn = item.turn.clone();
+            item.turn.is_new = false;
             let (asker, bounds) = (Arc::clone(&self.asker), bounds.clone());
             turns.spawn(async move { (index, asker.turn(&turn, &bounds).await) });
         }
@@ -203,7 +185,7 @@ impl Batch {
             Ok(Came::Again { wait, failures, lost, is_theirs }) => {
                 let Some(why) = self.closed.clone() else {
                     if let Some(item) = self.items.get_mut(index) {
-                        (item.failures, item.lost, item.is_theirs) = (failures, lost, is_theirs);
+                        item.turn = Turn { failures, lost, is_theirs, ..item.turn.clone() };
                         self.again.push(Reverse((Instant::now() + wait, index)));
                     }
                     return;

@@ -1,9 +1,10 @@
 //! What is counted of calls to a model (SPEC B12).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use metrics::{Counter, counter, describe_counter};
+use ichido_core::sync::lock;
+use metrics::{counter, describe_counter};
 
 use crate::models::Usage;
 
@@ -75,48 +76,10 @@ impl Counts {
     }
 }
 
-/// One thing that is counted, here and for the page of metrics.
-struct Count {
-    here: AtomicU64,
-    told: Option<Counter>,
-}
-
-impl Count {
-    fn here() -> Self {
-        Self { here: AtomicU64::new(0), told: None }
-    }
-
-    fn told(counter: Counter) -> Self {
-        Self { here: AtomicU64::new(0), told: Some(counter) }
-    }
-
-    fn add(&self, count: u64) {
-        self.here.fetch_add(count, Ordering::Relaxed);
-        if let Some(told) = &self.told {
-            told.increment(count);
-        }
-    }
-
-    fn get(&self) -> u64 {
-        self.here.load(Ordering::Relaxed)
-    }
-}
-
+/// What is counted of one model: here, and for the page of metrics.
 pub(crate) struct Counting {
-    missing: Count,
-    known: Count,
-    answered: Count,
-    fallbacks: Count,
-    calls: Count,
-    ended: Count,
-    retries: Count,
-    throttled: Count,
-    unusable: Count,
-    mended: Count,
-    lost: Count,
-    tokens_in: Count,
-    tokens_out: Count,
-    answering_micros: Count,
+    here: Mutex<Counts>,
+    model: String,
 }
 
 /// Tells the recorder of metrics, once it is installed, what each metric of calls to models is.
@@ -135,87 +98,77 @@ pub fn describe_metrics() {
 
 impl Counting {
     pub(crate) fn of(model: &str) -> Self {
-        let of = |name: &'static str| Count::told(counter!(name, "model" => model.to_owned()));
-        Self {
-            missing: Count::here(),
-            known: Count::here(),
-            answered: Count::here(),
-            fallbacks: of(FALLBACKS),
-            calls: of(CALLS),
-            ended: Count::here(),
-            retries: of(RETRIES),
-            throttled: of(THROTTLED),
-            unusable: of(UNUSABLE),
-            mended: Count::here(),
-            lost: of(BILLED_TWICE),
-            tokens_in: Count::here(),
-            tokens_out: Count::here(),
-            answering_micros: Count::here(),
+        let counting = Self { here: Mutex::default(), model: model.to_owned() };
+        // What is missing cannot be told from what never happened.
+        for name in [CALLS, RETRIES, THROTTLED, UNUSABLE, FALLBACKS, BILLED_TWICE] {
+            counting.tell(name, 0);
         }
+        counting
+    }
+
+    fn here(&self) -> MutexGuard<'_, Counts> {
+        lock(&self.here)
+    }
+
+    fn tell(&self, name: &'static str, count: u64) {
+        counter!(name, "model" => self.model.clone()).increment(count);
     }
 
     pub(super) fn batch(&self, missing: usize, known: usize) {
-        self.missing.add(missing as u64);
-        self.known.add(known as u64);
+        let mut here = self.here();
+        here.missing += missing as u64;
+        here.known += known as u64;
     }
 
     pub(crate) fn call(&self, is_first: bool) {
-        self.calls.add(1);
-        self.retries.add(u64::from(!is_first));
+        let mut here = self.here();
+        here.calls += 1;
+        here.under_way += 1;
+        here.retries += u64::from(!is_first);
+        self.tell(CALLS, 1);
+        self.tell(RETRIES, u64::from(!is_first));
     }
 
     /// A call has ended, whatever came of it.
     pub(super) fn ended(&self) {
-        self.ended.add(1);
+        self.here().under_way -= 1;
     }
 
     pub(super) fn replied(&self, took: Duration, usage: Option<Usage>) {
-        self.answering_micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        let mut here = self.here();
+        here.answering = here.answering.saturating_add(took);
         let usage = usage.unwrap_or_default();
-        self.tokens_in.add(usage.input);
-        self.tokens_out.add(usage.output);
+        here.tokens_in = here.tokens_in.saturating_add(usage.input);
+        here.tokens_out = here.tokens_out.saturating_add(usage.output);
     }
 
     pub(super) fn answered(&self, was_mended: bool) {
-        self.answered.add(1);
-        self.mended.add(u64::from(was_mended));
+        let mut here = self.here();
+        here.answered += 1;
+        here.mended += u64::from(was_mended);
     }
 
     pub(crate) fn unusable(&self) {
-        self.unusable.add(1);
+        self.here().unusable += 1;
+        self.tell(UNUSABLE, 1);
     }
 
     pub(crate) fn throttled(&self) {
-        self.throttled.add(1);
+        self.here().throttled += 1;
+        self.tell(THROTTLED, 1);
     }
 
     pub(crate) fn lost(&self, count: u32) {
-        self.lost.add(u64::from(count));
+        self.here().lost += u64::from(count);
+        self.tell(BILLED_TWICE, u64::from(count));
     }
 
     pub(super) fn fallback(&self) {
-        self.fallbacks.add(1);
+        self.here().fallbacks += 1;
+        self.tell(FALLBACKS, 1);
     }
 
     pub(super) fn counts(&self) -> Counts {
-        // Those that ended first, so that no fewer have begun.
-        let ended = self.ended.get();
-        let calls = self.calls.get();
-        Counts {
-            missing: self.missing.get(),
-            known: self.known.get(),
-            answered: self.answered.get(),
-            fallbacks: self.fallbacks.get(),
-            calls,
-            under_way: calls.saturating_sub(ended),
-            retries: self.retries.get(),
-            throttled: self.throttled.get(),
-            unusable: self.unusable.get(),
-            mended: self.mended.get(),
-            lost: self.lost.get(),
-            tokens_in: self.tokens_in.get(),
-            tokens_out: self.tokens_out.get(),
-            answering: Duration::from_micros(self.answering_micros.get()),
-        }
+        *self.here()
     }
 }

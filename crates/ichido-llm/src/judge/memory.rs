@@ -82,10 +82,10 @@ impl Memory {
             Self::Store { store, .. } => {
                 let kept = store.answers().keep(id, &bytes).await?;
                 // Forgotten by a person while it was asked for: it is this run's all the same.
-                Ok(kept.unwrap_or_else(|| Answer { bytes, at: now(), lost }))
+                Ok(kept.unwrap_or_else(|| Answer { bytes, at: clock::now(), lost }))
             }
             Self::Here(answers) => {
-                let answer = Answer { bytes, at: now(), lost };
+                let answer = Answer { bytes, at: clock::now(), lost };
                 Ok(lock(answers).entry(id).or_insert(answer).clone())
             }
         }
@@ -114,8 +114,4 @@ impl Memory {
             Self::Here(_) => Ok(None),
         }
     }
-}
-
-fn now() -> Timestamp {
-    clock::now()
 }

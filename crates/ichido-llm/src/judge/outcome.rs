@@ -1,6 +1,5 @@
 //! What became of each item, and of the whole.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ichido_core::time::Timestamp;
@@ -34,9 +33,10 @@ pub struct Judged<T> {
 }
 
 /// Why an item was not answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// Its retries are spent.
+    #[error("its retries are spent: {code}, {why}")]
     Spent {
         /// What the last call came to.
         code: ErrorCode,
@@ -44,11 +44,13 @@ pub enum Why {
         why: Arc<str>,
     },
     /// Its retries are spent, and none of its calls arrived: nobody listens there.
+    #[error("nobody was reached: {why}")]
     Unreached {
         /// In words.
         why: Arc<str>,
     },
     /// No retry can mend it.
+    #[error("no retry can mend it: {code}, {why}")]
     Refused {
         /// What the call came to.
         code: ErrorCode,
@@ -58,18 +60,22 @@ pub enum Why {
         why: Arc<str>,
     },
     /// The model answered, and never what it was asked for.
+    #[error("the model never answered as asked: {why}")]
     Unusable {
         /// What was wrong with its last answer; nothing of the answer.
         why: Arc<str>,
     },
     /// The time was over.
+    #[error("the time was over before it was answered")]
     Deadline,
     /// It was not asked: others before it were refused for a reason that holds for all.
+    #[error("it was not asked, since every call before it came to {code}")]
     SetUp {
         /// What their calls came to.
         code: ErrorCode,
     },
     /// The run was stopped.
+    #[error("the run was stopped before it was answered")]
     Stopped,
 }
 
@@ -84,20 +90,6 @@ impl Why {
             Self::Deadline => "deadline",
             Self::SetUp { .. } => "set_up",
             Self::Stopped => "stopped",
-        }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Spent { code, why } => write!(f, "its retries are spent: {code}, {why}"),
-            Self::Unreached { why } => write!(f, "nobody was reached: {why}"),
-            Self::Refused { code, why, .. } => write!(f, "no retry can mend it: {code}, {why}"),
-            Self::Unusable { why } => write!(f, "the model never answered as asked: {why}"),
-            Self::Deadline => f.write_str("the time was over before it was answered"),
-            Self::SetUp { code } => write!(f, "it was not asked, since every call before it came to {code}"),
-            Self::Stopped => f.write_str("the run was stopped before it was answered"),
         }
     }
 }

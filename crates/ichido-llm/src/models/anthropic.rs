@@ -2,23 +2,16 @@
 
 mod wire;
 
-use std::fmt;
-use std::time::Duration;
-
 use ichido_core::settings::Faults;
 
-use super::line::{Line, ServiceSettings};
-use super::{Asking, Model, Prompt};
+use super::line::{Api, HttpModel, ServiceSettings};
 
 /// The version of the API that is spoken. What is sent and read here is the same in the one that followed it, and servers that imitate
 /// the API know this one.
 const VERSION: &str = "2023-06-01";
 
 /// A model of Anthropic. Made by [`AnthropicSettings::resolve`].
-pub struct Anthropic {
-    line: Line,
-    tells_form: bool,
-}
+pub type Anthropic = HttpModel;
 
 /// A model of Anthropic, or one that is asked in the same way.
 #[derive(Clone, Debug)]
@@ -41,35 +34,13 @@ impl AnthropicSettings {
 
     /// The model, or everything that is wrong.
     pub fn resolve(&self) -> Result<Anthropic, Faults> {
-        let fields = [("anthropic-version", VERSION)];
-        let line = self.service.resolve("/v1/messages", &fields, |key| ("x-api-key", key.to_owned()))?;
-        Ok(Anthropic { line, tells_form: self.tells_form })
-    }
-}
-
-impl fmt::Debug for Anthropic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Anthropic").field(&self.line).finish()
-    }
-}
-
-impl Model for Anthropic {
-    fn name(&self) -> &str {
-        &self.line.model
-    }
-
-    fn endpoints(&self) -> &[String] {
-        self.line.endpoints()
-    }
-
-    fn time_out(&self) -> Duration {
-        self.line.time_out()
-    }
-
-    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
-        Box::pin(async move {
-            let body = wire::body(&self.line.model, prompt, self.tells_form);
-            self.line.ask(endpoint, prompt, &body, wire::reply).await
+        let tells_form = self.tells_form;
+        self.service.resolve(Api {
+            path: "/v1/messages",
+            fields: &[("anthropic-version", VERSION)],
+            key_field: |key| ("x-api-key", key.to_owned()),
+            write: Box::new(move |model, prompt| wire::body(model, prompt, tells_form)),
+            read: wire::reply,
         })
     }
 }

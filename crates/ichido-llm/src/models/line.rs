@@ -15,24 +15,24 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
-use ichido::destination::http::AGENT;
+use ichido::destination::http::reach;
 use ichido_core::verdict::NetworkFault;
 use ichido_http::client::{CallLimits, FullResponse, HttpClient, NetworkError};
 use ichido_http::clock;
 use serde_json::Value;
 
-use super::{Prompt, Reply, Trial};
+use super::{Asking, Model, Prompt, Reply};
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// A model's endpoints, and who we are there.
-pub(super) struct Line {
-    pub(super) model: String,
+/// A model behind HTTP, at one or more endpoints.
+pub struct HttpModel {
+    model: String,
     /// The endpoints' names, in the order of `endpoints`.
     names: Vec<String>,
     endpoints: Vec<Endpoint>,
@@ -40,6 +40,24 @@ pub(super) struct Line {
     headers: HeaderMap,
     limits: CallLimits,
     api_key: Option<String>,
+    api: Api,
+}
+
+/// Makes the body of a request.
+type Write = Box<dyn Fn(&str, &Prompt) -> Value + Send + Sync>;
+
+/// How an API is spoken.
+pub(super) struct Api {
+    /// Where requests go, under each base URL.
+    pub(super) path: &'static str,
+    /// Fields of every request.
+    pub(super) fields: &'static [(&'static str, &'static str)],
+    /// The field that carries the key.
+    pub(super) key_field: fn(&str) -> (&'static str, String),
+    /// The body of a request to a model.
+    pub(super) write: Write,
+    /// What an answer says; `None` if it is none of this API.
+    pub(super) read: fn(&Value) -> Option<Reply>,
 }
 
 struct Endpoint {
@@ -48,9 +66,9 @@ struct Endpoint {
 }
 
 /// Neither the key nor the values of header fields.
-impl fmt::Debug for Line {
+impl fmt::Debug for HttpModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
+        f.debug_struct("HttpModel")
             .field("model", &self.model)
             .field("endpoints", &self.names)
             .field("limits", &self.limits)
@@ -58,28 +76,29 @@ impl fmt::Debug for Line {
     }
 }
 
-impl Line {
-    pub(super) fn endpoints(&self) -> &[String] {
+impl Model for HttpModel {
+    fn name(&self) -> &str {
+        &self.model
+    }
+
+    fn endpoints(&self) -> &[String] {
         &self.names
     }
 
-    pub(super) fn time_out(&self) -> Duration {
+    fn time_out(&self) -> Duration {
         self.limits.total
     }
 
-    /// One call: what is sent, and how an answer that is one is read.
-    pub(super) async fn ask(
-        &self,
-        endpoint: usize,
-        prompt: &Prompt,
-        body: &Value,
-        read: fn(&Value) -> Option<Reply>,
-    ) -> Trial {
-        let seen = self.post(endpoint, body).await;
-        let hush = Hush { prompt, api_key: self.api_key.as_deref() };
-        heard::trial(seen, &hush, read, clock::now())
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+        Box::pin(async move {
+            let seen = self.post(endpoint, &(self.api.write)(&self.model, prompt)).await;
+            let hush = Hush { prompt, api_key: self.api_key.as_deref() };
+            heard::trial(seen, &hush, self.api.read, clock::now())
+        })
     }
+}
 
+impl HttpModel {
     async fn post(&self, endpoint: usize, body: &Value) -> Result<FullResponse, NetworkError> {
         let Some(Endpoint { client, target }) = self.endpoints.get(endpoint) else {
             return Err(NetworkError::new(
@@ -87,14 +106,9 @@ impl Line {
                 format!("there is no endpoint number {endpoint}"),
             ));
         };
-        let mut request = Request::new(Full::new(Bytes::from(body.to_string())));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = target.clone().into();
-        let fields = request.headers_mut();
-        fields.clone_from(&self.headers);
-        fields.insert(HOST, client.host_field());
-        fields.insert(USER_AGENT, AGENT);
-        fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = Bytes::from(body.to_string());
+        let mut request = reach::request(client, Method::POST, target.clone(), &self.headers, body);
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         client.exchange(request, &self.limits).await
     }
 }

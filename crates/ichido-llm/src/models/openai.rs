@@ -2,20 +2,12 @@
 
 mod wire;
 
-use std::fmt;
-use std::time::Duration;
-
 use ichido_core::settings::Faults;
 
-use super::line::{Line, ServiceSettings};
-use super::{Asking, Model, Prompt};
+use super::line::{Api, HttpModel, ServiceSettings};
 
 /// A model behind an endpoint that speaks OpenAI's chat completions. Made by [`OpenAiSettings::resolve`].
-pub struct OpenAi {
-    line: Line,
-    form_by: FormBy,
-    limit_by: LimitBy,
-}
+pub type OpenAi = HttpModel;
 
 /// How a model is told of the [form](super::Form) that its answer is to have. The answer is checked against it in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,37 +65,15 @@ impl OpenAiSettings {
     /// # Ok::<(), ichido_core::settings::Faults>(())
     /// ```
     pub fn resolve(&self) -> Result<OpenAi, Faults> {
-        let bearer = |key: &str| ("authorization", format!("Bearer {key}"));
-        let line = self.service.resolve("/chat/completions", &[], bearer)?;
-        let is_openai = line.endpoints().iter().all(|endpoint| wire::is_openai(endpoint));
+        let is_openai = self.service.base_urls.iter().all(|url| wire::is_openai(url));
         let by_host = if is_openai { LimitBy::MaxCompletionTokens } else { LimitBy::MaxTokens };
-        Ok(OpenAi { line, form_by: self.form_by, limit_by: self.limit_by.unwrap_or(by_host) })
-    }
-}
-
-impl fmt::Debug for OpenAi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAi").field(&self.line).finish()
-    }
-}
-
-impl Model for OpenAi {
-    fn name(&self) -> &str {
-        &self.line.model
-    }
-
-    fn endpoints(&self) -> &[String] {
-        self.line.endpoints()
-    }
-
-    fn time_out(&self) -> Duration {
-        self.line.time_out()
-    }
-
-    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
-        Box::pin(async move {
-            let body = wire::body(&self.line.model, prompt, self.form_by, self.limit_by);
-            self.line.ask(endpoint, prompt, &body, wire::reply).await
+        let (form_by, limit_by) = (self.form_by, self.limit_by.unwrap_or(by_host));
+        self.service.resolve(Api {
+            path: "/chat/completions",
+            fields: &[],
+            key_field: |key| ("authorization", format!("Bearer {key}")),
+            write: Box::new(move |model, prompt| wire::body(model, prompt, form_by, limit_by)),
+            read: wire::reply,
         })
     }
 }

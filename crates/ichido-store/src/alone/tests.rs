@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::held::lock;
+use ichido_core::sync::lock;
 
 /// What a job does to the write that it is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use ichido_core::sync::lock;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Waiting, answer_all};
@@ -53,7 +54,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> PutAside<J, R,
 
     /// Parts a batch into what may be written now, and what is about something that waits aside.
     pub(super) fn part(&self, batch: Batch<J, R>) -> (Batch<J, R>, Batch<J, R>) {
-        let things = self.things.lock();
+        let things = lock(&self.things.0);
         if things.is_empty() {
             return (batch, Vec::new());
         }
@@ -98,14 +99,14 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
 
 impl Things {
     fn add(&self, about: &[u64]) {
-        let mut things = self.lock();
+        let mut things = lock(&self.0);
         for thing in about {
             *things.entry(*thing).or_default() += 1;
         }
     }
 
     fn remove(&self, about: &[u64]) {
-        let mut things = self.lock();
+        let mut things = lock(&self.0);
         for thing in about {
             if let Some(count) = things.get_mut(thing) {
                 *count -= 1;
@@ -114,10 +115,5 @@ impl Things {
                 }
             }
         }
-    }
-
-    /// Each change under the lock is whole, even if its holder panicked.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,6 +15,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ichido_core::sync::lock;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgQueryResult, PgRow};
 use sqlx::query::Query;
@@ -23,7 +24,6 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use crate::error::StoreError;
-use crate::held::lock;
 use crate::told::told;
 
 /// How long a caller waits for a free connection.

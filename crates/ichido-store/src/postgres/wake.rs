@@ -5,21 +5,21 @@
 //! gathered into one message for all that happened within a few milliseconds, because every notifying commit takes a lock
 //! that all of them share; and never inside a caller's transaction.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::ledger::RecordName;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
-use tokio::sync::{Notify, futures::OwnedNotified, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::line::Lines;
-use crate::held::lock;
 use crate::hex;
 use crate::message::QueueName;
+use crate::postgres::line::Lines;
+use crate::waiters::Waiters;
 
 /// The channel that all nodes listen on.
 const CHANNEL: &str = "ichido";
@@ -60,57 +60,9 @@ impl Topic {
     }
 }
 
-/// Who waits for what, in this process.
-#[derive(Default)]
-struct Waiters(Mutex<HashMap<Topic, Arc<Notify>>>);
-
-impl Waiters {
-    fn wake(&self, topic: &Topic) {
-        let mut waiters = lock(&self.0);
-        match waiters.get(topic) {
-            // Only ours: nobody waits.
-            Some(waiter) if Arc::strong_count(waiter) == 1 => waiter.notify_one(),
-            Some(waiter) => waiter.notify_waiters(),
-            None if topic.is_remembered() && waiters.len() < REMEMBERED_MAX => {
-                waiters.entry(topic.clone()).or_default().notify_one();
-            }
-            None => (),
-        }
-    }
-
-    /// Begins to wait: from here on no wake-up is missed.
-    fn join(&self, topic: &Topic) -> OwnedNotified {
-        let mut waiters = lock(&self.0);
-        Arc::clone(waiters.entry(topic.clone()).or_default()).notified_owned()
-    }
-
-    /// Forgets a topic that nobody waits for any more.
-    fn leave(&self, topic: &Topic) {
-        let mut waiters = lock(&self.0);
-        let alone = waiters.get(topic).is_some_and(|waiter| Arc::strong_count(waiter) == 1);
-        if alone && !topic.is_remembered() {
-            waiters.remove(topic);
-        }
-    }
-}
-
-/// Somebody who waits, and leaves however that ends.
-struct Waiting<'a> {
-    waiters: &'a Waiters,
-    topic: &'a Topic,
-    notified: Option<std::pin::Pin<Box<OwnedNotified>>>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.notified = None;
-        self.waiters.leave(self.topic);
-    }
-}
-
 /// The wake-ups of one store.
 pub(crate) struct Wakes {
-    here: Arc<Waiters>,
+    here: Arc<Waiters<Topic>>,
     elsewhere: Option<mpsc::Sender<Topic>>,
     tasks: Vec<AbortHandle>,
 }
@@ -125,12 +77,12 @@ impl Drop for Wakes {
 impl Wakes {
     /// For this process only.
     pub(crate) fn here() -> Self {
-        Self { here: Arc::default(), elsewhere: None, tasks: Vec::new() }
+        Self { here: waiters(), elsewhere: None, tasks: Vec::new() }
     }
 
     /// For this process and for the other nodes on the same database, which are heard from now on.
     pub(crate) async fn everywhere(lines: Lines, options: PgConnectOptions) -> Self {
-        let here = Arc::<Waiters>::default();
+        let here = waiters();
         let (elsewhere, waiting) = mpsc::channel(WAITING_MAX);
         let origin = Uuid::now_v7();
         let listener = listener(&options).await;
@@ -159,16 +111,14 @@ impl Wakes {
         at_most: Duration,
         look: impl AsyncFnOnce() -> bool,
     ) -> bool {
-        let notified = Box::pin(self.here.join(topic));
-        let mut waiting = Waiting { waiters: &self.here, topic, notified: Some(notified) };
-        if look().await {
-            return true;
-        }
-        match &mut waiting.notified {
-            Some(notified) => timeout(at_most, notified.as_mut()).await.is_ok(),
-            None => false,
-        }
+        let waiting = self.here.join(topic);
+        let woken = waiting.woken();
+        look().await || timeout(at_most, woken).await.is_ok()
     }
+}
+
+fn waiters() -> Arc<Waiters<Topic>> {
+    Arc::new(Waiters::remembering(Topic::is_remembered, REMEMBERED_MAX))
 }
 
 /// Sends what gathers, one message at a time, until the store is gone. A message begins with who sends it.
@@ -199,7 +149,7 @@ async fn listen(
     options: PgConnectOptions,
     mut listening: Result<PgListener, sqlx::Error>,
     origin: Uuid,
-    here: Arc<Waiters>,
+    here: Arc<Waiters<Topic>>,
 ) {
     let origin = origin.simple().to_string();
     loop {
@@ -227,7 +177,7 @@ async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error>
 }
 
 /// Hears one message, or that the server is still there; our own messages are no news.
-async fn hear(listener: &mut PgListener, origin: &str, here: &Waiters) -> Result<(), ()> {
+async fn hear(listener: &mut PgListener, origin: &str, here: &Waiters<Topic>) -> Result<(), ()> {
     let lost = |error: sqlx::Error| tracing::debug!(%error, "the connection that hears other nodes was lost");
     let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {
         let asked = timeout(ANSWER_TIMEOUT, sqlx::query("SELECT 1").execute(listener)).await;

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
+use ichido_core::sync::lock;
 
 use crate::columns::number;
-use crate::held::lock;
 use crate::micros;
 use crate::skew::Skew;
 

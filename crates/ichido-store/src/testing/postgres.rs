@@ -34,8 +34,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, PoisonError};
+
+use ichido_core::sync::lock;
 
 use self::account::{ACCOUNTS, Account};
 use self::watcher::Watcher;
@@ -228,7 +230,7 @@ impl Cluster {
 
     fn ask(&self, verb: &'static str, word: &str) -> Result<(), ClusterError> {
         // A thread that panicked in between left a request unanswered at worst; the next one must still be sent.
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watcher = lock(&self.watcher);
         watcher.ask(verb, word)
     }
 }

@@ -40,19 +40,9 @@ impl Handler {
         A: Future<Output = Result<D, Failed>> + Send + 'static,
         D: Into<Done>,
     {
-        let handle = Arc::new(handle);
-        Self::of(move |call, cancel| {
-            let handle = Arc::clone(&handle);
-            Box::pin(async move {
-                let payload = match serde_json::from_slice(&call.body) {
-                    Ok(payload) => payload,
-                    Err(error) => {
-                        let why =
-                            format!("the request is not the JSON that this queue's handler takes: {error}");
-                        return Failed::dead(why).into();
-                    }
-                };
-                came(handle(Job::of(call, payload, cancel)).await)
+        Self::read_by(handle, |body| {
+            serde_json::from_slice(body).map_err(|error| {
+                format!("the request is not the JSON that this queue's handler takes: {error}")
             })
         })
     }
@@ -64,12 +54,26 @@ impl Handler {
         A: Future<Output = Result<D, Failed>> + Send + 'static,
         D: Into<Done>,
     {
+        Self::read_by(handle, |body| Ok(body.clone()))
+    }
+
+    /// A function of requests that are read first; one that cannot be read is dead at once.
+    fn read_by<T, F, A, D>(handle: F, read: fn(&Bytes) -> Result<T, String>) -> Self
+    where
+        T: Send + 'static,
+        F: Fn(Job<T>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<D, Failed>> + Send + 'static,
+        D: Into<Done>,
+    {
         let handle = Arc::new(handle);
         Self::of(move |call, cancel| {
             let handle = Arc::clone(&handle);
             Box::pin(async move {
-                let payload = call.body.clone();
-                came(handle(Job::of(call, payload, cancel)).await)
+                let ended = match read(&call.body) {
+                    Ok(payload) => handle(Job::of(call, payload, cancel)).await,
+                    Err(why) => Err(Failed::dead(why)),
+                };
+                ended.map_or_else(Into::into, |done| done.into().into())
             })
         })
     }
@@ -182,10 +186,6 @@ impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-fn came<D: Into<Done>>(ended: Result<D, Failed>) -> Came {
-    ended.map_or_else(Into::into, |done| done.into().into())
 }
 
 fn why_lost(lost: tokio::task::JoinError) -> String {

@@ -34,7 +34,7 @@ mod sign;
 pub use reading::Meaning;
 pub use reconcile::Found;
 pub use settings::{
-    ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings,
+    ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule,
     SECRETS_MAX, TIME_OUT_MAX,
 };
 
@@ -44,7 +44,7 @@ use ichido_core::time::Timestamp;
 use ichido_http::client::{CallLimits, HttpClient};
 use ichido_http::clock;
 
-use ::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use ::http::header::CONTENT_TYPE;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
@@ -94,7 +94,7 @@ impl Http {
     /// Makes one try of a message. It ends within [`Promise::time_out`].
     pub async fn call(&self, call: &Call) -> Came {
         let Some(request) = self.request(call, clock::now()) else {
-            return Reading::unsendable();
+            return Came::unsendable();
         };
         let seen = self.client.exchange(request, &self.limits).await;
         self.reading.judge(&call.key, seen, clock::now())
@@ -121,13 +121,9 @@ impl Http {
 
     /// The request of one try; `None` when the message's media type is no header's value.
     fn request(&self, call: &Call, now: Timestamp) -> Option<Request<Full<Bytes>>> {
-        let mut request = Request::new(Full::new(call.body.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.target.clone().into();
+        let (target, body) = (self.target.clone(), call.body.clone());
+        let mut request = reach::request(&self.client, Method::POST, target, &self.headers, body);
         let fields = request.headers_mut();
-        fields.clone_from(&self.headers);
-        fields.insert(HOST, self.client.host_field());
-        fields.insert(USER_AGENT, AGENT);
         fields.insert(CONTENT_TYPE, HeaderValue::from_str(&call.content_type).ok()?);
         fields.insert(IDEMPOTENCY_KEY, key_field(&call.key)?);
         fields.insert(FENCE, HeaderValue::from(call.fence.get()));

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{Call, Came, Cancel};
 
+// Flat, though it repeats most of `Call`: handlers take it apart by name and move its parts.
 /// One try of one message, its request read as `T`.
 pub struct Job<T> {
     /// The request.
@@ -89,107 +90,77 @@ impl From<Done> for Came {
 ///
 /// It is no [`std::error::Error`] itself, so that all others can become it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed(How);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum How {
-    Judged {
-        code: ErrorCode,
-        effect: Effect,
-        advice: Advice,
-        hint: Option<Duration>,
-        report: Option<PaceReport>,
-        why: String,
-    },
-    Snoozed {
-        wait: Duration,
-    },
-}
+pub struct Failed(Came);
 
 impl Failed {
     /// Nothing was done; try again, as the queue's schedule says.
     pub fn retry(why: impl fmt::Display) -> Self {
-        Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, why)
+        Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, None, None, why)
     }
 
     /// Nothing was done; try again as the queue's schedule says, and not before this is over. It says nothing of other messages: for
     /// what all of them wait for, see [`Failed::throttled`].
     pub fn retry_after(wait: Duration, why: impl fmt::Display) -> Self {
-        let Self(mut how) = Self::retry(why);
-        if let How::Judged { hint, .. } = &mut how {
-            *hint = Some(wait);
-        }
-        Self(how)
+        Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, Some(wait), None, why)
     }
 
     /// Nothing was done, and no retry can mend it: a dead letter.
     pub fn dead(why: impl fmt::Display) -> Self {
-        Self::judged(ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, why)
+        Self::judged(ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, None, None, why)
     }
 
     /// It may have been done. Tried again only where that cannot do it twice; else parked, and asked after where that can be.
     pub fn unknown(why: impl fmt::Display) -> Self {
-        Self::judged(ErrorCode::Unknown, Effect::Unknown, Advice::Retry, why)
+        Self::judged(ErrorCode::Unknown, Effect::Unknown, Advice::Retry, None, None, why)
     }
 
     /// What the handler calls is called too fast, and did nothing. All nodes slow down for this destination; with a wait, none
     /// calls before it is over (SPEC D6).
     pub fn throttled(wait: Option<Duration>, why: impl fmt::Display) -> Self {
-        let Self(mut how) = Self::judged(ErrorCode::RateLimited, Effect::NotDone, Advice::Retry, why);
-        if let How::Judged { hint, report, .. } = &mut how {
-            (*hint, *report) = (wait, Some(PaceReport::Throttled));
-        }
-        Self(how)
+        let report = Some(PaceReport::Throttled);
+        Self::judged(ErrorCode::RateLimited, Effect::NotDone, Advice::Retry, wait, report, why)
     }
 
     /// What the handler calls is down, and did nothing. When this goes on, all nodes leave this destination alone for a while.
     pub fn unreachable(why: impl fmt::Display) -> Self {
-        let Self(mut how) = Self::judged(ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, why);
-        if let How::Judged { report, .. } = &mut how {
-            *report = Some(PaceReport::Failure);
-        }
-        Self(how)
+        let report = Some(PaceReport::Failure);
+        Self::judged(ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, None, report, why)
     }
 
     /// Not now: nothing was done, and it comes again after this long. The try does not count, except in a queue that marks the
     /// beginning of calls, where only a counted failure can follow the mark.
     pub fn snooze(wait: Duration) -> Self {
-        Self(How::Snoozed { wait })
+        Self(Came::Snoozed { wait })
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {
         let why = format!("the handler took longer than {after:?} and was given up on");
-        Self::judged(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, why)
+        Self::judged(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, None, None, why)
     }
 
     /// A failure of a handler says nothing of its neighbours, so it tells the pace nothing unless it says so.
-    fn judged(code: ErrorCode, effect: Effect, advice: Advice, why: impl fmt::Display) -> Self {
-        Self(How::Judged { code, effect, advice, hint: None, report: None, why: why.to_string() })
+    fn judged(
+        code: ErrorCode,
+        effect: Effect,
+        advice: Advice,
+        hint: Option<Duration>,
+        report: Option<PaceReport>,
+        why: impl fmt::Display,
+    ) -> Self {
+        Self(Came::said(Verdict::said(Some(code), effect, advice, hint, report), why.to_string()))
     }
 }
 
 impl From<Failed> for Came {
     fn from(failed: Failed) -> Self {
-        match failed.0 {
-            How::Snoozed { wait } => Self::Snoozed { wait },
-            How::Judged { code, effect, advice, hint, report, why } => Self::Judged {
-                verdict: Verdict::said(Some(code), effect, advice, hint, report),
-                note: Note { code: Some(code), excerpt: Some(why), ..Note::default() },
-            },
-        }
+        failed.0
     }
 }
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failed {
     fn from(error: E) -> Self {
         let error = error.into();
-        let mut why = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            why.push_str(": ");
-            why.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        Self::unknown(why)
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        Self::unknown(causes.fold(error.to_string(), |why, cause| format!("{why}: {cause}")))
     }
 }

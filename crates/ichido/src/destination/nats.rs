@@ -77,7 +77,7 @@ impl Nats {
     pub async fn call(&self, call: &Call) -> Came {
         let deadline = Instant::now() + self.promise.time_out;
         let Ok(headers) = self.headers(call) else {
-            return reading::unsendable();
+            return Came::unsendable();
         };
         let line = match self.lines.take(deadline).await {
             Ok(line) => line,

@@ -8,7 +8,6 @@ use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
 use ichido_store::message::{LetterState, Note};
-use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::canary::{Canary, Watched, goal};
@@ -31,8 +30,6 @@ pub mod limits {
     pub const BUSY_TRIES: u32 = 20;
     /// For how long a bulk counts as running after it was last heard of. One whose process was killed is abandoned after this.
     pub const LEASE: Duration = Duration::from_secs(15);
-    /// How often it says that it runs.
-    pub const BEAT_EVERY: Duration = Duration::from_secs(5);
 }
 
 /// What to do with letters.
@@ -192,19 +189,18 @@ impl Bulk<'_> {
     async fn go_held(
         &self,
         found: &Preflight,
-        hold: &Hold<'_>,
+        hold: &Hold,
         stop: &impl Fn() -> bool,
         progress: &mut impl FnMut(Progress),
         report: &mut Report,
     ) -> Result<Ended, StoreError> {
-        let over = Notify::new();
+        let (lease, renewing) = hold.renewed();
         let going = async {
             let went = self.go(found, &|| stop() || hold.is_lost(), progress, report).await;
-            over.notify_one();
+            drop(lease);
             went
         };
-        // Both to their ends: a renewal that is cut off could still come, after the release.
-        let (went, ()) = tokio::join!(going, hold.keep(&over));
+        let (went, ()) = tokio::join!(going, renewing);
         match went? {
             Ended::Stopped { by: None } if hold.is_lost() => Ok(Ended::Abandoned),
             ended => Ok(ended),
@@ -225,11 +221,8 @@ impl Bulk<'_> {
         };
         let (mut after, mut widened, mut watched) = (None, 0, Vec::new());
         loop {
-            if stop() {
-                return Ok(Ended::Stopped { by: None });
-            }
-            if let Some(by) = self.asked_to_stop(report.operation).await? {
-                return Ok(Ended::Stopped { by: Some(by) });
+            if let Some(ended) = self.stopped(report.operation, stop).await? {
+                return Ok(ended);
             }
             let goal = canary.and_then(|canary| Some((canary, goal(widened, found.would_go)?)));
             let room = goal.map_or(u64::MAX, |(_, goal)| goal.saturating_sub(report.moved));

@@ -5,18 +5,20 @@
 //!
 //! Letters that are named by their ids need no hold: each is one step, refused where it does not fit.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
 
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 use ichido_store::node::{Duty, LettersKept};
-use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use uuid::Uuid;
 
-use super::bulk::limits::{BEAT_EVERY, BUSY_TRIES, LEASE};
+use super::bulk::limits::{BUSY_TRIES, LEASE};
+use crate::clock::Clock;
+use crate::destination::Cancel;
+use crate::lease::{self, Lease, Leases, Renew};
 
 /// The bulks that are heard of, as of one look.
 #[derive(Clone, Debug)]
@@ -41,21 +43,23 @@ impl Living {
 }
 
 /// The letters of a queue, or of all, held by one bulk.
-pub(super) struct Hold<'a> {
-    store: &'a Store,
-    queue: Option<&'a QueueName>,
+#[derive(Clone)]
+pub(super) struct Hold {
+    store: Store,
+    queue: Option<QueueName>,
     operation: Uuid,
-    is_lost: AtomicBool,
+    /// Another took hold, because this one was not heard of for too long.
+    lost: Cancel,
 }
 
-impl<'a> Hold<'a> {
+impl Hold {
     /// Takes hold, or says which bulk has.
     pub(super) async fn take(
-        store: &'a Store,
-        queue: Option<&'a QueueName>,
+        store: &Store,
+        queue: Option<&QueueName>,
         operation: Uuid,
     ) -> Result<Result<Self, Uuid>, StoreError> {
-        let hold = Self { store, queue, operation, is_lost: AtomicBool::new(false) };
+        let hold = Self { store: store.clone(), queue: queue.cloned(), operation, lost: Cancel::new() };
         for _ in 0..BUSY_TRIES {
             // First taken and then looked around, so that of two that overlap at least one sees the other.
             let is_taken = hold.lease().await?;
@@ -73,25 +77,19 @@ impl<'a> Hold<'a> {
         Err(StoreError::Busy)
     }
 
-    /// Keeps it until all is over.
-    pub(super) async fn keep(&self, over: &Notify) {
-        let mut beat = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = beat.tick() => match self.renew().await {
-                    Ok(is_ours) => self.is_lost.store(!is_ours, Ordering::SeqCst),
-                    // The next one may come in time.
-                    Err(error) => tracing::warn!(%error, operation = %self.operation, "a bulk could not say that it runs"),
-                },
-                () = over.notified() => return,
-            }
-        }
+    /// A lease, and what renews it until it is dropped. Both go to their ends before the release: a renewal that is cut off could still
+    /// come after it.
+    pub(super) fn renewed(&self) -> (Lease<Self>, impl Future<Output = ()> + use<>) {
+        let clock = Arc::new(Clock::new(self.store.clone()));
+        let leases = Leases::new(self.clone(), Arc::clone(&clock));
+        // It was taken a moment ago, which the third of a lease after which it is renewed allows for.
+        let lease = leases.hold((), LEASE, clock.own());
+        (lease, lease::run(Arc::downgrade(&leases)))
     }
 
     /// Whether it was not heard of for so long that another took hold.
     pub(super) fn is_lost(&self) -> bool {
-        self.is_lost.load(Ordering::SeqCst)
+        self.lost.is_cancelled()
     }
 
     /// Lets go. Should that fail, the lease lapses by itself.
@@ -101,18 +99,27 @@ impl<'a> Hold<'a> {
         }
     }
 
-    /// Who came while it was silent keeps what it has.
-    async fn renew(&self) -> Result<bool, StoreError> {
-        Ok(self.other().await?.is_none() && self.lease().await?)
-    }
-
     async fn lease(&self) -> Result<bool, StoreError> {
-        self.store.nodes().claim_duty(Duty::Letters(self.queue), self.operation, LEASE).await
+        self.store.nodes().claim_duty(Duty::Letters(self.queue.as_ref()), self.operation, LEASE).await
     }
 
     async fn other(&self) -> Result<Option<Uuid>, StoreError> {
         let kept = self.store.nodes().letter_keepers().await?;
-        let other = kept.iter().find(|kept| kept.by != self.operation && kept.overlaps(self.queue));
+        let other = kept.iter().find(|kept| kept.by != self.operation && kept.overlaps(self.queue.as_ref()));
         Ok(other.map(|kept| kept.by))
+    }
+}
+
+impl Renew for Hold {
+    type On = ();
+
+    /// Another that came while this one was silent keeps what it has.
+    async fn renew(&self, on: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
+        let is_ours = self.other().await?.is_none() && self.lease().await?;
+        Ok(vec![is_ours; on.len()])
+    }
+
+    fn lost(&self, (): &()) {
+        self.lost.cancel();
     }
 }

@@ -1,7 +1,6 @@
 //! Which letters may be sent again, given what their queues say.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::{Guarantee, Safety};
@@ -81,21 +80,36 @@ impl Policies {
 }
 
 /// Why a letter is not requeued. Shown with how to mend it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Refusal {
     /// The queue says no, or says nothing.
+    #[error("the queue does not allow it; requeue = true in its settings does")]
     NotAllowed,
     /// Nothing is known of the queue.
+    #[error(
+        "the queue is not in the settings, so nothing is known of where it goes; add it, with requeue = true"
+    )]
     QueueNotKnown,
     /// Nobody knows whether it was done, and the destination honours no keys.
+    #[error(
+        "it may have taken effect, and sending it again could do it twice; find out, and decide it first"
+    )]
     EffectUnknown,
     /// Nobody knows whether it was done, and the destination has forgotten the key since.
+    #[error(
+        "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first"
+    )]
     KeyForgotten,
     /// It was done.
+    #[error("it took effect; discard it")]
     WasDone,
     /// A new message was made from it: the two conflict.
+    #[error(
+        "a new message was made from it, and is looked after in its place; sending both could do it twice"
+    )]
     HasSuccessor,
     /// It is parked: a person decides about it.
+    #[error("it is parked: its effect is unknown; find out, and decide it")]
     Parked,
 }
 
@@ -111,20 +125,6 @@ impl Refusal {
             Self::HasSuccessor => "has_successor",
             Self::Parked => "parked",
         }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAllowed => "the queue does not allow it; requeue = true in its settings does",
-            Self::QueueNotKnown => "the queue is not in the settings, so nothing is known of where it goes; add it, with requeue = true",
-            Self::EffectUnknown => "it may have taken effect, and sending it again could do it twice; find out, and decide it first",
-            Self::KeyForgotten => "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first",
-            Self::WasDone => "it took effect; discard it",
-            Self::HasSuccessor => "a new message was made from it, and is looked after in its place; sending both could do it twice",
-            Self::Parked => "it is parked: its effect is unknown; find out, and decide it",
-        })
     }
 }
 

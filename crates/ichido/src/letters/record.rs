@@ -71,11 +71,18 @@ impl Bulk<'_> {
         self.store.actions().add(&self.action(report.operation, (BEGUN, to), told)).await
     }
 
-    /// Who asked it to stop from elsewhere.
-    pub(super) async fn asked_to_stop(&self, operation: Uuid) -> Result<Option<String>, StoreError> {
+    /// How it ends, if it is told to here or was asked to from elsewhere.
+    pub(super) async fn stopped(
+        &self,
+        operation: Uuid,
+        stop: &impl Fn() -> bool,
+    ) -> Result<Option<Ended>, StoreError> {
+        if stop() {
+            return Ok(Some(Ended::Stopped { by: None }));
+        }
         let told = self.store.actions().of(operation).await?;
         let asked = told.into_iter().find(|row| row.action.to == STOPPING);
-        Ok(asked.map(|row| row.action.actor.unwrap_or_default()))
+        Ok(asked.map(|row| Ended::Stopped { by: Some(row.action.actor.unwrap_or_default()) }))
     }
 
     fn action(&self, operation: Uuid, (from, to): (&str, &str), detail: String) -> Action {

@@ -35,11 +35,8 @@ impl Bulk<'_> {
                 Next::Halt => return Ok(Some(Ended::Halted { watched })),
                 Next::Wait => (),
             }
-            if stop() {
-                return Ok(Some(Ended::Stopped { by: None }));
-            }
-            if let Some(by) = self.asked_to_stop(operation).await? {
-                return Ok(Some(Ended::Stopped { by: Some(by) }));
+            if let Some(ended) = self.stopped(operation, stop).await? {
+                return Ok(Some(ended));
             }
             sleep(limits::WATCH_EVERY).await;
         }

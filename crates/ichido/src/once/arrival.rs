@@ -1,20 +1,20 @@
 //! A request that arrives: who asks for what under which key. Nothing is claimed here, and the body is not touched before the
 //! head alone could have refused the request.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use ichido_core::digest::{BodyRules, Digest, is_json};
 use ichido_core::fingerprint::{Fingerprint, Inputs, RequestParts};
 use ichido_core::json::{Document, JsonError, Kind};
 use ichido_core::key::{self, IdempotencyKey};
 use ichido_core::ledger::RecordName;
 use ichido_store::ledger::KeyClaim;
+use ichido_store::ledger::limits::{HOPS_BYTES_MAX, TRACE_BYTES_MAX};
 
 use super::body::Body;
 use super::draft::is_name;
@@ -42,8 +42,8 @@ impl Arrival {
             fingerprint: self.fingerprint,
             request_digest: self.request_digest,
             policy: Arc::clone(&settings.policy),
-            hops: fields::hops(&self.parts),
-            trace: fields::trace(&self.parts),
+            hops: fields::plain(&self.parts, fields::HOPS, HOPS_BYTES_MAX),
+            trace: fields::plain(&self.parts, fields::TRACE, TRACE_BYTES_MAX),
         }
     }
 
@@ -104,7 +104,7 @@ pub(crate) async fn arrive<B>(
 where
     B: http_body::Body<Data = Bytes>,
 {
-    let (body, trailers) = read(body, settings.request_bytes_max).await?;
+    let (body, trailers) = read(body, settings.rules.bytes_max).await?;
     let media = fields::media(&parts.headers);
     let request_digest = if media.is_encoded || !is_json(&media.text) || body.is_empty() {
         Digest::of_bytes(&body)
@@ -161,26 +161,15 @@ async fn read<B: http_body::Body<Data = Bytes>>(
     if (bytes_max as u64) < body.size_hint().lower() {
         return Err(too_large());
     }
-    let mut body = pin!(body);
-    let (mut first, mut more, mut trailers) = (Bytes::new(), BytesMut::new(), None);
-    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let frame = frame.map_err(|_| {
-            let detail = "the body broke off before its end; nothing was done";
-            Problem::new(StatusCode::BAD_REQUEST, Code::BodyIncomplete, detail)
-        })?;
-        match frame.into_data() {
-            Ok(data) if bytes_max < first.len() + more.len() + data.len() => return Err(too_large()),
-            // Most bodies are one piece, which need not be copied.
-            Ok(data) if first.is_empty() => first = data,
-            Ok(data) => more.extend_from_slice(&data),
-            Err(frame) => trailers = frame.into_trailers().ok(),
-        }
-    }
-    if more.is_empty() {
-        return Ok((first, trailers));
-    }
-    let mut whole = BytesMut::with_capacity(first.len() + more.len());
-    whole.extend_from_slice(&first);
-    whole.extend_from_slice(&more);
-    Ok((whole.freeze(), trailers))
+    let body = Limited::new(body.map_err(|_| BrokenOff), bytes_max);
+    let whole = body.collect().await.map_err(|error| match error.downcast::<LengthLimitError>() {
+        Ok(_) => too_large(),
+        Err(_) => Problem::new(StatusCode::BAD_REQUEST, Code::BodyIncomplete, BrokenOff.to_string()),
+    })?;
+    let trailers = whole.trailers().cloned();
+    Ok((whole.to_bytes(), trailers))
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the body broke off before its end; nothing was done")]
+struct BrokenOff;

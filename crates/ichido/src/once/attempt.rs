@@ -4,14 +4,12 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Request, Response};
+use http::Response;
 use ichido_core::ledger::Outcome;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{Began, KeyClaimed, KeyOutcome};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use tower_service::Service;
 
 use super::arrival::Arrival;
 use super::body::Body;
@@ -19,6 +17,7 @@ use super::handler::{self, Ran};
 use super::kept::Heard;
 use super::meter;
 use super::owner::{Owner, panicked};
+use super::service::{Inner, Payload};
 use super::settings::Settings;
 use super::transactional;
 
@@ -45,16 +44,12 @@ pub(crate) fn tell<R: http_body::Body, E>(answer: Answer<R, E>, came: Came<R, E>
 }
 
 /// Claims, and if that succeeds runs and settles.
-pub(crate) async fn attempt<S, B, R>(
+pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
     mut inner: S,
     answer: Answer<R, S::Error>,
-) where
-    S: Service<Request<Body<B>>, Response = Response<R>> + Clone,
-    B: http_body::Body<Data = Bytes>,
-    R: http_body::Body<Data = Bytes>,
-{
+) {
     // Before the store is asked: the lease is not longer than we think.
     let asked_at = settings.keeper.now();
     let store = settings.store().clone();
@@ -69,7 +64,7 @@ pub(crate) async fn attempt<S, B, R>(
     let claim = match claimed {
         Ok(KeyClaimed::Run { fence, began }) => {
             if began == Began::Expired {
-                meter::expired(&arrival.name.operation);
+                meter::count(meter::EXPIRED, &arrival.name.operation);
             }
             (fence, began)
         }
@@ -109,12 +104,11 @@ async fn held(owner: Owner) -> Option<Owner> {
 }
 
 /// Runs the handler; the outcome is settled after it.
-async fn run<S, B, R>(owner: Owner, mut inner: S, answer: Answer<R, S::Error>)
-where
-    S: Service<Request<Body<B>>, Response = Response<R>>,
-    B: http_body::Body<Data = Bytes>,
-    R: http_body::Body<Data = Bytes>,
-{
+async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
+    owner: Owner,
+    mut inner: S,
+    answer: Answer<R, S::Error>,
+) {
     let (outcome, response) = match handler::call(&mut inner, owner.request()).await {
         Ran::Responded(response) => {
             let heard = Heard::from(response, owner.settings()).await;

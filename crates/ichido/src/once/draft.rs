@@ -217,26 +217,21 @@ impl Once {
             Effect::Opaque => (EffectMode::Opaque, None),
         };
         let policy = Policy::build(PolicyDraft { mode: Some(mode), ..self.policy });
-        match (policy, self.caller) {
-            (Ok(policy), Some(caller)) if errors.is_empty() => Ok(OnceLayer::new(Settings {
-                keeper: keeper.clone(),
-                operation: self.operation,
-                caller,
-                policy: Arc::new(policy),
-                pool,
-                reconcile: self.reconcile,
-                methods: self.methods,
-                rules: BodyRules { form: self.form, bytes_max: self.request_bytes_max },
-                request_bytes_max: self.request_bytes_max,
-                response_bytes_max: self.response_bytes_max,
-                response_whole_within: self.response_whole_within,
-                echo_key: self.echo_key,
-            })),
-            (policy, _) => {
-                errors.extend(policy.err().into_iter().flatten().map(BuildError::Policy));
-                Err(BuildErrors(errors))
-            }
-        }
+        let policy = policy.map_err(|found| errors.extend(found.into_iter().map(BuildError::Policy))).ok();
+        let (policy, caller) = BuildErrors::or(errors, policy.zip(self.caller))?;
+        Ok(OnceLayer::new(Settings {
+            keeper: keeper.clone(),
+            operation: self.operation,
+            caller,
+            policy: Arc::new(policy),
+            pool,
+            reconcile: self.reconcile,
+            methods: self.methods,
+            rules: BodyRules { form: self.form, bytes_max: self.request_bytes_max },
+            response_bytes_max: self.response_bytes_max,
+            response_whole_within: self.response_whole_within,
+            echo_key: self.echo_key,
+        }))
     }
 
     /// What is wrong apart from the policy.
@@ -338,27 +333,4 @@ pub enum BuildError {
 }
 
 /// Everything that is wrong with a draft. Shown one a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildErrors(Vec<BuildError>); // Invariant: not empty.
-
-impl std::ops::Deref for BuildErrors {
-    type Target = [BuildError];
-
-    fn deref(&self) -> &[BuildError] {
-        &self.0
-    }
-}
-
-impl fmt::Display for BuildErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.iter().enumerate() {
-            if index != 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for BuildErrors {}
+pub type BuildErrors = crate::BuildErrors<BuildError>;

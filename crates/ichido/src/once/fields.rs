@@ -6,7 +6,6 @@ use http::header::{
 };
 use http::request::Parts;
 use ichido_core::key;
-use ichido_store::ledger::limits::{HOPS_BYTES_MAX, TRACE_BYTES_MAX};
 use uuid::Uuid;
 
 /// The header that says how far an action in flight is (SPEC C6); the value is `processing`.
@@ -14,8 +13,8 @@ pub const STATUS: &str = "Idempotency-Status";
 
 pub(crate) const STATUS_NAME: HeaderName = HeaderName::from_static("idempotency-status");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
-const TRACE: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
+pub(crate) const TRACE: HeaderName = HeaderName::from_static("traceparent");
 
 /// What belongs to one connection, one answer or one caller, and not to the outcome.
 const NOT_KEPT: [HeaderName; 20] = [
@@ -82,17 +81,8 @@ pub(crate) fn echo(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
     })
 }
 
-/// The hops that the request came through, where they are a plain text within the bound.
-pub(crate) fn hops(parts: &Parts) -> Option<String> {
-    plain(parts, HOPS, HOPS_BYTES_MAX)
-}
-
-/// The trace that the request belongs to.
-pub(crate) fn trace(parts: &Parts) -> Option<String> {
-    plain(parts, TRACE, TRACE_BYTES_MAX)
-}
-
-fn plain(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
+/// A field where it is a plain text within a bound.
+pub(crate) fn plain(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
     let mut joined = String::new();
     for value in parts.headers.get_all(name) {
         // Visible ASCII and spaces only: it will be shown.

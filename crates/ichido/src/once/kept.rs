@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::Response;
 use http_body::{Body as _, Frame};
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::ledger::{Outcome, Settlement, settle};
@@ -169,20 +169,14 @@ pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
     stored: stored::Response,
     marker: &'static str,
 ) -> Result<Response<Body<R>>, Problem> {
-    let unreadable = |_| {
+    let mut response = Response::builder().status(stored.status);
+    for (name, value) in stored.headers {
+        response = response.header(name, value);
+    }
+    let body = Body::whole(Bytes::from(stored.body.unwrap_or_default()), None);
+    // No marker is stored: each replay gets its own.
+    response.header(marker, "true").body(body).map_err(|_| {
         let detail = "the response that is stored under this idempotency key cannot be read; nothing was run";
         Problem::failed(Code::RecordUnreadable, detail)
-    };
-    let body = Bytes::from(stored.body.unwrap_or_default());
-    let mut response = Response::new(Body::whole(body, None));
-    *response.status_mut() =
-        StatusCode::from_u16(stored.status).map_err(http::Error::from).map_err(unreadable)?;
-    for (name, value) in stored.headers {
-        let name = HeaderName::try_from(name).map_err(http::Error::from).map_err(unreadable)?;
-        let value = HeaderValue::try_from(value).map_err(http::Error::from).map_err(unreadable)?;
-        response.headers_mut().append(name, value);
-    }
-    let marker = HeaderName::try_from(marker).map_err(http::Error::from).map_err(unreadable)?;
-    response.headers_mut().insert(marker, HeaderValue::from_static("true"));
-    Ok(response)
+    })
 }

@@ -41,9 +41,7 @@ impl Result {
             Self::Keyless => "keyless",
         }
     }
-}
 
-impl Result {
     /// Whether the same request had come before; `None` where that is not known of it.
     pub(crate) const fn is_repeated(self) -> Option<bool> {
         match self {
@@ -68,21 +66,15 @@ pub(crate) fn answered(operation: &str, which: Try, result: Result, status: Opti
 }
 
 /// A duplicate waited for the first one.
-pub(crate) fn waited(operation: &str) {
-    counter!("ichido_once_waited_total", "operation" => operation.to_owned()).increment(1);
-}
-
+pub(crate) const WAITED: &str = "ichido_once_waited_total";
 /// A key had expired, and ran as new.
-pub(crate) fn expired(operation: &str) {
-    counter!("ichido_once_expired_total", "operation" => operation.to_owned()).increment(1);
-}
-
+pub(crate) const EXPIRED: &str = "ichido_once_expired_total";
 /// An outcome is not known.
-pub(crate) fn held(operation: &str) {
-    counter!("ichido_once_held_total", "operation" => operation.to_owned()).increment(1);
-}
-
+pub(crate) const HELD: &str = "ichido_once_held_total";
 /// An owner ended after somebody else had taken over.
-pub(crate) fn overtaken(operation: &str) {
-    counter!("ichido_once_overtaken_total", "operation" => operation.to_owned()).increment(1);
+pub(crate) const OVERTAKEN: &str = "ichido_once_overtaken_total";
+
+/// Counts one of these.
+pub(crate) fn count(what: &'static str, operation: &str) {
+    counter!(what, "operation" => operation.to_owned()).increment(1);
 }

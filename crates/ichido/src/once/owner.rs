@@ -17,11 +17,13 @@ use super::arrival::Arrival;
 use super::attempt::{Answer, Came, tell};
 use super::body::Body;
 use super::claim::Claim;
-use super::keeper::Kept;
+use super::keeper::Keys;
 use super::kept::{Heard, replay, settlement};
 use super::meter;
 use super::problem::{Code, Problem};
+use super::service::Payload;
 use super::settings::{Pool, Settings, limits};
+use crate::lease::Lease;
 
 /// The first wait before a settle is tried again; it doubles.
 const SETTLE_WAIT_FIRST: Duration = Duration::from_millis(50);
@@ -33,7 +35,7 @@ pub(crate) struct Owner {
     fence: Fence,
     /// Whether an earlier claim of the same action may have taken effect, whatever comes of this one.
     may_be_done: bool,
-    kept: Kept,
+    claim: Lease<Keys>,
 }
 
 impl Owner {
@@ -45,8 +47,8 @@ impl Owner {
     ) -> Self {
         // In transactional mode what was lost was rolled back.
         let may_be_done = matches!(began, Began::TakenOver { from: EffectMode::Keyed | EffectMode::Opaque });
-        let kept = settings.keeper.keep(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
-        Self { settings, arrival, fence, may_be_done, kept }
+        let claim = settings.keeper.keep(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
+        Self { settings, arrival, fence, may_be_done, claim }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -63,7 +65,8 @@ impl Owner {
 
     /// Whether the claim has not lapsed since it was made.
     pub(crate) async fn still_holds(&self) -> bool {
-        self.kept.holds().await
+        // Half of a lease is ample for a call to leave the machine.
+        self.claim.holds_for(self.settings.policy.lease() / 2).await
     }
 
     /// Whether the store knows the claim as the current one.
@@ -127,16 +130,14 @@ impl Owner {
     }
 
     /// Settles, and answers. If the store is away or silent, the answer is true all the same: it goes out, and settling goes on.
-    pub(crate) async fn finish<R, E>(
+    pub(crate) async fn finish<R: Payload, E>(
         self,
         outcome: KeyOutcome,
         response: Result<Response<Body<R>>, E>,
         answer: Answer<R, E>,
-    ) where
-        R: http_body::Body<Data = Bytes>,
-    {
+    ) {
         if matches!(outcome, KeyOutcome::Hold) {
-            meter::held(&self.arrival.name.operation);
+            meter::count(meter::HELD, &self.arrival.name.operation);
         }
         let mut settling = pin!(self.settle(outcome.clone()));
         let Ok(settled) = timeout(self.settings.store_wait(), settling.as_mut()).await else {
@@ -177,11 +178,12 @@ impl Owner {
 
     /// Answers for an owner whose claim is over: with what the winner stored, or that it is still at it; with its own answer
     /// where the store has neither.
-    pub(crate) async fn overtaken<R, E>(&self, own: Result<Response<Body<R>>, E>, answer: Answer<R, E>)
-    where
-        R: http_body::Body<Data = Bytes>,
-    {
-        meter::overtaken(&self.arrival.name.operation);
+    pub(crate) async fn overtaken<R: Payload, E>(
+        &self,
+        own: Result<Response<Body<R>>, E>,
+        answer: Answer<R, E>,
+    ) {
+        meter::count(meter::OVERTAKEN, &self.arrival.name.operation);
         tracing::warn!("a handler ended after its claim was over; it answers with what is stored");
         let response = self.winner().await.map_or(own, Ok);
         tell(answer, Came::Answered(response));

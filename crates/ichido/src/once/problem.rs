@@ -60,45 +60,34 @@ pub enum Code {
 impl Code {
     /// The word.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::KeyMissing => "key_missing",
-            Self::KeyInvalid => "key_invalid",
-            Self::KeyDisagrees => "key_disagrees",
-            Self::KeyConflict => "key_conflict",
-            Self::KeyInFlight => "key_in_flight",
-            Self::OutcomeUnknown => "outcome_unknown",
-            Self::ResponseNotKept => "response_not_kept",
-            Self::StoreUnavailable => "store_unavailable",
-            Self::RecordUnreadable => "record_unreadable",
-            Self::BodyTooLarge => "body_too_large",
-            Self::BodyIncomplete => "body_incomplete",
-            Self::BodyInvalid => "body_invalid",
-            Self::IdentityMissing => "identity_missing",
-            Self::HandlerFailed => "handler_failed",
-            Self::TransactionFailed => "transaction_failed",
-            Self::TransactionContended => "transaction_contended",
-        }
+        self.words().0
     }
 
     /// The same for people; it does not change from case to case.
     pub const fn title(self) -> &'static str {
+        self.words().1
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::KeyMissing => "The request needs an idempotency key",
-            Self::KeyInvalid => "The idempotency key is not valid",
-            Self::KeyDisagrees => "Header and body name different idempotency keys",
-            Self::KeyConflict => "The idempotency key was used for a different request",
-            Self::KeyInFlight => "The request is still being processed",
-            Self::OutcomeUnknown => "The outcome of the request is not known",
-            Self::ResponseNotKept => "The request was done; its response was not kept",
-            Self::StoreUnavailable => "The request cannot be accepted now",
-            Self::RecordUnreadable => "What is stored under the idempotency key cannot be read",
-            Self::BodyTooLarge => "The body is too large",
-            Self::BodyIncomplete => "The body is not complete",
-            Self::BodyInvalid => "The body is not clear JSON",
-            Self::IdentityMissing => "The request does not say who asks",
-            Self::HandlerFailed => "The service failed",
-            Self::TransactionFailed => "The service's transaction failed",
-            Self::TransactionContended => "Others were ahead",
+            Self::KeyMissing => ("key_missing", "The request needs an idempotency key"),
+            Self::KeyInvalid => ("key_invalid", "The idempotency key is not valid"),
+            Self::KeyDisagrees => ("key_disagrees", "Header and body name different idempotency keys"),
+            Self::KeyConflict => ("key_conflict", "The idempotency key was used for a different request"),
+            Self::KeyInFlight => ("key_in_flight", "The request is still being processed"),
+            Self::OutcomeUnknown => ("outcome_unknown", "The outcome of the request is not known"),
+            Self::ResponseNotKept => ("response_not_kept", "The request was done; its response was not kept"),
+            Self::StoreUnavailable => ("store_unavailable", "The request cannot be accepted now"),
+            Self::RecordUnreadable => {
+                ("record_unreadable", "What is stored under the idempotency key cannot be read")
+            }
+            Self::BodyTooLarge => ("body_too_large", "The body is too large"),
+            Self::BodyIncomplete => ("body_incomplete", "The body is not complete"),
+            Self::BodyInvalid => ("body_invalid", "The body is not clear JSON"),
+            Self::IdentityMissing => ("identity_missing", "The request does not say who asks"),
+            Self::HandlerFailed => ("handler_failed", "The service failed"),
+            Self::TransactionFailed => ("transaction_failed", "The service's transaction failed"),
+            Self::TransactionContended => ("transaction_contended", "Others were ahead"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The layer over a service: what happens to each request.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,7 +26,7 @@ use super::settings::{Settings, limits};
 use super::unknown::find_out;
 
 /// Makes the requests of one operation take effect once; see [`super::Once`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OnceLayer(Arc<Settings>);
 
 impl OnceLayer {
@@ -44,12 +43,6 @@ impl<S> Layer<S> for OnceLayer {
     }
 }
 
-impl fmt::Debug for OnceLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// A service whose requests take effect once.
 ///
 /// It is ready at any time: whether the service behind it is, is asked only when a request is to run, so that duplicates get
@@ -62,13 +55,9 @@ pub struct OnceService<S> {
 
 impl<S, B, R> Service<Request<B>> for OnceService<S>
 where
-    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Send,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Send,
-    R: http_body::Body<Data = Bytes> + Send + 'static,
-    R::Error: Send,
+    S: Service<Request<Body<B>>, Response = Response<R>, Future: Send, Error: Send> + Clone + Send + 'static,
+    B: http_body::Body<Data = Bytes, Error: Send> + Send + 'static,
+    R: http_body::Body<Data = Bytes, Error: Send> + Send + 'static,
 {
     type Response = Response<Body<R>>;
     type Error = S::Error;
@@ -88,13 +77,27 @@ where
     }
 }
 
-/// Hands a request on untouched.
-async fn pass<S, B, R>(mut inner: S, request: Request<B>) -> Result<Response<Body<R>>, S::Error>
-where
-    S: Service<Request<Body<B>>, Response = Response<R>>,
-    B: http_body::Body<Data = Bytes>,
-    R: http_body::Body<Data = Bytes>,
+/// The body of a request or a response, as the layer needs it.
+pub(crate) trait Payload: http_body::Body<Data = Bytes, Error: Send> + Send + 'static {}
+
+impl<B: http_body::Body<Data = Bytes, Error: Send> + Send + 'static> Payload for B {}
+
+/// A service that the layer can run in tasks of its own.
+pub(crate) trait Inner<B: Payload, R: Payload>:
+    Service<Request<Body<B>>, Response = Response<R>, Future: Send, Error: Send> + Clone + Send + 'static
 {
+}
+
+impl<S, B: Payload, R: Payload> Inner<B, R> for S where
+    S: Service<Request<Body<B>>, Response = Response<R>, Future: Send, Error: Send> + Clone + Send + 'static
+{
+}
+
+/// Hands a request on untouched.
+async fn pass<S: Inner<B, R>, B: Payload, R: Payload>(
+    mut inner: S,
+    request: Request<B>,
+) -> Result<Response<Body<R>>, S::Error> {
     handler::ready(&mut inner).await?;
     inner.call(request.map(Body::passed)).await.map(|response| response.map(Body::passed))
 }
@@ -102,20 +105,11 @@ where
 /// What a request came to.
 type Served<R, E> = (meter::Result, Result<Response<Body<R>>, E>);
 
-async fn serve<S, B, R>(
+async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: Arc<Settings>,
     inner: S,
     request: Request<B>,
-) -> Result<Response<Body<R>>, S::Error>
-where
-    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Send,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Send,
-    R: http_body::Body<Data = Bytes> + Send + 'static,
-    R::Error: Send,
-{
+) -> Result<Response<Body<R>>, S::Error> {
     let (parts, body) = request.into_parts();
     let operation = settings.operation.of(&parts);
     let which = Try::read(parts.headers.get(tries::FIELD).map(HeaderValue::as_bytes));
@@ -148,9 +142,13 @@ where
     span.in_scope(|| finished(&operation, which, echo, served))
 }
 
-fn refused<R: http_body::Body<Data = Bytes>, E>(problem: Problem) -> Served<R, E> {
+fn refused<R: Payload, E>(problem: Problem) -> Served<R, E> {
     tracing::debug!(code = problem.code.as_str(), "refused");
-    (meter::Result::Refused, Ok(problem.into_response()))
+    served_by(meter::Result::Refused, problem)
+}
+
+fn served_by<R: Payload, E>(result: meter::Result, problem: Problem) -> Served<R, E> {
+    (result, Ok(problem.into_response()))
 }
 
 /// Counts the answer, and gives it what every answer has.
@@ -172,16 +170,11 @@ fn finished<R: http_body::Body, E>(
 }
 
 /// Runs a request, or answers it by what stands in its way.
-async fn admit<S, B, R>(settings: &Arc<Settings>, arrival: Arc<Arrival>, inner: S) -> Served<R, S::Error>
-where
-    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Send,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Send,
-    R: http_body::Body<Data = Bytes> + Send + 'static,
-    R::Error: Send,
-{
+async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
+    settings: &Arc<Settings>,
+    arrival: Arc<Arrival>,
+    inner: S,
+) -> Served<R, S::Error> {
     let numbers = settings.numbers();
     let mut wait_until = None;
     let mut rounds = 0;
@@ -199,24 +192,23 @@ where
             Ok(Came::InTheWay(found)) => found,
             Ok(Came::StoreFailed(error)) => {
                 tracing::error!(error = error.in_full(), "a key could not be claimed; nothing was run");
-                return (meter::Result::Unavailable, Ok(Problem::of_store(&error).into_response()));
+                return served_by(meter::Result::Unavailable, Problem::of_store(&error));
             }
             Ok(Came::StoreSilent) => {
                 tracing::error!("a key could not be claimed in time; nothing was run");
-                return (meter::Result::Unavailable, Ok(Problem::unavailable().into_response()));
+                return served_by(meter::Result::Unavailable, Problem::unavailable());
             }
             Ok(Came::TooLate) => {
                 rounds += 1;
                 if rounds < limits::ROUNDS_MAX {
                     continue;
                 }
-                return (meter::Result::Unavailable, Ok(Problem::unavailable().into_response()));
+                return served_by(meter::Result::Unavailable, Problem::unavailable());
             }
             // The task was ended with the runtime, or has a fault of its own.
             Err(_) => {
-                let problem =
-                    Problem::failed(Code::HandlerFailed, "the service ended while it handled the request");
-                return (meter::Result::Unavailable, Ok(problem.into_response()));
+                let detail = "the service ended while it handled the request";
+                return served_by(meter::Result::Unavailable, Problem::failed(Code::HandlerFailed, detail));
             }
         };
         match found {
@@ -225,26 +217,24 @@ where
                 return (meter::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
             }
             KeyClaimed::ReplayNotKept { status } => {
-                return (meter::Result::NotKept, Ok(Problem::not_kept(numbers, status).into_response()));
+                return served_by(meter::Result::NotKept, Problem::not_kept(numbers, status));
             }
-            KeyClaimed::Mismatch => {
-                return (meter::Result::Mismatched, Ok(Problem::conflict(numbers).into_response()));
-            }
+            KeyClaimed::Mismatch => return served_by(meter::Result::Mismatched, Problem::conflict(numbers)),
             KeyClaimed::Unknown { .. } => {
                 rounds += 1;
                 if rounds < limits::ROUNDS_MAX && find_out(&arrival.name, settings).await {
                     continue;
                 }
-                return (meter::Result::Unknown, Ok(Problem::unknown(numbers).into_response()));
+                return served_by(meter::Result::Unknown, Problem::unknown(numbers));
             }
             KeyClaimed::InFlight { .. } => {
                 let until = *wait_until.get_or_insert_with(|| {
-                    meter::waited(&arrival.name.operation);
+                    meter::count(meter::WAITED, &arrival.name.operation);
                     Instant::now() + settings.policy.in_flight_wait()
                 });
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return (meter::Result::InFlight, Ok(Problem::in_flight(numbers).into_response()));
+                    return served_by(meter::Result::InFlight, Problem::in_flight(numbers));
                 }
                 settings.keeper.wait_for(&arrival.name, left).await;
             }

@@ -134,7 +134,6 @@ pub(crate) struct Settings {
     pub(crate) reconcile: Option<Reconcile>,
     pub(crate) methods: Vec<Method>,
     pub(crate) rules: BodyRules,
-    pub(crate) request_bytes_max: usize,
     pub(crate) response_bytes_max: usize,
     pub(crate) response_whole_within: Duration,
     pub(crate) echo_key: bool,

@@ -1,11 +1,9 @@
 //! Running a handler in a transaction that ends with its outcome: both commit, or neither. What fails has not happened.
 
-use bytes::Bytes;
-use http::{Request, Response};
+use http::Response;
 use ichido_core::ledger::Settled;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyOutcome, KeySettled};
-use tower_service::Service;
 
 use super::attempt::{Answer, Came, tell};
 use super::body::Body;
@@ -13,16 +11,17 @@ use super::handler::{self, Ran};
 use super::kept::Heard;
 use super::owner::{Owner, panicked};
 use super::problem::{Code, Problem};
+use super::service::{Inner, Payload};
 use super::settings::{Pool, limits};
 use super::transaction::{Committed, Lent};
 
 /// Runs the handler, again where its transaction meets others, and ends the transaction with the outcome.
-pub(crate) async fn run<S, B, R>(owner: Owner, pool: &Pool, mut inner: S, answer: Answer<R, S::Error>)
-where
-    S: Service<Request<Body<B>>, Response = Response<R>> + Clone,
-    B: http_body::Body<Data = Bytes>,
-    R: http_body::Body<Data = Bytes>,
-{
+pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
+    owner: Owner,
+    pool: &Pool,
+    mut inner: S,
+    answer: Answer<R, S::Error>,
+) {
     for run in 1..=limits::RUNS_MAX {
         let fresh = inner.clone();
         let Ok(lent) = Lent::begin(pool).await.inspect_err(|error| {
@@ -141,10 +140,7 @@ fn failed(error: &StoreError) -> End {
 
 /// Answers for a run whose transaction found no claim of its own and was rolled back: never with the handler's answer, because
 /// nothing was done.
-async fn not_the_owner<R, E>(owner: Owner, answer: Answer<R, E>)
-where
-    R: http_body::Body<Data = Bytes>,
-{
+async fn not_the_owner<R: Payload, E>(owner: Owner, answer: Answer<R, E>) {
     if owner.is_current().await {
         tracing::error!(
             "a handler's transaction does not see the store's tables; give the layer a pool on the store's own database"
@@ -159,10 +155,11 @@ where
 
 /// Finds out whether a commit was done. Giving the key back decides it: that needs the row which the commit wrote, so it waits
 /// for one that is still under way, and finds nothing to give back after one that was done.
-async fn read_back<R, E>(owner: Owner, response: Result<Response<Body<R>>, E>, answer: Answer<R, E>)
-where
-    R: http_body::Body<Data = Bytes>,
-{
+async fn read_back<R: Payload, E>(
+    owner: Owner,
+    response: Result<Response<Body<R>>, E>,
+    answer: Answer<R, E>,
+) {
     let unavailable = || Ok(Problem::unavailable().into_response());
     match owner.settle(KeyOutcome::Release).await {
         Ok(KeySettled::AlreadySettled) => {

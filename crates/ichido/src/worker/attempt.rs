@@ -48,6 +48,12 @@ struct End {
     note: Note,
 }
 
+impl From<Event> for End {
+    fn from(event: Event) -> Self {
+        Self { event, note: Note::default() }
+    }
+}
+
 /// Why no call was made.
 enum NotMade {
     /// The worker stops: it goes back.
@@ -169,25 +175,31 @@ impl Attempt {
 
     /// The last look before the call.
     async fn may_call(&self) -> Result<(), NotMade> {
-        let (claims, claim) = (&self.node.claims, &self.held.claim);
-        let work = &self.held.work;
+        let (work, claim) = (&self.held.work, &self.held.claim);
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::Neither {
             return Err(NotMade::InDoubt);
         }
-        if !claims.hold(claim, self.served.aim.promise.time_out).await {
+        if !claim.lease.holds_for(self.served.aim.promise.time_out).await {
             return Err(NotMade::MustNot);
         }
         if !self.marks() {
             return Ok(());
         }
         loop {
-            match self.node.beginner.begin(work.id, work.fence).await {
-                // Our own clock once more, since the mark may have taken long to write. What is marked and not called is then
-                // parked by the rescue: that is the safe side.
-                Some(true) if claims.hold_now(claim) => return Ok(()),
-                Some(_) => return Err(NotMade::MustNot),
-                None if !claims.hold_now(claim) => return Err(NotMade::MustNot),
-                None => tokio::time::sleep(MARK_AGAIN_AFTER).await,
+            let marked = self.node.marks.submit((work.id, work.fence), 0).await;
+            // Our own clock once more, since the mark may have taken long to write. What is marked and not called is then parked by
+            // the rescue: that is the safe side.
+            if !claim.lease.holds_now() {
+                return Err(NotMade::MustNot);
+            }
+            match marked {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(NotMade::MustNot),
+                Err(error) => {
+                    let error = error.in_full();
+                    tracing::warn!(error, message_id = %work.id, "the beginning of a call could not be marked; trying again");
+                    tokio::time::sleep(MARK_AGAIN_AFTER).await;
+                }
             }
         }
     }
@@ -268,7 +280,7 @@ impl Attempt {
     fn judged(&self, verdict: &Verdict, note: Note, began: Timestamp) -> End {
         let work = &self.held.work;
         if verdict.effect == Effect::Unknown {
-            meter::unknown(work.queue.as_str());
+            meter::count(meter::UNKNOWN, work.queue.as_str(), 1);
         }
         let safety = self.safety();
         let failure = NonZeroU32::new(work.history.tries).unwrap_or(NonZeroU32::MIN);
@@ -290,7 +302,7 @@ impl Attempt {
         let (fence, now) = (self.held.work.fence, self.now());
         let due = now.plus(wait);
         if !self.marks() {
-            return End { event: Event::GivenBack { fence, due }, note: Note::default() };
+            return Event::GivenBack { fence, due }.into();
         }
         // The mark says that it began, so it counts.
         let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
@@ -303,16 +315,14 @@ impl Attempt {
         let (fence, now) = (self.held.work.fence, self.now());
         let queue = self.served.name.as_str();
         match *why {
-            NotMade::Stopping => End { event: self.held.back(), note: Note::default() },
-            NotMade::HeldBack { until: due } => {
-                End { event: Event::GivenBack { fence, due }, note: Note::default() }
-            }
+            NotMade::Stopping => self.held.back().into(),
+            NotMade::HeldBack { until: due } => Event::GivenBack { fence, due }.into(),
             NotMade::MustNot => {
-                meter::suppressed(queue);
-                End { event: self.held.back(), note: Note::default() }
+                meter::count(meter::SUPPRESSED, queue, 1);
+                self.held.back().into()
             }
             NotMade::InDoubt => {
-                meter::suppressed(queue);
+                meter::count(meter::SUPPRESSED, queue, 1);
                 let (failure, effect) = (Failure::InDoubt, Effect::NotDone);
                 let event =
                     Event::Failed { fence, failure, effect, safety: Safety::Neither, travels_until: now };
@@ -338,6 +348,5 @@ fn passed(work: &Work) -> Hops {
 
 /// A call that was given up on: what it did is not known.
 fn given_up(code: ErrorCode, why: &str) -> Came {
-    let verdict = Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None);
-    Came::Judged { verdict, note: Note { excerpt: Some(why.to_owned()), ..Note::default() } }
+    Came::said(Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
 }

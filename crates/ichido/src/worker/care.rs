@@ -15,7 +15,7 @@ use ichido_store::rescue::Unserved;
 
 use super::meter;
 use super::node::Node;
-use super::upkeep::{Due, said};
+use super::upkeep::{Round, said};
 
 /// How often the rounds are done.
 const CARE_EVERY: Duration = Duration::from_secs(5);
@@ -34,7 +34,6 @@ const PRUNE_PART: u32 = 100;
 
 pub(super) struct Care {
     node: Arc<Node>,
-    due: Due,
     /// The last seal that was looked at for pruning.
     pruned: u64,
     /// The trail is sealed under a key that we do not have.
@@ -43,22 +42,10 @@ pub(super) struct Care {
     unserved: BTreeMap<QueueName, u64>,
 }
 
-impl Care {
-    pub(super) fn new(node: Arc<Node>) -> Self {
-        Self { node, due: Due::every(CARE_EVERY), pruned: 0, lacks_key: false, unserved: BTreeMap::new() }
-    }
+impl Round for Care {
+    const EVERY: Duration = CARE_EVERY;
 
-    /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
-    pub(super) async fn run(mut self) {
-        loop {
-            if self.due.has_come(self.node.clock.own()) {
-                self.run_once().await;
-            }
-            tokio::time::sleep(self.node.idle_sleep).await;
-        }
-    }
-
-    async fn run_once(&mut self) {
+    async fn make(&mut self) {
         let node = Arc::clone(&self.node);
         let store = &node.store;
         if node.has(Duty::Ledger).await {
@@ -79,6 +66,12 @@ impl Care {
         if !self.lacks_key && node.has(Duty::Trail).await {
             self.trail().await;
         }
+    }
+}
+
+impl Care {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        Self { node, pruned: 0, lacks_key: false, unserved: BTreeMap::new() }
     }
 
     /// Forgets counts that no window looks back to, and incidents that were over long ago.

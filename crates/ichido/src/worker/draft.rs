@@ -8,22 +8,23 @@ use std::time::Duration;
 use ichido_core::audit::AuditKey;
 use ichido_core::retry::{Guarantee, ScheduleError};
 use ichido_store::Store;
+use ichido_store::batch::{Batcher, Bounds};
 use ichido_store::message::{QueueName, limits as store_limits};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::Alerts;
-use super::begin::Beginner;
-use super::claim::Claims;
-use super::clock::Clock;
+use super::claim::Works;
 use super::meter::{self, Meters};
-use super::node::{Aim, Node, Served};
-use super::pacer::{Home, Pacer};
+use super::node::{Aim, Marks, Node, Served};
+use super::pacer::Pacer;
 use super::running::Running;
 use super::settings::{Queue, Target, limits};
 use super::stop::Stop;
+use crate::clock::Clock;
 use crate::destination::{Destination, Done, Failed, Handler, Job};
+use crate::lease::Leases;
 
 /// What somebody wishes of a worker; [`Worker::start`] sets it to work.
 #[derive(Clone)]
@@ -120,10 +121,7 @@ impl Worker {
 
     /// Sets it to work, or says everything that is wrong with it. Must be called within a tokio runtime, on which it runs.
     pub fn start(self) -> Result<Running, BuildErrors> {
-        let errors = self.errors();
-        if !errors.is_empty() {
-            return Err(BuildErrors(errors));
-        }
+        BuildErrors::or(self.errors(), Some(()))?;
         let clock = Arc::new(Clock::new(self.store.clone()));
         let aims: HashMap<String, Arc<Aim>> =
             self.targets.iter().map(|target| (target.name.clone(), self.aim(target, &clock))).collect();
@@ -144,8 +142,8 @@ impl Worker {
         let node = Node {
             id: Uuid::now_v7(),
             name: self.name,
-            claims: Claims::new(self.store.clone(), Arc::clone(&clock)),
-            beginner: Beginner::new(self.store.clone()),
+            claims: Leases::new(Works(self.store.clone()), Arc::clone(&clock)),
+            marks: Batcher::start(Bounds::DEFAULT, Arc::new(Marks(self.store.clone()))),
             clock,
             suspect: Arc::new(Semaphore::new(1)),
             stop,
@@ -166,11 +164,10 @@ impl Worker {
             let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
             Semaphore::new(count.min(Semaphore::MAX_PERMITS))
         });
-        let store = self.store.clone();
         Arc::new(Aim {
             promise: target.destination.promise(),
             destination: target.destination.clone(),
-            pacer: Pacer::new(target.name.clone(), target.pace, Home::Shared(store), Arc::clone(clock)),
+            pacer: Pacer::of(target.name.clone(), target.pace, Some(&self.store), Arc::clone(clock)),
             places,
             interval: target.interval,
         })
@@ -418,27 +415,4 @@ pub enum BuildError {
 }
 
 /// Everything that is wrong with a draft. Shown one a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildErrors(Vec<BuildError>); // Invariant: not empty.
-
-impl std::ops::Deref for BuildErrors {
-    type Target = [BuildError];
-
-    fn deref(&self) -> &[BuildError] {
-        &self.0
-    }
-}
-
-impl fmt::Display for BuildErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.iter().enumerate() {
-            if index != 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for BuildErrors {}
+pub type BuildErrors = crate::BuildErrors<BuildError>;

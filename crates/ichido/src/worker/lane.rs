@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::attempt::Attempt;
-use super::claim::Held;
+use super::claim::{self, Held};
 use super::meter;
 use super::node::{Node, Served};
 use super::stop::Stage;
@@ -139,7 +139,7 @@ impl Lane {
             node.clock.hear(asked, work.claimed_at);
             pacer.refresh(node.clock.own()).await;
         }
-        let mut held = node.claims.keep(works, terms.lease, asked.at);
+        let mut held = claim::keep(&node.claims, works, terms.lease, asked.at);
         if let [suspect] = &mut held[..]
             && suspect.work.history.suspect
         {

@@ -37,11 +37,11 @@ impl Outcome {
 }
 
 const EXECUTED: &str = "ichido_worker_executed_total";
-const REPLAYED: &str = "ichido_worker_replayed_total";
-const SUPPRESSED: &str = "ichido_worker_suppressed_total";
-const FENCED: &str = "ichido_worker_fenced_total";
-const UNKNOWN: &str = "ichido_worker_unknown_total";
-const RESCUED: &str = "ichido_worker_rescued_total";
+pub(super) const REPLAYED: &str = "ichido_worker_replayed_total";
+pub(super) const SUPPRESSED: &str = "ichido_worker_suppressed_total";
+pub(super) const FENCED: &str = "ichido_worker_fenced_total";
+pub(super) const UNKNOWN: &str = "ichido_worker_unknown_total";
+pub(super) const RESCUED: &str = "ichido_worker_rescued_total";
 const UNSERVED: &str = "ichido_worker_unserved";
 const TRIES: &str = "ichido_worker_tries_total";
 const MESSAGES: &str = "outbox_messages";
@@ -221,29 +221,9 @@ pub(super) fn oldest_letter(queue: &str, state: LetterState, age: Duration) {
     gauge!(LETTER_OLDEST, "queue" => queue.to_owned(), "state" => state.as_str()).set(age.as_secs_f64());
 }
 
-/// A call was answered as processed before.
-pub(super) fn replayed(queue: &str) {
-    counter!(REPLAYED, "queue" => queue.to_owned()).increment(1);
-}
-
-/// A call was not made although its turn had come: its claim was lost, or an earlier try may have done it or did.
-pub(super) fn suppressed(queue: &str) {
-    counter!(SUPPRESSED, "queue" => queue.to_owned()).increment(1);
-}
-
-/// A report came after its claim was lost.
-pub(super) fn fenced(queue: &str) {
-    counter!(FENCED, "queue" => queue.to_owned()).increment(1);
-}
-
-/// The effect of a try is not known.
-pub(super) fn unknown(queue: &str) {
-    counter!(UNKNOWN, "queue" => queue.to_owned()).increment(1);
-}
-
-/// Messages were taken back from workers that are gone.
-pub(super) fn rescued(queue: &str, count: usize) {
-    counter!(RESCUED, "queue" => queue.to_owned()).increment(count as u64);
+/// Counts some of what is counted by queue alone: [`REPLAYED`], [`SUPPRESSED`], [`FENCED`], [`UNKNOWN`] or [`RESCUED`].
+pub(super) fn count(what: &'static str, queue: &str, count: usize) {
+    counter!(what, "queue" => queue.to_owned()).increment(count as u64);
 }
 
 /// Whether a destination's calls are let through.

@@ -6,23 +6,26 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
+use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
+use ichido_store::batch::{Batcher, Manner, Write};
+use ichido_store::error::StoreError;
 use ichido_store::message::{ClaimTerms, QueueName};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::Alerts;
 use super::alert::tells_of_alerts;
-use super::begin::Beginner;
-use super::claim::Claims;
-use super::clock::Clock;
+use super::claim::Works;
 use super::meter::Meters;
 use super::pacer::Pacer;
 use super::settings::Queue;
 use super::stop::Stop;
+use crate::clock::Clock;
 use crate::destination::{Destination, Promise};
+use crate::lease::Leases;
 
 pub(super) struct Node {
     /// New for each start.
@@ -30,8 +33,9 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) store: Store,
     pub(super) clock: Arc<Clock>,
-    pub(super) claims: Claims,
-    pub(super) beginner: Beginner,
+    pub(super) claims: Arc<Leases<Works>>,
+    /// Durable marks before calls, written together.
+    pub(super) marks: Batcher<(Uuid, Fence), bool>,
     /// Held by the one message that may be in hand here of those that a worker died with: were there two, the next death would be
     /// charged to both (SPEC E2).
     pub(super) suspect: Arc<Semaphore>,
@@ -45,6 +49,18 @@ pub(super) struct Node {
     pub(super) targets: Vec<Arc<Aim>>,
     /// How many calls are under way.
     pub(super) under_way: Arc<AtomicUsize>,
+}
+
+/// Marks that calls are about to begin. A mark that is written twice is the same mark.
+pub(super) struct Marks(pub(super) Store);
+
+impl Write<(Uuid, Fence), bool> for Marks {
+    /// A mark waits for nobody but the database.
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, calls: &[(Uuid, Fence)], _: Manner) -> Result<Vec<bool>, StoreError> {
+        self.0.claims().begin(calls).await
+    }
 }
 
 /// A queue that is served.

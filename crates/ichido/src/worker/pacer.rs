@@ -9,7 +9,6 @@ mod row;
 mod shared;
 mod standing;
 
-pub(crate) use home::Home;
 pub use shared::{Paces, SharedRate};
 
 use std::num::NonZeroU32;
@@ -25,7 +24,8 @@ use ichido_store::Store;
 use ichido_store::error::StoreError;
 use tokio::sync::oneshot;
 
-use super::clock::Clock;
+use crate::clock::Clock;
+use home::Home;
 use row::Row;
 use standing::Told;
 
@@ -86,16 +86,11 @@ pub enum Slot {
 impl Pacer {
     /// The pace of `name` that all share who work on this store; without one, this process's own.
     pub fn of(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
-        let home = store.map_or_else(Home::alone, |store| Home::Shared(store.clone()));
-        Self::new(name, settings, home, clock)
-    }
-
-    pub(crate) fn new(name: String, settings: Settings, home: Home, clock: Arc<Clock>) -> Self {
         Self {
             told: Told::nothing(&name),
             name,
             settings,
-            home,
+            home: store.map_or_else(Home::alone, |store| Home::Shared(store.clone())),
             clock,
             known: Mutex::new((Row::NEW, None)),
             heard: Mutex::default(),
@@ -130,10 +125,16 @@ impl Pacer {
         told.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), Hold::Rate))
     }
 
+    /// What is known here of the pace, and the settings that hold.
+    fn pace(&self) -> (Pace, Settings) {
+        let row = lock(&self.known).0;
+        (row.pace, row.settings(&self.settings))
+    }
+
     /// Why nothing may be sent at this moment, and until when, as far as is known here.
     pub fn stopped(&self) -> Option<(Timestamp, Hold)> {
-        let row = lock(&self.known).0;
-        row.pace.stopped(&row.settings(&self.settings), self.clock.now())
+        let (pace, settings) = self.pace();
+        pace.stopped(&settings, self.clock.now())
     }
 
     /// The longest that it may ask not to be called.
@@ -143,20 +144,20 @@ impl Pacer {
 
     /// When a message should be claimed for it, if not now, as far as is known here.
     pub(crate) fn closed_until(&self) -> Option<Timestamp> {
-        let row = lock(&self.known).0;
-        row.pace.closed_until(&row.settings(&self.settings), self.clock.now())
+        let (pace, settings) = self.pace();
+        pace.closed_until(&settings, self.clock.now())
     }
 
     /// When it can take a call, as one of several that could.
     pub fn opening(&self) -> Opening {
-        let row = lock(&self.known).0;
-        row.pace.opening(&row.settings(&self.settings), self.clock.now())
+        let (pace, settings) = self.pace();
+        pace.opening(&settings, self.clock.now())
     }
 
     /// How many messages are worth claiming, of so many: what the pace lets through in about a second.
     pub(crate) fn room(&self, count: NonZeroU32) -> NonZeroU32 {
-        let row = lock(&self.known).0;
-        let Some(limit) = row.pace.limit(&row.settings(&self.settings)) else { return count };
+        let (pace, settings) = self.pace();
+        let Some(limit) = pace.limit(&settings) else { return count };
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -2,5 +2,5 @@
 //!
 //! Guarantee: all that share a store keep one pace together; without a store it is this process's own.
 
-pub use super::clock::{Asked, Clock};
 pub use super::pacer::{Caller, FRESH_FOR, Pacer, Slot};
+pub use crate::clock::{Asked, Clock};

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::meter::{self, Outcome};
 use super::node::{Node, Served};
 use super::resolved::{Resolution, tell_resolved};
-use super::upkeep::{Due, said};
+use super::upkeep::{Round, said};
 use crate::destination::Asked;
 
 /// How often it is looked whether a pass is due.
@@ -36,7 +36,6 @@ const ASK_AT_ONCE: usize = 8;
 pub(super) struct Reconciler {
     node: Arc<Node>,
     passes: Vec<Pass>,
-    due: Due,
 }
 
 /// A pass over the letters of one queue of which nobody knows whether they were done.
@@ -49,28 +48,11 @@ struct Pass {
     rests_until: Duration,
 }
 
-impl Reconciler {
-    pub(super) fn new(node: Arc<Node>) -> Self {
-        let askable = node.queues.values().filter(|served| served.aim.destination.can_be_asked());
-        let of = |served: &Arc<Served>| {
-            [LetterState::Parked, LetterState::Dead].map(|state| Pass::of(served, state))
-        };
-        let passes = askable.flat_map(of).collect();
-        Self { node, passes, due: Due::every(LOOK_EVERY) }
-    }
-
-    /// Goes on until it is aborted. Whoever serves a queue asks, one node at a time: nobody else knows its destination.
-    pub(super) async fn run(mut self) {
-        loop {
-            if self.due.has_come(self.node.clock.own()) {
-                self.run_once().await;
-            }
-            tokio::time::sleep(self.node.idle_sleep).await;
-        }
-    }
+impl Round for Reconciler {
+    const EVERY: Duration = LOOK_EVERY;
 
     /// One page of each queue.
-    async fn run_once(&mut self) {
+    async fn make(&mut self) {
         for pass in &mut self.passes {
             let rests = self.node.clock.own() < pass.rests_until;
             let may_ask = !rests && pass.served.aim.pacer.stopped().is_none();
@@ -78,6 +60,17 @@ impl Reconciler {
                 pass.run_once(&self.node).await;
             }
         }
+    }
+}
+
+impl Reconciler {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        let askable = node.queues.values().filter(|served| served.aim.destination.can_be_asked());
+        let of = |served: &Arc<Served>| {
+            [LetterState::Parked, LetterState::Dead].map(|state| Pass::of(served, state))
+        };
+        let passes = askable.flat_map(of).collect();
+        Self { node, passes }
     }
 }
 

@@ -14,7 +14,8 @@ use super::lane::Lane;
 use super::node::Node;
 use super::reconcile::Reconciler;
 use super::stop::{Stage, go_on};
-use super::upkeep::{Upkeep, said};
+use super::upkeep::{Upkeep, make_rounds, said};
+use crate::lease;
 
 /// How long what was given up on may take to be settled.
 const SETTLE_WITHIN: Duration = Duration::from_secs(5);
@@ -106,13 +107,12 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
         return;
     }
     let (mut renewing, mut upkeep, mut lanes) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
-    let renewer = Arc::clone(&node);
-    renewing.spawn(async move { renewer.claims.run().await });
+    renewing.spawn(lease::run(Arc::downgrade(&node.claims)));
     upkeep.spawn(Upkeep::new(Arc::clone(&node)).run());
-    upkeep.spawn(Care::new(Arc::clone(&node)).run());
-    upkeep.spawn(Reconciler::new(Arc::clone(&node)).run());
+    upkeep.spawn(make_rounds(Arc::clone(&node), Care::new(Arc::clone(&node))));
+    upkeep.spawn(make_rounds(Arc::clone(&node), Reconciler::new(Arc::clone(&node))));
     if let Some(alerts) = &node.alerts {
-        upkeep.spawn(Watch::new(Arc::clone(&node), Arc::clone(alerts)).run());
+        upkeep.spawn(make_rounds(Arc::clone(&node), Watch::new(Arc::clone(&node), Arc::clone(alerts))));
         upkeep.spawn(TrailWatch::new(Arc::clone(&node), Arc::clone(alerts)).run());
     }
     for served in node.queues.values() {

@@ -69,8 +69,8 @@ impl Queue {
         Self {
             name: name.into(),
             destination: destination.into(),
-            parallelism: at_least_one(limits::PARALLELISM_DEFAULT),
-            batch_size: at_least_one(limits::BATCH_SIZE_DEFAULT),
+            parallelism: PARALLELISM,
+            batch_size: BATCH_SIZE,
             retry: Retry::OUTBOX,
             requeue: false,
             lease: limits::LEASE_DEFAULT,
@@ -149,9 +149,5 @@ impl Target {
     }
 }
 
-const fn at_least_one(count: u32) -> NonZeroU32 {
-    match NonZeroU32::new(count) {
-        Some(count) => count,
-        None => NonZeroU32::MIN,
-    }
-}
+const PARALLELISM: NonZeroU32 = NonZeroU32::new(limits::PARALLELISM_DEFAULT).expect("it is not zero");
+const BATCH_SIZE: NonZeroU32 = NonZeroU32::new(limits::BATCH_SIZE_DEFAULT).expect("it is not zero");

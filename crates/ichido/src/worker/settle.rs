@@ -20,18 +20,16 @@ impl Node {
     /// Reports what came of a message, and returns when that is durable or can never be. As long as the store is away, the slot
     /// stays taken: a worker whose settles lag takes nothing more.
     pub(super) async fn settle(&self, served: &Served, held: &Held, settlement: Settlement) {
-        let mut wait = AGAIN_AFTER;
+        let (message, mut wait) = (settlement.id, AGAIN_AFTER);
         loop {
             match self.store.claims().settle(settlement.clone()).await {
                 Ok(stepped) => return self.tell(served, held, &settlement, stepped),
                 Err(error) if !may_pass(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
-                    let message = settlement.id;
                     tracing::error!(error = error.in_full(), message_id = %message, "what came of a message could not be stored, and never can");
                     return;
                 }
                 Err(error) => {
-                    let message = settlement.id;
                     tracing::warn!(error = error.in_full(), message_id = %message, "what came of a message could not be stored yet; trying again");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     wait = (wait * 2).min(AGAIN_AFTER_MAX);
@@ -42,13 +40,18 @@ impl Node {
 
     fn tell(&self, served: &Served, held: &Held, settlement: &Settlement, stepped: Stepped) {
         let (work, queue, meters) = (&held.work, served.name.as_str(), &served.meters);
+        let (message, key) = (work.id, work.key.log_hash());
         let retries = work.history.tries.saturating_sub(1);
         let is_retry = 0 < retries;
+        let failed = |outcome| {
+            meter::tried(queue, is_retry, outcome);
+            self.count(queue, is_retry, true);
+        };
         let lag = || held.now(&self.clock).since(work.created_at);
         match stepped {
             Stepped::Now(State::Sent) => {
                 if settlement.note.code == Some(ErrorCode::ConflictProcessed) {
-                    meter::replayed(queue);
+                    meter::count(meter::REPLAYED, queue, 1);
                     meter::tried(queue, is_retry, Outcome::ConflictProcessed);
                 } else {
                     meters.sent(is_retry);
@@ -56,45 +59,35 @@ impl Node {
                 self.count(queue, is_retry, false);
                 self.left(served, lag(), retries);
             }
-            Stepped::Now(State::Failed { .. }) => {
-                meter::tried(queue, is_retry, Outcome::Retry);
-                self.count(queue, is_retry, true);
-            }
+            Stepped::Now(State::Failed { .. }) => failed(Outcome::Retry),
             Stepped::Now(State::Dead { effect, .. }) => {
-                meter::tried(queue, is_retry, Outcome::Dead);
-                self.count(queue, is_retry, true);
+                failed(Outcome::Dead);
                 self.left(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
-                let (key, message, tries) = (work.key.log_hash(), work.id, work.history.tries);
+                let tries = work.history.tries;
                 tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: a message was given up");
             }
             Stepped::Now(State::Parked { .. }) => {
-                meter::tried(queue, is_retry, Outcome::Parked);
-                self.count(queue, is_retry, true);
-                let (key, message) = (work.key.log_hash(), work.id);
+                failed(Outcome::Parked);
                 tracing::warn!(queue, message_id = %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
             }
             // Given back; a holder's report leads to no other state.
             Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
             // From where it is by now, sent or cancelled by somebody else, a report leads nowhere.
             Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
-                meter::fenced(queue);
-                let (key, message, fence) = (work.key.log_hash(), work.id, work.fence);
+                meter::count(meter::FENCED, queue, 1);
+                let fence = work.fence;
                 tracing::warn!(queue, message_id = %message, key, %fence, "a report came after its claim was lost");
             }
             Stepped::Refused(why) => {
-                let (key, message) = (work.key.log_hash(), work.id);
                 tracing::error!(queue, message_id = %message, key, %why, "a report was refused; its lease will lapse");
             }
             Stepped::NoSuchMessage => {
-                let message = work.id;
                 tracing::error!(queue, message_id = %message, "a report was about a message that is not there");
             }
         }
     }
-}
 
-impl Node {
     /// Counts a retry for alerts (SPEC A15).
     fn count(&self, queue: &str, is_retry: bool, has_failed: bool) {
         if is_retry {

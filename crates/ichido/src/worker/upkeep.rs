@@ -88,18 +88,38 @@ impl Upkeep {
     }
 }
 
+/// A round that is made every so often.
+pub(super) trait Round: Send {
+    /// How often.
+    const EVERY: Duration;
+
+    /// Makes one.
+    fn make(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// Makes rounds until it is aborted; nothing is left half done then, since each step of a round is one transaction.
+pub(super) async fn make_rounds<R: Round>(node: Arc<Node>, mut round: R) {
+    let mut due = Due::every(R::EVERY);
+    loop {
+        if due.has_come(node.clock.own()) {
+            round.make().await;
+        }
+        tokio::time::sleep(node.idle_sleep).await;
+    }
+}
+
 /// Something that is done every so often, by our own clock.
-pub(super) struct Due {
+struct Due {
     every: Duration,
     at: Duration,
 }
 
 impl Due {
-    pub(super) fn every(every: Duration) -> Self {
+    fn every(every: Duration) -> Self {
         Self { every, at: Duration::ZERO }
     }
 
-    pub(super) fn has_come(&mut self, now: Duration) -> bool {
+    fn has_come(&mut self, now: Duration) -> bool {
         let has_come = self.at <= now;
         if has_come {
             self.at = now + self.every;
@@ -140,7 +160,7 @@ impl Node {
             let rescued = self.store.claims().rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
             let Some(Some(rescued)) = said("dead workers could not be looked for", rescued) else { return };
             let queue = rescued.queue.as_str();
-            meter::rescued(queue, rescued.count);
+            meter::count(meter::RESCUED, queue, rescued.count);
             tracing::warn!(
                 queue,
                 messages = rescued.count,

@@ -11,7 +11,7 @@ use ichido_core::settings::Faults;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
-use super::{ANSWER_BYTES_MAX, Endpoint, Line};
+use super::{ANSWER_BYTES_MAX, Api, Endpoint, HttpModel};
 
 /// The most endpoints of one model.
 pub const ENDPOINTS_MAX: usize = 16;
@@ -62,22 +62,16 @@ impl ServiceSettings {
         }
     }
 
-    /// The line, whose requests go to `path` under each base URL, with these fields and the key in the field that `key_field` makes of
-    /// it.
-    pub(in crate::models) fn resolve(
-        &self,
-        path: &str,
-        fields: &[(&'static str, &'static str)],
-        key_field: fn(&str) -> (&'static str, String),
-    ) -> Result<Line, Faults> {
+    /// The model, or everything that is wrong.
+    pub(in crate::models) fn resolve(&self, api: Api) -> Result<HttpModel, Faults> {
         let mut problems = Faults::default();
         self.check(&mut problems);
         let mut headers = HeaderMap::new();
-        for (name, value) in fields {
+        for (name, value) in api.fields {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         if let Some(key) = &self.api_key {
-            let (name, value) = key_field(key);
+            let (name, value) = (api.key_field)(key);
             match HeaderValue::from_str(&value).ok().filter(|_| !key.trim().is_empty()) {
                 Some(mut value) => {
                     value.set_sensitive(true);
@@ -91,7 +85,7 @@ impl ServiceSettings {
         for (index, url) in self.base_urls.iter().enumerate() {
             let place = format!("base_urls[{index}]");
             let Some((client, url)) = reach.client(&place, url, &mut problems) else { continue };
-            let (name, Some(target)) = (name(&url), target(&url, path)) else {
+            let (name, Some(target)) = (name(&url), target(&url, api.path)) else {
                 problems.add(place, "is not a URL");
                 continue;
             };
@@ -101,23 +95,20 @@ impl ServiceSettings {
             names.push(name);
             endpoints.push(Endpoint { client, target });
         }
-        if !problems.0.is_empty() {
-            return Err(problems);
-        }
-        let limits = CallLimits {
-            connect: self.connect_time_out,
-            response: self.time_out,
-            total: self.time_out,
-            max_response_bytes: ANSWER_BYTES_MAX,
-        };
-        Ok(Line {
+        problems.or(Some(HttpModel {
             model: self.model.clone(),
             names,
             endpoints,
             headers,
-            limits,
+            limits: CallLimits {
+                connect: self.connect_time_out,
+                response: self.time_out,
+                total: self.time_out,
+                max_response_bytes: ANSWER_BYTES_MAX,
+            },
             api_key: self.api_key.clone(),
-        })
+            api,
+        }))
     }
 
     fn check(&self, problems: &mut Faults) {

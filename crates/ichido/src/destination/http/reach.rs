@@ -5,14 +5,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::{HOST, USER_AGENT};
+use http::{HeaderMap, Method, Request, Uri};
 use http_body_util::Full;
+use ichido_core::settings::Faults;
 use ichido_http::client::HttpClient;
 use ichido_http::guard::is_link_local;
 use ichido_http::trust;
 use ichido_http::url::HttpUrl;
 use rustls::ClientConfig;
 
-use ichido_core::settings::Faults;
+use super::AGENT;
 
 /// How receivers are reached.
 pub struct Reach<'a> {
@@ -50,4 +53,21 @@ impl<'a> Reach<'a> {
         let client = problems.check(place, HttpClient::new(&url, self.tls.clone(), may_connect))?;
         Some((client, url))
     }
+}
+
+/// A request to a client's server with these fields, its host and our name.
+pub fn request(
+    client: &HttpClient<Full<Bytes>>,
+    method: Method,
+    target: impl Into<Uri>,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body));
+    (*request.method_mut(), *request.uri_mut()) = (method, target.into());
+    let fields = request.headers_mut();
+    fields.clone_from(headers);
+    fields.insert(HOST, client.host_field());
+    fields.insert(USER_AGENT, AGENT);
+    request
 }

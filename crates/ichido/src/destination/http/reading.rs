@@ -12,9 +12,7 @@ use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::json::{Document, Kind, Pointer, Value};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{
-    Advice, Answer, Echo, Effect, ErrorCode, NetworkFault, Row, Seen, Table, Verdict, When,
-};
+use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Row, Seen, Table, Verdict, When};
 use ichido_http::client::{FullResponse, NetworkError};
 use ichido_store::message::{Note, limits};
 
@@ -124,11 +122,7 @@ impl Reading {
         let answered = match seen {
             Ok(answered) => answered,
             Err(NetworkError { kind, why, .. }) => {
-                let verdict = self.table.judge(&Seen::Network(kind), now);
-                return Came::Judged {
-                    verdict,
-                    note: Note { code: verdict.code, excerpt: Some(why), ..Note::default() },
-                };
+                return Came::said(self.table.judge(&Seen::Network(kind), now), why);
             }
         };
         let document = document(&answered);
@@ -143,19 +137,6 @@ impl Reading {
         };
         let verdict = table.judge(&Seen::Answer(answer), now);
         Came::Judged { verdict, note: self.note(verdict, &answered, document.as_ref()) }
-    }
-
-    /// A message that no request can carry: it is wrong as it stands, and nothing was sent.
-    pub(super) fn unsendable() -> Came {
-        let mut table = Table::http();
-        table.own = vec![Meaning::BadRequest.row()];
-        let verdict = table.judge(&Seen::Network(NetworkFault::HeldBack), Timestamp::EPOCH);
-        let excerpt =
-            "not sent: its media type cannot be the value of a header field; put it in anew with another";
-        Came::Judged {
-            verdict,
-            note: Note { code: verdict.code, excerpt: Some(excerpt.to_owned()), ..Note::default() },
-        }
     }
 
     /// Whether an answer carries our key back, in a header field or in its JSON. Where the two differ, it is not ours.

@@ -4,7 +4,6 @@
 //! no answer included, is still unknown.
 
 use bytes::Bytes;
-use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, Method, Request, Uri};
 use http_body_util::Full;
 use ichido_core::key::IdempotencyKey;
@@ -14,7 +13,7 @@ use ichido_store::message::Note;
 
 use super::super::Asked;
 use super::reading::{Reading, Sign, document};
-use super::{AGENT, IDEMPOTENCY_KEY, key_field};
+use super::{IDEMPOTENCY_KEY, key_field, reach};
 
 /// What an answer to the question means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,14 +79,9 @@ impl Reconcile {
             return None;
         }
         let target = self.template.replace(PLACE, &percent_encoded(key.as_str()));
-        let mut request = Request::new(Full::default());
-        *request.method_mut() = Method::GET;
-        *request.uri_mut() = target.parse::<Uri>().ok()?;
-        let fields = request.headers_mut();
-        fields.clone_from(headers);
-        fields.insert(HOST, self.client.host_field());
-        fields.insert(USER_AGENT, AGENT);
-        fields.insert(IDEMPOTENCY_KEY, key_field(key)?);
+        let target: Uri = target.parse().ok()?;
+        let mut request = reach::request(&self.client, Method::GET, target, headers, Bytes::new());
+        request.headers_mut().insert(IDEMPOTENCY_KEY, key_field(key)?);
         Some(request)
     }
 }

@@ -65,14 +65,20 @@ pub struct HttpSettings {
 
 /// What one kind of answer means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnswerRule {
+pub struct Rule<M> {
     /// A status, or two with a dash between them: `409`, `520-527`.
     pub status: String,
     /// A pointer into the answer's JSON, and the text of what must be there: `("/error", "already_processed")`.
     pub at: Option<(String, String)>,
     /// What it means then.
-    pub means: Meaning,
+    pub means: M,
 }
+
+/// What one kind of answer to a message means.
+pub type AnswerRule = Rule<Meaning>;
+
+/// What one kind of answer to the question what became of a message means.
+pub type FoundRule = Rule<Found>;
 
 /// How a receiver is asked what became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,17 +88,6 @@ pub struct ReconcileSettings {
     pub url: String,
     /// What its answers mean, the first that fits. An answer that none fits leaves the effect unknown.
     pub rules: Vec<FoundRule>,
-}
-
-/// What one kind of answer to the question means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundRule {
-    /// As in [`AnswerRule::status`].
-    pub status: String,
-    /// As in [`AnswerRule::at`].
-    pub at: Option<(String, String)>,
-    /// What it means then.
-    pub means: Found,
 }
 
 /// Neither secrets nor the values of header fields, and of the URL nothing that may be one.

@@ -51,13 +51,6 @@ pub(super) fn not_sent(fault: &Fault) -> Came {
     failed(code, Effect::NotDone, advice, PaceReport::Failure, said(&fault.why))
 }
 
-/// A message that no publish can carry: it is wrong as it stands, and nothing was sent.
-pub(super) fn unsendable() -> Came {
-    let why = "not sent: its media type cannot be the value of a header; put it in anew with another";
-    let verdict = Verdict::said(Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp, None, None);
-    Came::Judged { verdict, note: Note { code: verdict.code, ..said(why) } }
-}
-
 fn replied(stream: &str, payload: &Bytes) -> Came {
     match serde_json::from_slice(payload) {
         Ok(Response::Ok(ack)) => acknowledged(stream, &ack, payload),
@@ -93,7 +86,7 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> Came {
     let verdict = Verdict::said(code, Effect::Done, advice, None, Some(PaceReport::Success));
     // What an earlier call under this key gave is not known: the audit's word for that is `sha256:from-conflict`.
     let result_digest = (!ack.duplicate).then(|| digest(payload));
-    Came::Judged { verdict, note: Note { code, result_digest, receipt, ..Note::default() } }
+    Came::judged(verdict, Note { result_digest, receipt, ..Note::default() })
 }
 
 /// The stream, or the server for it, says that something is wrong.
@@ -138,8 +131,7 @@ fn lost(why: &str) -> Came {
 }
 
 fn failed(code: ErrorCode, effect: Effect, advice: Advice, report: PaceReport, note: Note) -> Came {
-    let verdict = Verdict::said(Some(code), effect, advice, None, Some(report));
-    Came::Judged { verdict, note: Note { code: Some(code), ..note } }
+    Came::judged(Verdict::said(Some(code), effect, advice, None, Some(report)), note)
 }
 
 fn said(why: impl Into<String>) -> Note {

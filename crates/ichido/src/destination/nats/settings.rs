@@ -128,16 +128,13 @@ impl NatsSettings {
             problems.check("credentials", credentials.added_to(ConnectOptions::new()));
         }
         let tls = self.tls(&servers, &mut problems);
-        if !problems.0.is_empty() {
-            return Err(problems);
-        }
         let credentials = self.credentials.clone();
-        Ok(NatsPlan {
+        problems.or(Some(NatsPlan {
             way: Way { servers, credentials, tls, connect_time_out: self.connect_time_out },
             subject: self.subject.clone(),
             time_out: self.time_out,
             settles_within: self.settles_within,
-        })
+        }))
     }
 
     fn check_times(&self, problems: &mut Faults) {

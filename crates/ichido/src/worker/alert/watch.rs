@@ -11,11 +11,11 @@ use ichido_store::node::Duty;
 use uuid::Uuid;
 
 use super::Alerts;
-use super::readings::{Readings, Round};
+use super::readings::{self, Readings};
 use super::telling::Incident;
 use crate::worker::meter;
 use crate::worker::node::Node;
-use crate::worker::upkeep::{Due, said};
+use crate::worker::upkeep::{Round, said};
 
 /// How often it is measured.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
@@ -23,25 +23,12 @@ const WATCH_EVERY: Duration = Duration::from_secs(10);
 pub(in crate::worker) struct Watch {
     node: Arc<Node>,
     alerts: Arc<Alerts>,
-    due: Due,
 }
 
-impl Watch {
-    pub(in crate::worker) fn new(node: Arc<Node>, alerts: Arc<Alerts>) -> Self {
-        Self { node, alerts, due: Due::every(WATCH_EVERY) }
-    }
+impl Round for Watch {
+    const EVERY: Duration = WATCH_EVERY;
 
-    /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
-    pub(in crate::worker) async fn run(mut self) {
-        loop {
-            if self.due.has_come(self.node.clock.own()) {
-                self.run_once().await;
-            }
-            tokio::time::sleep(self.node.idle_sleep).await;
-        }
-    }
-
-    async fn run_once(&self) {
+    async fn make(&mut self) {
         let firing = if self.node.has(Duty::Alerts).await {
             said("what alerts are about could not be measured", self.round().await).unwrap_or_default()
         } else {
@@ -52,12 +39,18 @@ impl Watch {
             meter::firing(rule.as_str(), firing.iter().filter(|alert| alert.rule == rule).count());
         }
     }
+}
+
+impl Watch {
+    pub(in crate::worker) fn new(node: Arc<Node>, alerts: Arc<Alerts>) -> Self {
+        Self { node, alerts }
+    }
 
     /// Measures everything but the trail, and answers what fires.
     async fn round(&self) -> Result<Vec<Alert>, StoreError> {
         let store = &self.node.store;
         let (now, firing) = (store.now().await?, store.alerts().firing().await?);
-        let round = Round { store, rules: &self.alerts.rules, now };
+        let round = readings::Round { store, rules: &self.alerts.rules, now };
         let mut readings = round.measure(|destination| self.tells_alone(destination)).await?;
         self.fill_in(&mut readings, &firing);
         for ((rule, about), reading) in readings {

@@ -8,24 +8,22 @@ use ichido_store::error::StoreError;
 
 use super::row::Row;
 
-pub(crate) enum Home {
+pub(super) enum Home {
     Shared(Store),
-    Alone(Here),
+    /// A row that nobody else sees.
+    Alone(Mutex<Row>),
 }
-
-/// A row that nobody else sees.
-pub(crate) struct Here(Mutex<Row>);
 
 impl Home {
     /// Of a destination that nobody else calls.
-    pub(crate) fn alone() -> Self {
-        Self::Alone(Here(Mutex::new(Row::NEW)))
+    pub(super) fn alone() -> Self {
+        Self::Alone(Mutex::new(Row::NEW))
     }
 
     pub(super) async fn read(&self, name: &str) -> Result<Row, StoreError> {
         match self {
             Self::Shared(store) => Row::read(store, name).await,
-            Self::Alone(here) => Ok(*lock(&here.0)),
+            Self::Alone(row) => Ok(*lock(row)),
         }
     }
 
@@ -33,8 +31,8 @@ impl Home {
     pub(super) async fn write(&self, name: &str, next: Row) -> Result<bool, StoreError> {
         match self {
             Self::Shared(store) => store.paces().write(name, next.version, &next.to_bytes()).await,
-            Self::Alone(here) => {
-                let mut row = lock(&here.0);
+            Self::Alone(row) => {
+                let mut row = lock(row);
                 let is_next = row.version == next.version;
                 if is_next {
                     *row = Row { version: next.version + 1, ..next };

@@ -11,7 +11,8 @@ use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
 use super::{
-    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
+    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule, SECRETS_MAX,
+    TIME_OUT_MAX,
 };
 use crate::destination::Promise;
 use crate::destination::http::reach::Reach;
@@ -29,24 +30,15 @@ impl HttpSettings {
         let secrets = self.secrets(&mut problems);
         let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
         let post = reach.client("url", &self.url, &mut problems);
-        let rules = self.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
-        let rules = signs("rules", rules, &mut problems);
+        let rules = signs("rules", &self.rules, &mut problems);
         let key_at = problems.check("key_pointer", Pointer::parse(&self.key_pointer));
-        let receipt_at = match &self.receipt_pointer {
-            Some(pointer) => problems.check("receipt_pointer", Pointer::parse(pointer)).map(Some),
-            None => Some(None),
-        };
-        let reconcile = match &self.reconcile {
-            Some(settings) => reconcile(settings, &mut reach, &mut problems).map(Some),
-            None => Some(None),
-        };
-        let built = (post, key_at, receipt_at, reconcile);
-        let (Some((client, url)), Some(key_at), Some(receipt_at), Some(reconcile)) = built else {
-            return Err(problems);
-        };
-        if !problems.0.is_empty() {
-            return Err(problems);
-        }
+        let receipt_at = self.receipt_pointer.as_ref();
+        let receipt_at =
+            receipt_at.and_then(|pointer| problems.check("receipt_pointer", Pointer::parse(pointer)));
+        let asked = self.reconcile.as_ref();
+        let reconcile = asked.and_then(|asked| reconcile(asked, &mut reach, &mut problems));
+        // What could not be read is a problem, and then nothing is built.
+        let ((client, url), key_at) = problems.or(post.zip(key_at))?;
         Ok(Http {
             client,
             target: url.target,
@@ -151,8 +143,7 @@ fn reconcile(
     if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
         problems.add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
     }
-    let rules = settings.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
-    let rules = signs("reconcile.rules", rules, problems);
+    let rules = signs("reconcile.rules", &settings.rules, problems);
     if !settings.url.contains(PLACE) {
         problems.add(
             "reconcile.url",
@@ -172,26 +163,17 @@ fn reconcile(
 /// Stands for a key where a URL is taken apart.
 const STAND_IN: &str = "ichido--key--stand-in";
 
-/// Rules, read from their texts.
-fn signs<'a, M: 'a>(
-    place: &str,
-    rules: impl Iterator<Item = (&'a String, &'a Option<(String, String)>, M)>,
-    problems: &mut Faults,
-) -> Vec<(Sign, M)> {
+/// Rules, read from their texts. One that cannot be read is a problem.
+fn signs<M: Copy>(place: &str, rules: &[Rule<M>], problems: &mut Faults) -> Vec<(Sign, M)> {
     let mut signs = Vec::new();
-    for (index, (status, at, means)) in rules.enumerate() {
+    for (index, Rule { status, at, means }) in rules.iter().enumerate() {
         let place = format!("{place}[{index}]");
         let status = problems.check(&format!("{place}.status"), statuses(status));
-        let at = match at {
-            Some((pointer, text)) => {
-                let pointer = problems.check(&format!("{place}.at"), Pointer::parse(pointer));
-                pointer.map(|pointer| Some((pointer, text.clone())))
-            }
-            None => Some(None),
-        };
-        if let (Some(status), Some(at)) = (status, at) {
-            signs.push((Sign { status, at }, means));
-        }
+        let at = at.as_ref().and_then(|(pointer, text)| {
+            let pointer = problems.check(&format!("{place}.at"), Pointer::parse(pointer))?;
+            Some((pointer, text.clone()))
+        });
+        signs.extend(status.map(|status| (Sign { status, at }, *means)));
     }
     signs
 }

@@ -3,11 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use tokio::time::Instant;
-
-use ichido_core::sync::lock;
 
 /// When the store was asked, by our own clock, and by how much a test had moved the clocks.
 #[derive(Clone, Copy)]

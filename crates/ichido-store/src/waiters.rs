@@ -1,0 +1,208 @@
+//! Those who wait in this process for something to happen, each by a key.
+//!
+//! Guarantee: a wake-up that comes after [`Waiters::join`] is not missed by who joined. Of many who wait for one key with
+//! [`Waiters::wait_in_turn`], one looks at a time, and what it finds wakes all. Nobody who leaves, however that happens, leaves anything
+//! behind.
+//!
+//! A wake-up reaches this process only; a waiter therefore waits with a bound, and looks again when it is over.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::sync::lock;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::time::sleep;
+
+/// Who waits for what.
+pub struct Waiters<K> {
+    rooms: Mutex<HashMap<K, Arc<Room>>>,
+    /// For which keys a wake-up that nobody waits for is kept for who comes next.
+    remembers: fn(&K) -> bool,
+    /// The number of keys beyond which no further wake-up is kept.
+    remembered_max: usize,
+}
+
+#[derive(Default)]
+struct Room {
+    woken: Notify,
+    /// Its holder looks for all.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl<K> Default for Waiters<K> {
+    fn default() -> Self {
+        Self::remembering(|_| false, 0)
+    }
+}
+
+impl<K> Waiters<K> {
+    /// Keeps a wake-up that nobody waits for until somebody does: for these keys, and at most so many.
+    pub(crate) fn remembering(remembers: fn(&K) -> bool, remembered_max: usize) -> Self {
+        Self { rooms: Mutex::default(), remembers, remembered_max }
+    }
+
+    /// Whether nobody waits, and no wake-up is remembered.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.rooms).is_empty()
+    }
+}
+
+impl<K: Hash + Eq + Clone> Waiters<K> {
+    /// The keys that somebody waits for.
+    pub fn keys(&self) -> Vec<K> {
+        lock(&self.rooms).keys().cloned().collect()
+    }
+
+    /// Begins to wait: from here on no wake-up is missed.
+    pub fn join(&self, key: &K) -> Waiting<'_, K> {
+        let room = Arc::clone(lock(&self.rooms).entry(key.clone()).or_default());
+        Waiting { waiters: self, key: key.clone(), room }
+    }
+
+    /// Wakes all who wait for a key.
+    pub fn wake(&self, key: &K) {
+        let mut rooms = lock(&self.rooms);
+        match rooms.get(key) {
+            // Only ours: nobody waits.
+            Some(room) if Arc::strong_count(room) == 1 => room.woken.notify_one(),
+            Some(room) => room.woken.notify_waiters(),
+            None if (self.remembers)(key) && rooms.len() < self.remembered_max => {
+                rooms.entry(key.clone()).or_default().woken.notify_one();
+            }
+            None => (),
+        }
+    }
+
+    /// Waits until a key is woken or a turn to look at it is over, at most so long. `look` returns whether something happened; it runs
+    /// only in this one's turn. However the wait ends, the caller asks again.
+    pub async fn wait_in_turn(&self, key: &K, at_most: Duration, look: impl Future<Output = bool>) {
+        let waiting = self.join(key);
+        let looked = async {
+            let _turn = waiting.room.turn.lock().await;
+            if look.await {
+                waiting.room.woken.notify_waiters();
+            }
+        };
+        tokio::select! {
+            biased;
+            () = waiting.woken() => {}
+            () = sleep(at_most) => {}
+            () = looked => {}
+        }
+    }
+}
+
+/// Somebody who waits, until this is dropped.
+pub struct Waiting<'a, K: Hash + Eq> {
+    waiters: &'a Waiters<K>,
+    key: K,
+    room: Arc<Room>,
+}
+
+impl<K: Hash + Eq> Waiting<'_, K> {
+    /// Ends at the next wake-up after this call, whenever it is polled first.
+    pub fn woken(&self) -> Notified<'_> {
+        self.room.woken.notified()
+    }
+}
+
+impl<K: Hash + Eq> Drop for Waiting<'_, K> {
+    fn drop(&mut self) {
+        let mut rooms = lock(&self.waiters.rooms);
+        // The map's and ours: nobody else waits, and nobody joins while the map is locked.
+        if Arc::strong_count(&self.room) == 2 && !(self.waiters.remembers)(&self.key) {
+            rooms.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const KEY: u8 = 7;
+    const LOOK: Duration = Duration::from_millis(250);
+    /// Not a whole number of looks, so that the last one is cut short.
+    const WAIT: Duration = Duration::from_millis(1_900);
+    const MANY: usize = 1_000;
+
+    /// How many looks it takes until everybody has left, where the look of this number brings news.
+    async fn looks_of_many(news_at: usize) -> usize {
+        let (waiters, looks) = (Arc::new(Waiters::default()), Arc::new(AtomicUsize::new(0)));
+        let waiting = (0..MANY).map(|_| {
+            let (waiters, looks) = (Arc::clone(&waiters), Arc::clone(&looks));
+            tokio::spawn(async move {
+                let until = Instant::now() + WAIT;
+                while Instant::now() < until && looks.load(Ordering::SeqCst) < news_at {
+                    let look = async {
+                        let number = looks.fetch_add(1, Ordering::SeqCst) + 1;
+                        sleep(LOOK).await;
+                        number == news_at
+                    };
+                    let left = until.saturating_duration_since(Instant::now());
+                    waiters.wait_in_turn(&KEY, left, look).await;
+                }
+            })
+        });
+        for waiter in waiting.collect::<Vec<_>>() {
+            waiter.await.expect("it leaves");
+        }
+        assert!(waiters.is_empty(), "nothing is left behind");
+        looks.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_that_wait_one_looks_at_a_time() {
+        let began = Instant::now();
+        assert_eq!(looks_of_many(usize::MAX).await, 8, "one look after another, for as long as they wait");
+        assert_eq!(began.elapsed(), WAIT, "and all of them wait for no longer");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_one_finds_is_news_for_all() {
+        let began = Instant::now();
+        assert_eq!(looks_of_many(3).await, 3);
+        assert_eq!(began.elapsed(), LOOK * 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_passes_on_when_its_holder_goes_away() {
+        let waiters = Waiters::default();
+        let mut gone = Box::pin(waiters.wait_in_turn(&KEY, WAIT, std::future::pending()));
+        let mut next = Box::pin(waiters.wait_in_turn(&KEY, WAIT, std::future::ready(true)));
+        let both = std::future::poll_fn(|cx| {
+            assert!(gone.as_mut().poll(cx).is_pending());
+            assert!(next.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        });
+        both.await;
+        drop(gone);
+        let began = Instant::now();
+        next.await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(waiters.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_wake_up_that_nobody_waits_for_is_kept_only_where_it_is_remembered() {
+        let waiters = Waiters::remembering(|key: &u8| *key == KEY, 1);
+        waiters.wake(&KEY);
+        waiters.wake(&8);
+        assert_eq!(waiters.keys(), [KEY]);
+        waiters.join(&KEY).woken().await;
+        let waiting = waiters.join(&KEY);
+        let mut woken = Box::pin(waiting.woken());
+        std::future::poll_fn(|cx| {
+            assert!(woken.as_mut().poll(cx).is_pending(), "it wakes once");
+            std::task::Poll::Ready(())
+        })
+        .await;
+    }
+}

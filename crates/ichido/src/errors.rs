@@ -1,0 +1,34 @@
+//! Everything that is wrong, at once.
+
+use std::fmt;
+
+/// Everything that is wrong with a draft. Shown one a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildErrors<E>(Vec<E>); // Invariant: not empty.
+
+impl<E> BuildErrors<E> {
+    /// What was built, if nothing is wrong with it.
+    pub(crate) fn or<T>(errors: Vec<E>, built: Option<T>) -> Result<T, Self> {
+        match built {
+            Some(built) if errors.is_empty() => Ok(built),
+            _ => Err(Self(errors)),
+        }
+    }
+}
+
+impl<E> std::ops::Deref for BuildErrors<E> {
+    type Target = [E];
+
+    fn deref(&self) -> &[E] {
+        &self.0
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for BuildErrors<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.iter().map(E::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for BuildErrors<E> {}

@@ -1,0 +1,276 @@
+//! The leases that this process holds, renewed together for as long as they are held.
+//!
+//! Guarantee: a lease is believed no longer than it runs by our own clock, counted from before the store was asked for it. A lease that
+//! the store says is over is not renewed again, and its holder is told. After [`run`] has ended, no renewal is under way.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use ichido_core::sync::lock;
+use ichido_store::error::StoreError;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+
+/// The part of a lease after which it is renewed: two more tries fit in before it lapses.
+const RENEW_AT: u32 = 3;
+/// How long to wait after the store could not be asked.
+const RENEW_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// The most leases in one renewal.
+const RENEW_MAX: usize = 1_000;
+/// The longest wait without a look at our own clock: it may have been moved.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How leases of one kind are renewed.
+pub(crate) trait Renew: Send + Sync + 'static {
+    /// What a lease is on.
+    type On: Clone + Send + Sync;
+
+    /// Prolongs leases by `lease` from now; returns which of them are still ours, in order.
+    fn renew(
+        &self,
+        on: &[Self::On],
+        lease: Duration,
+    ) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send;
+
+    /// A lease that is still held is over.
+    fn lost(&self, on: &Self::On);
+}
+
+/// The leases of one kind. They are renewed while [`run`] runs.
+pub(crate) struct Leases<R: Renew> {
+    renewer: R,
+    clock: Arc<Clock>,
+    held: Mutex<Held<R::On>>,
+    changed: Arc<Notify>,
+}
+
+struct Held<T> {
+    /// The number of the next lease.
+    next: u64,
+    by_number: HashMap<u64, Times<T>>,
+    /// When the next renewal is planned, if one is.
+    planned: Option<Duration>,
+}
+
+/// Moments are by our own clock, which only goes forward.
+struct Times<T> {
+    on: T,
+    lease: Duration,
+    /// When it lapses, counted from before the store was asked.
+    until: Duration,
+    /// When to renew it.
+    due: Duration,
+}
+
+impl<R: Renew> Leases<R> {
+    pub(crate) fn new(renewer: R, clock: Arc<Clock>) -> Arc<Self> {
+        let held = Mutex::new(Held { next: 0, by_number: HashMap::new(), planned: None });
+        Arc::new(Self { renewer, clock, held, changed: Arc::default() })
+    }
+
+    /// Holds a lease that was asked for at `asked_at`, by our own clock.
+    pub(crate) fn hold(self: &Arc<Self>, on: R::On, lease: Duration, asked_at: Duration) -> Lease<R> {
+        let (until, due) = (asked_at + lease, asked_at + lease / RENEW_AT);
+        let mut held = lock(&self.held);
+        // Most leases are over before any renewal: only one that is due sooner than planned is news.
+        if held.planned.is_none_or(|planned| due < planned) {
+            held.planned = Some(due);
+            self.changed.notify_one();
+        }
+        let number = held.next;
+        held.next += 1;
+        held.by_number.insert(number, Times { on, lease, until, due });
+        Lease { leases: Arc::clone(self), number }
+    }
+
+    /// Renews what is due; returns how long to wait, or `None` when nothing is held.
+    async fn renew_due(&self) -> Option<Duration> {
+        let mut due: BTreeMap<Duration, Vec<(u64, R::On)>> = BTreeMap::new();
+        let now = self.clock.own();
+        for (number, times) in lock(&self.held).by_number.iter().filter(|(_, times)| times.due <= now) {
+            due.entry(times.lease).or_default().push((*number, times.on.clone()));
+        }
+        for (lease, leases) in due {
+            for part in leases.chunks(RENEW_MAX) {
+                self.renew(part, lease).await;
+            }
+        }
+        let mut held = lock(&self.held);
+        held.planned = held.by_number.values().map(|times| times.due).min();
+        Some(held.planned?.saturating_sub(self.clock.own()).min(LOOK_EVERY))
+    }
+
+    async fn renew(&self, leases: &[(u64, R::On)], lease: Duration) {
+        let asked_at = self.clock.own();
+        let on: Vec<R::On> = leases.iter().map(|(_, on)| on.clone()).collect();
+        let renewed = self.renewer.renew(&on, lease).await;
+        let now = self.clock.own();
+        let held = &mut lock(&self.held).by_number;
+        match renewed {
+            Ok(ours) => {
+                for ((number, _), is_ours) in leases.iter().zip(ours) {
+                    if !is_ours {
+                        held.remove(number).iter().for_each(|lost| self.renewer.lost(&lost.on));
+                    } else if let Some(times) = held.get_mut(number) {
+                        (times.until, times.due) = (asked_at + lease, asked_at + lease / RENEW_AT);
+                    }
+                }
+            }
+            Err(error) => {
+                let error = error.in_full();
+                tracing::warn!(error, leases = leases.len(), "leases could not be renewed; trying again");
+                for (number, _) in leases {
+                    held.entry(*number).and_modify(|times| times.due = now + RENEW_AGAIN_AFTER);
+                }
+            }
+        }
+    }
+}
+
+impl<R: Renew> Drop for Leases<R> {
+    fn drop(&mut self) {
+        self.changed.notify_one();
+    }
+}
+
+/// Renews until nobody has these leases any more.
+pub(crate) async fn run<R: Renew>(leases: Weak<Leases<R>>) {
+    let Some(changed) = leases.upgrade().map(|leases| Arc::clone(&leases.changed)) else { return };
+    while let Some(held) = leases.upgrade() {
+        let wait = held.renew_due().await;
+        // Not kept while waiting, or it would never be gone.
+        drop(held);
+        match wait {
+            // A new lease may be due sooner.
+            Some(wait) => drop(tokio::time::timeout(wait, changed.notified()).await),
+            None => changed.notified().await,
+        }
+    }
+}
+
+/// A lease that is renewed, until this is dropped.
+pub(crate) struct Lease<R: Renew> {
+    leases: Arc<Leases<R>>,
+    number: u64,
+}
+
+impl<R: Renew> Lease<R> {
+    /// Whether it holds for `long` more: by our own clock, or, where that is in doubt, whether it holds now by the store's word. Asked
+    /// right before an effect, because the process may have stood still since the lease was taken.
+    pub(crate) async fn holds_for(&self, long: Duration) -> bool {
+        let (on, lease) = {
+            let held = lock(&self.leases.held);
+            let Some(times) = held.by_number.get(&self.number) else { return false };
+            if self.leases.clock.own() + long < times.until {
+                return true;
+            }
+            (times.on.clone(), times.lease)
+        };
+        // Apart, because few get here, and every caller would carry the room for it.
+        Box::pin(self.leases.renew(&[(self.number, on)], lease)).await;
+        self.holds_now()
+    }
+
+    /// Whether it holds at this moment, by our own clock.
+    pub(crate) fn holds_now(&self) -> bool {
+        let now = self.leases.clock.own();
+        lock(&self.leases.held).by_number.get(&self.number).is_some_and(|times| now < times.until)
+    }
+}
+
+impl<R: Renew> Drop for Lease<R> {
+    fn drop(&mut self) {
+        lock(&self.leases.held).by_number.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(3);
+
+    /// A store that answers as it is told, and what it was asked and told.
+    #[derive(Default)]
+    struct Fake {
+        answer: Mutex<Option<bool>>,
+        asked: AtomicUsize,
+        lost: AtomicUsize,
+    }
+
+    impl Fake {
+        fn new(answer: Option<bool>) -> Arc<Self> {
+            Arc::new(Self { answer: Mutex::new(answer), ..Self::default() })
+        }
+
+        fn counts(&self) -> (usize, usize) {
+            (self.asked.load(Ordering::SeqCst), self.lost.load(Ordering::SeqCst))
+        }
+    }
+
+    impl Renew for Arc<Fake> {
+        type On = ();
+
+        async fn renew(&self, on: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let answer = *lock(&self.answer);
+            answer.map(|is_ours| vec![is_ours; on.len()]).ok_or(StoreError::Busy)
+        }
+
+        fn lost(&self, (): &()) {
+            self.lost.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn held(fake: &Arc<Fake>) -> Lease<Arc<Fake>> {
+        let clock = Arc::new(Clock::alone());
+        let leases = Leases::new(Arc::clone(fake), Arc::clone(&clock));
+        tokio::spawn(run(Arc::downgrade(&leases)));
+        leases.hold((), LEASE, clock.own())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_renewed_for_as_long_as_it_is_held() {
+        let fake = Fake::new(Some(true));
+        let lease = held(&fake);
+        tokio::time::sleep(LEASE * 10).await;
+        assert!(lease.holds_now());
+        assert_eq!(fake.counts().1, 0);
+        let leases = Arc::downgrade(&lease.leases);
+        drop(lease);
+        let asked = fake.counts();
+        tokio::time::sleep(LEASE * 10).await;
+        assert_eq!(fake.counts(), asked, "nobody holds it");
+        assert!(leases.upgrade().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_over_is_told_once_and_not_renewed_again() {
+        let fake = Fake::new(Some(false));
+        let lease = held(&fake);
+        assert!(lease.holds_for(LEASE / 2).await, "by our own clock, which needs no store");
+        tokio::time::sleep(LEASE / 2).await;
+        assert!(!lease.holds_now());
+        assert!(!lease.holds_for(Duration::ZERO).await);
+        tokio::time::sleep(LEASE * 10).await;
+        assert_eq!(fake.counts(), (1, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_believed_no_longer_than_it_runs_while_the_store_is_away() {
+        let fake = Fake::new(None);
+        let lease = held(&fake);
+        tokio::time::sleep(LEASE - Duration::from_millis(1)).await;
+        assert!(lease.holds_now());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(!lease.holds_now());
+        assert!(!lease.holds_for(Duration::ZERO).await);
+        *lock(&fake.answer) = Some(true);
+        assert!(lease.holds_for(LEASE / 2).await, "the store says that it is ours still");
+        assert!(1 < fake.counts().0 && fake.counts().1 == 0);
+    }
+}
