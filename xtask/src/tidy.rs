@@ -16,6 +16,7 @@ pub mod length;
 mod rust;
 pub mod schemas;
 pub mod spec;
+pub mod thin;
 pub mod tree;
 
 use std::fmt;
@@ -82,6 +83,7 @@ pub fn check(root: &Path) -> Result<Report, String> {
         length::check(&tree),
         schemas::check(&tree),
         spec::check(&tree),
+        thin::check(&tree),
     ];
     Ok(Report { rules: rules.len(), files: tree.files().count(), findings: rules.concat() })
 }

@@ -3,14 +3,10 @@
 //! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. It changes nothing: an alert
 //! is over when what it is about is.
 
-use form_urlencoded::Serializer;
-use ichido_core::text::table;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::exit::Exit;
-use crate::out;
-use crate::reach::{self, Reach};
+use crate::reach::{self, List, Reach};
 
 /// The most incidents of one list.
 const LIMIT_MAX: u32 = 100_000;
@@ -38,12 +34,6 @@ pub(crate) struct Args {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    alerts: Vec<Value>,
-    next: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Alert {
     rule: String,
     state: String,
@@ -52,44 +42,18 @@ struct Alert {
     text: String,
 }
 
-/// Lists them, page after page.
+/// Lists them.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { all, limit, reach } = args;
-    let reach = Reach::open("alerts", reach).await?;
-    let (mut left, mut next) = (limit, None::<String>);
-    let mut rows = Vec::new();
-    loop {
-        let mut target = Serializer::new("/v1/alerts?".to_owned());
-        target.append_pair("limit", &left.min(PAGE_MAX).to_string());
-        if !all {
-            target.append_pair("state", "firing");
-        }
-        if let Some(cursor) = &next {
-            target.append_pair("cursor", cursor);
-        }
-        let page: Page = reach::read(&reach.get(&target.finish()).await?)?;
-        for alert in page.alerts.into_iter().take(left as usize) {
-            left -= 1;
-            if reach.json {
-                out::line(alert)?;
-            } else {
-                rows.push(row(reach::shape(alert)?));
-            }
-        }
-        next = page.next;
-        if left == 0 || next.is_none() {
-            break;
-        }
-    }
-    if reach.json {
-        return Ok(());
-    }
-    if rows.is_empty() {
-        return out::line(if all { "there were no alerts" } else { "nothing fires" });
-    }
-    out::say(&table(["OPENED", "RESOLVED", "STATE", "ALERT", "WHAT"], rows.into_iter()))
-}
-
-fn row(alert: Alert) -> [String; 5] {
-    [alert.opened_at, alert.resolved_at.unwrap_or_default(), alert.state, alert.rule, alert.text]
+    let list = List {
+        query: if all { Vec::new() } else { vec![("state", "firing".to_owned())] },
+        page_max: Some(PAGE_MAX),
+        limit,
+        none: if all { "there were no alerts" } else { "nothing fires" },
+        ..List::new("/v1/alerts", "alerts", ["OPENED", "RESOLVED", "STATE", "ALERT", "WHAT"])
+    };
+    let row = |alert: Alert| {
+        [alert.opened_at, alert.resolved_at.unwrap_or_default(), alert.state, alert.rule, alert.text]
+    };
+    Reach::open(reach).await?.list(list, row).await.map(drop)
 }

@@ -11,9 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::Head;
 use ichido_core::settings::Faults;
-use ichido_store::Store;
-use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
-use ichido_store::error::StoreError;
+use ichido_server::admin::{self, Sealed};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -36,9 +34,6 @@ Examples:
   ichido audit seal   --store sqlite:ichido.db --key-file audit.key
   ichido audit head   --store sqlite:ichido.db > head.txt
   ichido audit verify --store sqlite:ichido.db --key-file audit.key --head \"$(cat head.txt)\"";
-
-/// How often sealing is tried while somebody else seals or forgets.
-const BUSY_TRIES: u32 = 50;
 
 /// What `ichido audit` is told.
 #[derive(Debug, clap::Args)]
@@ -87,31 +82,31 @@ enum Format {
 
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let name = match &args.command {
-        Command::Verify { .. } => "audit verify",
-        Command::Head => "audit head",
-        Command::Seal => "audit seal",
-    };
     let mut faults = Faults::default();
-    let url = match address(args.store, args.config) {
-        Ok(url) => Some(url),
-        Err(found) => {
-            faults.join(found);
-            None
-        }
-    };
+    let url = address(args.store, args.config).map_err(|found| faults.join(found)).ok();
     let key = args.key_file.as_deref().and_then(|path| key(path, &mut faults));
     let head = match &args.command {
         Command::Verify { head: Some(text) } => kept(text, &mut faults),
         _ => None,
     };
-    let url = faults.or(url).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
-    let store = open_existing(&url).await.map_err(|exit| unreadable(name, exit))?;
-    let format = if args.json { Format::Json } else { args.format };
+    let store = open_existing(&faults.or(url)?).await.map_err(unreadable)?;
+    let (key, format) = (key.as_ref(), if args.json { Format::Json } else { args.format });
     match args.command {
-        Command::Verify { .. } => verify(&store, key.as_ref(), head, format).await,
-        Command::Head => out::line(show_head(&store, format).await?),
-        Command::Seal => seal(&store, key.as_ref(), format).await,
+        Command::Verify { .. } => {
+            let report = admin::verify(&store, key, head).await;
+            let report = report.map_err(|error| unreadable(error.into()))?;
+            match format {
+                Format::Human => out::say(&report::human(&report, head.is_some()))?,
+                Format::Json => out::line(report::json(&report))?,
+            }
+            if report.is_whole() { Ok(()) } else { Err(Exit::Found) }
+        }
+        Command::Head => match (admin::head(&store).await?, format) {
+            (Some(head), Format::Human) => out::line(head),
+            (Some(head), Format::Json) => out::line(report::head(&head)),
+            (None, _) => Err(Exit::Failed("nothing is sealed yet; `ichido audit seal` does it".to_owned())),
+        },
+        Command::Seal => sealed(admin::seal(&store, key).await?, key.is_some(), format),
     }
 }
 
@@ -135,82 +130,34 @@ fn kept(text: &str, faults: &mut Faults) -> Option<Head> {
 }
 
 /// A trail that cannot be read was not judged: that is neither whole nor found wanting.
-fn unreadable(command: &'static str, exit: Exit) -> Exit {
+fn unreadable(exit: Exit) -> Exit {
     match exit {
-        Exit::Failed(why) => {
-            let mut faults = Faults::default();
-            faults.add("--store", why);
-            Exit::Misconfigured { command, faults }
-        }
+        Exit::Failed(why) => Exit::wrong("--store", why),
         exit => exit,
     }
 }
 
-async fn verify(
-    store: &Store,
-    key: Option<&AuditKey>,
-    head: Option<Head>,
-    format: Format,
-) -> Result<(), Exit> {
-    let report = store.audit().verify(key, head).await.map_err(|error| {
-        unreadable("audit verify", Exit::Failed(format!("the trail cannot be read: {}", chain(&error))))
-    })?;
+fn sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit> {
+    let Sealed { seals, entries, misfits } = sealed;
     match format {
-        Format::Human => out::say(&report::human(&report, head.is_some()))?,
-        Format::Json => out::line(report::json(&report))?,
-    }
-    if report.is_whole() { Ok(()) } else { Err(Exit::Found) }
-}
-
-async fn show_head(store: &Store, format: Format) -> Result<String, Exit> {
-    let head = store.audit().head().await;
-    let head =
-        head.map_err(|error| Exit::Failed(format!("the last seal cannot be read: {}", chain(&error))))?;
-    match (head, format) {
-        (Some(head), Format::Human) => Ok(head.to_string()),
-        (Some(head), Format::Json) => Ok(report::head(&head).to_string()),
-        (None, _) => Err(Exit::Failed("nothing is sealed yet; `ichido audit seal` does it".to_owned())),
-    }
-}
-
-async fn seal(store: &Store, key: Option<&AuditKey>, format: Format) -> Result<(), Exit> {
-    let (mut seals, mut count, mut unfit, mut busy) = (0_u64, 0_u64, 0_u64, 0);
-    loop {
-        match store.audit().seal(key, SEAL_ENTRIES_MAX).await {
-            Ok(AuditSealed::Sealed { entries, misfits, .. }) => {
-                seals += 1;
-                count += u64::from(entries);
-                unfit += u64::from(misfits);
+        Format::Human => {
+            let unkeyed = if keyed {
+                ""
+            } else {
+                ", without a key: who can write the database can make such seals anew (--key-file)"
+            };
+            out::line(format_args!("sealed {entries} entries in {seals} seals{unkeyed}"))?;
+            if 0 < misfits {
+                out::line(format_args!(
+                    "{misfits} of these entries do not follow by the rules, and were sealed as such; `ichido audit verify` names them"
+                ))?;
             }
-            Ok(AuditSealed::Nothing) => break,
-            Ok(AuditSealed::KeyNeeded) => {
-                let why = "the seals so far were made under a key: give the same one by --key-file";
-                return Err(Exit::Failed(why.to_owned()));
-            }
-            Err(StoreError::Busy) if busy < BUSY_TRIES => busy += 1,
-            Err(error) => return Err(Exit::Failed(format!("not all was sealed: {}", chain(&error)))),
         }
-    }
-    out::line(match format {
-        Format::Human if key.is_some() => format!("sealed {count} entries in {seals} seals"),
-        Format::Human => format!(
-            "sealed {count} entries in {seals} seals, without a key: who can write the database can make such seals anew (--key-file)"
-        ),
         Format::Json => {
-            let keyed = key.is_some();
-            json!({ "seals": seals, "entries": count, "do_not_follow": unfit, "keyed": keyed }).to_string()
+            let told =
+                json!({ "seals": seals, "entries": entries, "do_not_follow": misfits, "keyed": keyed });
+            out::line(told)?;
         }
-    })?;
-    if 0 < unfit && format == Format::Human {
-        out::line(format!(
-            "{unfit} of these entries do not follow by the rules, and were sealed as such; `ichido audit verify` names them"
-        ))?;
     }
-    if 0 < unfit { Err(Exit::Found) } else { Ok(()) }
-}
-
-/// An error with what caused it.
-fn chain(error: &StoreError) -> String {
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    format!("{error}{cause}")
+    if 0 < misfits { Err(Exit::Found) } else { Ok(()) }
 }

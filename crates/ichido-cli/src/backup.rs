@@ -5,17 +5,13 @@
 
 use std::path::PathBuf;
 
-use ichido_core::settings::Faults;
 use ichido_core::settings::size;
-use ichido_server::config::DEFAULT_URL;
-use ichido_store::backup::{self, Backup, BackupError};
-use ichido_store::error::StoreError;
+use ichido_server::admin::{self, Backup};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::configuration;
-use crate::store::there;
+use crate::store::{address, there};
 
 const AFTER_HELP: &str = "\
 The way back: stop every program that works on the store, move its file and the files of the same name with -wal and -shm away, \
@@ -52,39 +48,12 @@ pub(crate) struct Args {
 
 /// Makes the copy.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let misconfigured = |faults| Exit::Misconfigured { command: "backup", faults };
-    let url = if let Some(url) = args.store {
-        url
-    } else {
-        let config = configuration(args.config).map_err(misconfigured)?;
-        config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned())
-    };
+    let url = address(args.store, args.config)?;
     there(&url).map_err(Exit::Failed)?;
-    let taken = backup::take(&url, &args.file).await.map_err(|error| ended(&error))?;
-    let Backup { file, bytes, schema } = taken;
+    let Backup { file, bytes, schema } = admin::back_up(&url, &args.file).await?;
     let file = file.display();
     if args.json {
         return out::line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
     }
-    let size = size::shown(bytes);
-    out::line(format_args!("{file} is a copy of the store, {size}"))
-}
-
-fn ended(error: &BackupError) -> Exit {
-    let told = error.to_string();
-    let place = match error {
-        BackupError::Postgres | BackupError::Store(StoreError::Address(_)) => "--store",
-        BackupError::Name(_) => "FILE",
-        BackupError::Store(StoreError::Unavailable(_)) => {
-            return Exit::Unreachable(told);
-        }
-        BackupError::Exists(_)
-        | BackupError::UnderWay(_)
-        | BackupError::NoStore
-        | BackupError::File { .. }
-        | BackupError::Store(_) => return Exit::Failed(told),
-    };
-    let mut faults = Faults::default();
-    faults.add(place, told);
-    Exit::Misconfigured { command: "backup", faults }
+    out::line(format_args!("{file} is a copy of the store, {}", size::shown(bytes)))
 }

@@ -19,7 +19,6 @@ use ichido_boundary::{Finding, Rule, check, rules};
 use serde_json::{Value, json};
 
 pub(crate) use args::Args;
-use ichido_core::settings::Faults;
 use ichido_core::text::table;
 pub(crate) use reading::read_file;
 
@@ -38,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         }
         Task::List => say(&list()),
         Task::Explain(id) => {
-            let rule = naming::find(id).map_err(|what| misused("--explain", what))?;
+            let rule = naming::find(id).map_err(|what| Exit::wrong("--explain", what))?;
             say(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page.to_owned() })
         }
         Task::Init => starting::write(args.json),
@@ -66,15 +65,4 @@ fn for_programs(rule: &Rule) -> Value {
 
 fn ended(findings: &[Finding]) -> Result<(), Exit> {
     if findings.is_empty() { Ok(()) } else { Err(Exit::Found) }
-}
-
-/// The end of a command that was not asked for anything it can do.
-fn misused(place: &str, what: impl Into<String>) -> Exit {
-    let mut faults = Faults::default();
-    faults.add(place, what);
-    misconfigured(faults)
-}
-
-fn misconfigured(faults: Faults) -> Exit {
-    Exit::Misconfigured { command: "check", faults }
 }

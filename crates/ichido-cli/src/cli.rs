@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
+use crate::reach::Asked;
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
     ledger, messages, offline, paper, proxy, queues, send, serve, store, token, worker,
@@ -21,8 +23,8 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// How much to say on standard error [default: warn; of the demo, whose faults are on purpose, error]
-    #[arg(long, global = true, value_enum, env = "ICHIDO_LOG")]
-    log: Option<Log>,
+    #[arg(long, global = true, value_parser = PossibleValuesParser::new(LEVELS), env = "ICHIDO_LOG")]
+    log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,17 +42,20 @@ enum Command {
     /// Look after what waits in a file for a server to take it: list, retry, release, discard
     Offline(offline::Args),
     /// Look after messages one by one: list, show, withdraw, send again, decide
-    Messages(Box<messages::Args>),
+    #[command(after_help = messages::EXAMPLES)]
+    Messages(Box<Asked<messages::Command>>),
     /// List queues, stop their delivery and go on with it
-    Queues(queues::Args),
+    #[command(after_help = queues::EXAMPLES)]
+    Queues(Box<Asked<queues::Command>>),
     /// List destinations: how fast they are called, and which are paused; end a pause
-    Destinations(destinations::Args),
+    #[command(after_help = destinations::EXAMPLES)]
+    Destinations(Box<Asked<destinations::Command>>),
     /// List alerts: what fires now, and what did
     Alerts(alerts::Args),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
-    Ledger(ledger::Args),
+    Ledger(Box<Asked<ledger::Command>>),
     /// Look after dead and parked messages: list, requeue, discard, edit, decide
     Dead(Box<dead::Args>),
     /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
@@ -73,30 +78,16 @@ enum Command {
     Completions(completions::Args),
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Log {
-    Error,
-    Warn,
-    Info,
-    Debug,
-}
-
-impl Command {
-    /// How much is said where nobody says it.
-    const fn log(&self) -> Log {
-        match self {
-            // It tells of each fault itself, as part of its story.
-            Self::Demo(_) => Log::Error,
-            _ => Log::Warn,
-        }
-    }
-}
+/// How much may be said, the least first.
+const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// Reads the command line and does as it says.
 pub(crate) fn run() -> ExitCode {
     let matches = documented(Cli::command(), exit::HELP).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    log(cli.log.unwrap_or(cli.command.log()));
+    // The demo tells of each fault itself, as part of its story.
+    let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };
+    log(cli.log.and_then(|level| level.parse().ok()).unwrap_or(usual));
     let ended = match cli.command {
         Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Serve(args) => on_runtime(serve::run(args)),
@@ -105,11 +96,11 @@ pub(crate) fn run() -> ExitCode {
         Command::Send(args) => on_runtime(send::run(*args)),
         Command::Offline(args) => on_runtime(offline::run(args)),
         Command::Messages(args) => on_runtime(messages::run(*args)),
-        Command::Queues(args) => on_runtime(queues::run(args)),
-        Command::Destinations(args) => on_runtime(destinations::run(args)),
+        Command::Queues(args) => on_runtime(queues::run(*args)),
+        Command::Destinations(args) => on_runtime(destinations::run(*args)),
         Command::Alerts(args) => on_runtime(alerts::run(args)),
         Command::Check(args) => check::run(&args),
-        Command::Ledger(args) => on_runtime(ledger::run(args)),
+        Command::Ledger(args) => on_runtime(ledger::run(*args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
         Command::Paper(args) => on_runtime(paper::run(args)),
         Command::Judge(args) => on_runtime(judge::run(*args)),
@@ -123,18 +114,22 @@ pub(crate) fn run() -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(exit) => exit.report(),
+        Err(exit) => exit.report(&path(&matches)),
     }
 }
 
+/// The command that was given, with those that it belongs to: `dead list`.
+fn path(mut matches: &ArgMatches) -> String {
+    let mut names = Vec::new();
+    while let Some((name, below)) = matches.subcommand() {
+        names.push(name);
+        matches = below;
+    }
+    names.join(" ")
+}
+
 /// What is said on standard error, and, where traces are exported, what is told of them.
-fn log(log: Log) {
-    let level = match log {
-        Log::Error => LevelFilter::ERROR,
-        Log::Warn => LevelFilter::WARN,
-        Log::Info => LevelFilter::INFO,
-        Log::Debug => LevelFilter::DEBUG,
-    };
+fn log(level: LevelFilter) {
     let said = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
     tracing_subscriber::registry().with(said).with(ichido_server::traces::layer()).init();
 }

@@ -24,6 +24,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<(), Exit> {
     let mut script = Vec::new();
     generate(args.shell, &mut command, "ichido", &mut script);
-    let written = out::write(&script);
-    written.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+    out::bytes(&script)
 }

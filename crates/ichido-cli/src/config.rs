@@ -85,9 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             ))
         }
         Command::Show { file, store, listen, bounds, origin } => {
-            let misconfigured = |faults| Exit::Misconfigured { command: "config show", faults };
-            let traced = load_traced(file).map_err(misconfigured)?;
-            let over = over(store.as_deref(), *listen, bounds).map_err(misconfigured)?;
+            let traced = load_traced(file)?;
+            let over = over(store.as_deref(), *listen, bounds)?;
             let shown = traced.shown(&over);
             if args.json { out::line(show::json(&shown)) } else { out::say(&show::text(&shown, *origin)) }
         }
@@ -96,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             if args.json {
                 out::line(checked.as_ref().map_or_else(for_programs, summary::json))?;
             }
-            let config = checked.map_err(|faults| Exit::Misconfigured { command: "config check", faults })?;
+            let config = checked?;
             if args.json { Ok(()) } else { out::say(&summary::text(&config)) }
         }
     }

@@ -105,19 +105,6 @@ enum Command {
 }
 
 impl Command {
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::List { .. } => "dead list",
-            Self::Show { .. } => "dead show",
-            Self::Requeue(_) => "dead requeue",
-            Self::Discard(_) => "dead discard",
-            Self::Edit(_) => "dead edit",
-            Self::Decide { .. } => "dead decide",
-            Self::Stop { .. } => "dead stop",
-            Self::Bulks => "dead bulks",
-        }
-    }
-
     /// What is wrong with the flags, which is found before anything is opened.
     fn check(&self) -> Result<(), Faults> {
         match self {
@@ -133,16 +120,14 @@ impl Command {
 
 /// A command, and the API that it asks.
 struct Dead {
-    command: &'static str,
     reach: Reach,
 }
 
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { command, whom } = args;
-    let name = command.name();
-    command.check().map_err(|faults| Exit::Misconfigured { command: name, faults })?;
-    let dead = Dead { command: name, reach: Reach::open(name, whom).await? };
+    command.check()?;
+    let dead = Dead { reach: Reach::open(whom).await? };
     let ended = dead.run(command).await;
     dead.reach.close().await;
     ended
@@ -160,13 +145,6 @@ impl Dead {
             Command::Stop { operation } => self.stop(operation).await,
             Command::Bulks => self.bulks().await,
         }
-    }
-
-    /// Nothing was tried, because what was asked makes no sense.
-    fn wrong(&self, place: &str, what: impl Into<String>) -> Exit {
-        let mut faults = Faults::default();
-        faults.add(place, what);
-        Exit::Misconfigured { command: self.command, faults }
     }
 }
 

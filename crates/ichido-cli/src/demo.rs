@@ -70,23 +70,22 @@ enum Told {
 
 /// Shows it all, until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let mut signals =
-        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let mut signals = Signals::listen()?;
     let place = Place::make(args.store)?;
     let Heard { listener, address, is_elsewhere } = place::listen(args.listen).await?;
     let receivers = Receivers::start(SEED).await?;
     let config = receivers.config()?;
-    let targets = worker::connect(&config).await.map_err(Exit::of_server("demo"))?;
+    let targets = worker::connect(&config).await?;
     let store = open_with(&place.url, config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
-    let serving = Serving::start(&config, &store, targets, access, config.serve.limits).await;
-    let serving = serving.map_err(Exit::of_server("demo"))?;
-    let mut teller = Teller::new(address, receivers.broker.address, store)?;
+    let serving = Serving::start(&config, &store, targets, access, config.serve.limits).await?;
+    let turn_clock = move |by| store.skew_by(by);
+    let mut teller = Teller::new(address, receivers.broker.address, Box::new(turn_clock))?;
     announce(&place, &receivers, address, is_elsewhere)?;
     let served = conduct(serving, listener, &mut teller, &mut signals, args.once).await;
     // Before the folder goes: what is closed writes a last time.
     close().await;
-    let left = place.leave(teller.turned())?;
+    let left = place.leave(teller.turned)?;
     served?;
     out::line(format_args!("ichido: the demo has ended; {left}"))
 }
@@ -113,7 +112,7 @@ async fn conduct(
         served = serve => served,
         never = telling => never,
     };
-    ended.and(served.map_err(Exit::of_server("demo")))
+    ended.and(served.map_err(Exit::from))
 }
 
 /// Tells until the end or a signal, and sums up.

@@ -4,31 +4,19 @@
 //! trail.
 
 use clap::Subcommand;
-use ichido_core::text::table;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
-use crate::out;
-use crate::reach::{self, Reach};
+use crate::reach::{Asked, List, Reach};
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   ichido destinations list
   ichido destinations resume broker --server http://127.0.0.1:4180";
 
-/// Arguments of `ichido destinations`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    reach: reach::Whom,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List destinations: calls a second, until when each is paused, and whether it counts as down
     List,
     /// End the pause that a destination asked for; one call asks it first
@@ -36,11 +24,6 @@ enum Command {
         /// Its name
         destination: String,
     },
-}
-
-#[derive(Deserialize)]
-struct Destinations {
-    destinations: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -55,25 +38,22 @@ struct Destination {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, reach } = args;
-    match command {
-        Command::List => list(&Reach::open("destinations list", reach).await?).await,
-        Command::Resume { destination } => resume(reach, &destination).await,
+pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
+    let reach = Reach::open(args.whom).await?;
+    match args.command {
+        Command::List => {
+            let none = "there are no destinations; they are in the configuration, so pass --config";
+            let list = List { none, ..List::new("/v1/destinations", "destinations", HEAD) };
+            reach.list(list, row).await.map(drop)
+        }
+        Command::Resume { destination } => {
+            let target = format!("/v1/destinations/{}/resume", encoded(&destination));
+            let answer = reach.post(&target, &json!({})).await?;
+            reach.say(&answer, |Destination { name, .. }| {
+                format!("{name} is not paused; one call asks it, and the others follow when that is accepted")
+            })
+        }
     }
-}
-
-async fn list(reach: &Reach) -> Result<(), Exit> {
-    let Destinations { destinations } = reach::read(&reach.get("/v1/destinations").await?)?;
-    if reach.json {
-        return destinations.into_iter().try_for_each(out::line);
-    }
-    if destinations.is_empty() {
-        return out::line("there are no destinations; they are in the configuration, so pass --config");
-    }
-    let rows = destinations.into_iter().map(|one| reach::shape(one).map(row));
-    let rows = rows.collect::<Result<Vec<_>, Exit>>()?;
-    out::say(&table(HEAD, rows.into_iter()))
 }
 
 const HEAD: [&str; 7] =
@@ -90,18 +70,6 @@ fn row(destination: Destination) -> [String; 7] {
         paused_until.unwrap_or_else(|| "no".to_owned()),
         circuit,
     ]
-}
-
-async fn resume(args: reach::Whom, destination: &str) -> Result<(), Exit> {
-    let reach = Reach::open("destinations resume", args).await?;
-    let answer = reach.post(&format!("/v1/destinations/{}/resume", encoded(destination)), &json!({})).await?;
-    if reach.json {
-        return out::line(reach::read::<Value>(&answer)?);
-    }
-    let Destination { name, .. } = reach::read(&answer)?;
-    out::line(format_args!(
-        "{name} is not paused; one call asks it, and the others follow when that is accepted"
-    ))
 }
 
 /// A name as one segment of a path: a destination may have any.

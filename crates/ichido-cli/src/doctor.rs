@@ -77,11 +77,7 @@ fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Optio
         Ok(None) | Err(_) => (None, CONNECTIONS_DEFAULT),
     };
     let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
-    let checked = store_url::check(&url).map_err(|why| {
-        let mut faults = Faults::default();
-        faults.add("--store", why);
-        Exit::Misconfigured { command: "doctor", faults }
-    });
+    let checked = store_url::check(&url).map_err(|why| Exit::wrong("--store", why));
     Some(checked.map(|()| Asked { url, connections_max }))
 }
 

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use ichido_core::settings::Faults;
+use ichido_http::signals::SignalsError;
 
 /// What a help says of exit codes, where a command has no words of its own for them. Each begins with [`HELP_BEGINS`].
 pub(crate) const HELP: &str = "\
@@ -19,12 +20,7 @@ pub(crate) enum Exit {
     /// Code 1: it was done, and there is something to mend. The report has said what.
     Found,
     /// Code 2: it was not tried, because what was asked makes no sense. The command line's own errors end so too.
-    Misconfigured {
-        /// Of which command.
-        command: &'static str,
-        /// Everything that is wrong.
-        faults: Faults,
-    },
+    Misconfigured(Faults),
     /// Code 3: it was told to stop, and cut off what was still in flight.
     Cut(String),
     /// Code 3: the server or the store that it is about was not reached, or gave no outcome.
@@ -37,22 +33,19 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// How a command ends with a server or a worker.
-    pub(crate) fn of_server(command: &'static str) -> impl Fn(ichido_server::Error) -> Self {
-        move |error| match error {
-            ichido_server::Error::Failed(why) => Self::Failed(why),
-            ichido_server::Error::Misconfigured(faults) => Self::Misconfigured { command, faults },
-            ichido_server::Error::Cut(why) => Self::Cut(why),
-            ichido_server::Error::StoreLost(why) => Self::StoreLost(why),
-        }
+    /// One thing makes no sense: where it was said, and what is wrong with it.
+    pub(crate) fn wrong(place: impl Into<String>, what: impl Into<String>) -> Self {
+        let mut faults = Faults::default();
+        faults.add(place, what);
+        Self::Misconfigured(faults)
     }
 
-    /// Says why, and gives the code.
-    pub(crate) fn report(self) -> ExitCode {
+    /// Says why, and gives the code. `command` is the one that was run, such as `dead list`.
+    pub(crate) fn report(self, command: &str) -> ExitCode {
         let (code, why) = match self {
             Self::Found => return ExitCode::from(1),
             Self::Failed(why) => (1, format!("ichido: {why}")),
-            Self::Misconfigured { command, faults } => (2, format!("ichido {command}: {faults}")),
+            Self::Misconfigured(faults) => (2, format!("ichido {command}: {faults}")),
             Self::Cut(why) | Self::Unreachable(why) => (3, format!("ichido: {why}")),
             Self::Conflict(why) => (4, format!("ichido: {why}")),
             Self::StoreLost(why) => (5, format!("ichido: {why}")),
@@ -60,5 +53,29 @@ impl Exit {
         // Whoever closed standard error does not want to know; the code still tells.
         _ = writeln!(std::io::stderr(), "{why}");
         ExitCode::from(code)
+    }
+}
+
+impl From<Faults> for Exit {
+    fn from(faults: Faults) -> Self {
+        Self::Misconfigured(faults)
+    }
+}
+
+impl From<SignalsError> for Exit {
+    fn from(error: SignalsError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<ichido_server::Error> for Exit {
+    fn from(error: ichido_server::Error) -> Self {
+        match error {
+            ichido_server::Error::Failed(why) => Self::Failed(why),
+            ichido_server::Error::Misconfigured(faults) => Self::Misconfigured(faults),
+            ichido_server::Error::Cut(why) => Self::Cut(why),
+            ichido_server::Error::Unreachable(why) => Self::Unreachable(why),
+            ichido_server::Error::StoreLost(why) => Self::StoreLost(why),
+        }
     }
 }

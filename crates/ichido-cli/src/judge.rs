@@ -3,27 +3,26 @@
 //! Guarantee: there is one judgement for each article, in order; one that could not be had is marked as a fallback, with the reason. What was
 //! judged once is kept in the store and not paid for again until `--forget`. With `--deadline` it ends in time. Keys, prompts and answers are in no log.
 //!
-//! `articles` and `profile` are what is read, `plan` what is said before, `model` whom to ask, `watch` how far it is, `output` what is
-//! written.
+//! `plan` is what is said before, `model` whom to ask, `watch` how far it is, `output` what is written; what is asked of the model is
+//! [`ichido_llm::articles`].
 
 mod args;
-mod articles;
 mod model;
 mod output;
 mod plan;
-mod profile;
 mod report;
 mod seconds;
 mod watch;
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
 use ichido_core::settings::Faults;
+use ichido_llm::articles::{self, Article, Judgement, Profile};
 use ichido_llm::judge::{Counts, Ended, Judge, Known, Settings, Stop};
-use ichido_llm::models::{Model, Prompt};
-use ichido_store::Store;
-use ichido_store::error::StoreError;
+use ichido_llm::models::Prompt;
+use ichido_server::admin;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -31,15 +30,13 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store;
 pub(crate) use args::Args;
-use articles::Article;
-use output::{Judgement, Output};
+use output::Output;
 use plan::{Plan, Told};
-use profile::Profile;
 
+/// How `ARTICLES` names standard input.
+const STDIN: &str = "-";
 /// Under which answers are kept, and forgotten.
 const TOPIC: &str = "judge";
-/// How many answers are forgotten in one step.
-const FORGET_STEP: u32 = 1_000;
 
 /// What is asked of whom.
 struct Task {
@@ -53,7 +50,7 @@ struct Task {
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let began = Instant::now();
     if args.print_profile {
-        return out::say(profile::DEFAULT);
+        return out::say(Profile::DEFAULT);
     }
     if args.forget {
         return forget(&args).await;
@@ -61,7 +58,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
     let task = task(&args, &mut faults);
     if args.plan_only {
-        let task = faults.or(task).map_err(misconfigured)?;
+        let task = faults.or(task)?;
         return say_plan(&args, &plan_of(&args, &task, unasked(&task)));
     }
     let model = model::of(&args, &mut faults).await;
@@ -76,41 +73,44 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         None => Some(None),
     };
     let ready = task.zip(model).zip(output);
-    let ((task, model), output) = faults.or(ready).map_err(misconfigured)?;
+    let ((task, model), output) = faults.or(ready)?;
     let store = store::open(&args.store).await?;
-    match (args.dry_run, output) {
-        (false, Some(output)) => {
-            let mut task = task;
-            // What reading and opening took is part of it.
-            task.settings.deadline = task.settings.deadline.map(|left| left.saturating_sub(began.elapsed()));
-            ask(&args, task, model, &store, output).await
-        }
-        (_, output) => {
-            let known = judge(&task, model, &store)?.known(&task.prompts).await.map_err(unreachable)?;
-            drop(output);
-            say_plan(&args, &plan_of(&args, &task, known))
-        }
+    let name = model.name().to_owned();
+    let form = task.profile.form().map_err(|error| Exit::Failed(error.to_string()))?;
+    let mut settings = task.settings.clone();
+    // What reading and opening took is part of it.
+    settings.deadline = settings.deadline.map(|left| left.saturating_sub(began.elapsed()));
+    let judge = Judge::with_store(model, form, settings, &store, TOPIC)
+        .map_err(|error| Exit::wrong("--parallel, --interval, --endpoint", error.to_string()))?;
+    let known = judge.known(&task.prompts).await.map_err(|error| unreachable(&error.in_full()))?;
+    let plan = plan_of(&args, &task, known);
+    match output {
+        Some(output) if !args.dry_run => ask(&args, task, &judge, &name, &plan, output).await,
+        _ => say_plan(&args, &plan),
     }
 }
 
 fn task(args: &Args, faults: &mut Faults) -> Option<Task> {
     let profile = faults.check("--profile", Profile::read(args.profile.as_deref()));
-    let file = args.articles.as_deref().unwrap_or(Path::new("-"));
-    let articles = match articles::read(file) {
-        Ok(articles) => Some(articles),
-        Err(problems) => {
-            for problem in problems {
-                let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-                faults.add(format!("{}{line}", file.display()), problem.what);
-            }
-            None
-        }
-    };
+    let articles = read(args.articles.as_deref().unwrap_or(Path::new(STDIN)));
+    let articles = articles.map_err(|found| faults.join(found)).ok();
     let settings = args.settings();
     faults.check("--retries, --base-delay, --max-backoff", settings.retry.clone().checked());
     let (profile, articles) = profile.zip(articles)?;
     let prompts = articles::prompts(&articles, &profile);
     Some(Task { articles, profile, prompts, settings })
+}
+
+/// The articles of a file, or of standard input.
+fn read(file: &Path) -> Result<Vec<Article>, Faults> {
+    let name = file.display().to_string();
+    if file.as_os_str() == STDIN {
+        return articles::read(std::io::stdin().lock(), &name);
+    }
+    let mut faults = Faults::default();
+    let opened = File::open(file).map_err(|error| format!("it cannot be read: {error}"));
+    let opened = faults.check(&name, opened);
+    articles::read(BufReader::new(faults.or(opened)?), &name)
 }
 
 /// What `--out` must not be: what is read, and where answers are kept.
@@ -134,28 +134,14 @@ fn say_plan(args: &Args, plan: &Plan) -> Result<(), Exit> {
     if args.json { out::line(json!({ "plan": plan.for_programs() })) } else { out::say(&plan.told()) }
 }
 
-fn judge(task: &Task, model: Arc<dyn Model>, store: &Store) -> Result<Judge<Judgement>, Exit> {
-    let wrong = |what: String| {
-        let mut faults = Faults::default();
-        faults.add("--parallel, --interval, --endpoint", what);
-        misconfigured(faults)
-    };
-    let form = task.profile.form().map_err(|error| Exit::Failed(error.to_string()))?;
-    Judge::with_store(model, form, task.settings.clone(), store, TOPIC)
-        .map_err(|error| wrong(error.to_string()))
-}
-
 async fn ask(
     args: &Args,
     task: Task,
-    model: Arc<dyn Model>,
-    store: &Store,
+    judge: &Judge<Judgement>,
+    model: &str,
+    plan: &Plan,
     output: Output,
 ) -> Result<(), Exit> {
-    let name = model.name().to_owned();
-    let judge = judge(&task, model, store)?;
-    let known = judge.known(&task.prompts).await.map_err(unreachable)?;
-    let plan = plan_of(args, &task, known);
     // Judgements on standard output are not to be mixed with words.
     let quiet = args.json || output.is_stdout();
     if quiet {
@@ -164,11 +150,11 @@ async fn ask(
         out::say(&plan.told())?;
     }
     let stop = Stop::new();
-    let run = judge.run(task.prompts.clone(), &stop);
+    let run = judge.run(task.prompts, &stop);
     let report = tokio::select! {
-        report = run => report.map_err(unreachable),
+        report = run => report.map_err(|error| unreachable(&error.in_full())),
         signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Cut("it was stopped".to_owned()))),
-        () = watch::progress(&judge) => Err(Exit::Cut("it was stopped".to_owned())),
+        () = watch::progress(judge) => Err(Exit::Cut("it was stopped".to_owned())),
     }?;
     if report.ended == Ended::Stopped {
         drop(output);
@@ -183,24 +169,18 @@ async fn ask(
         .articles
         .iter()
         .zip(&report.outcomes)
-        .map(|(article, outcome)| output::line(article, outcome, &task.profile, &name))
+        .map(|(article, outcome)| article.judged(outcome, &task.profile, model))
         .collect();
     let place = args.out.as_deref().unwrap_or(Path::new("-")).display().to_string();
     output.write(&lines).map_err(|error| {
         Exit::Failed(format!("{place} cannot be written: {error}; what was judged is kept, run it again"))
     })?;
-    report::ended(args.json, &plan, &report, quiet)
+    report::ended(args.json, plan, &report, quiet)
 }
 
 async fn forget(args: &Args) -> Result<(), Exit> {
     let store = store::open_existing(&args.store).await?;
-    let mut forgotten = 0;
-    loop {
-        match store.answers().forget(TOPIC, FORGET_STEP).await.map_err(unreachable)? {
-            0 => break,
-            step => forgotten += step,
-        }
-    }
+    let forgotten = admin::forget_answers(&store, TOPIC).await?;
     if args.json {
         out::line(json!({ "forgotten": forgotten }))
     } else {
@@ -208,14 +188,8 @@ async fn forget(args: &Args) -> Result<(), Exit> {
     }
 }
 
-fn misconfigured(faults: Faults) -> Exit {
-    Exit::Misconfigured { command: "judge", faults }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
-fn unreachable(error: StoreError) -> Exit {
+fn unreachable(why: &str) -> Exit {
     Exit::Unreachable(format!(
-        "the store: {}; what it has taken is kept, and the same command goes on from there",
-        error.in_full()
+        "the store: {why}; what it has taken is kept, and the same command goes on from there"
     ))
 }

@@ -5,33 +5,21 @@
 //! trail, with who decided. Keys are shown whole here, because a decision names one; no payload is shown.
 
 use clap::{Subcommand, ValueEnum};
-use form_urlencoded::Serializer;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::limits;
 use ichido_core::settings::Faults;
 use ichido_core::settings::duration;
-use ichido_core::text::table;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::out;
-use crate::reach::{self, Reach};
+use crate::reach::{Asked, List, Reach};
 
 /// The most records of one page, as the API has it.
-const PAGE_MAX: &str = "100";
-
-/// What `ichido ledger` is told.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    whom: reach::Whom,
-}
+const PAGE_MAX: u32 = 100;
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List the actions of which nobody knows the outcome, oldest first
     Unknown,
     /// Say what came of one of them
@@ -56,7 +44,7 @@ enum Command {
 
 /// What a person found out about an action.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Finding {
+pub(crate) enum Finding {
     /// It took effect: its requests are told that it was done
     Applied,
     /// It was refused: its requests are told that it was answered
@@ -85,12 +73,6 @@ impl Finding {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    records: Vec<Value>,
-    next: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Record {
     operation: String,
     identity: String,
@@ -99,12 +81,11 @@ struct Record {
 }
 
 /// Does as it is told.
-pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
     match args.command {
-        Command::Unknown => list(&Reach::open("ledger unknown", args.whom).await?).await,
+        Command::Unknown => list(&Reach::open(args.whom).await?).await,
         Command::Decide { finding, operation, identity, key, settles_within } => {
-            let command = "ledger decide";
-            check(&key, &settles_within).map_err(|faults| Exit::Misconfigured { command, faults })?;
+            check(&key, &settles_within)?;
             let told = json!({
                 "operation": operation,
                 "identity": identity,
@@ -112,9 +93,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
                 "finding": finding.word(),
                 "settles_within": settles_within,
             });
-            let reach = Reach::open(command, args.whom).await?;
+            let reach = Reach::open(args.whom).await?;
             let answer = reach.post("/v1/ledger/decide", &told).await?;
-            if reach.json { out::line(reach::read::<Value>(&answer)?) } else { out::line(finding.words()) }
+            reach.say(&answer, |_: Value| finding.words().to_owned())
         }
     }
 }
@@ -128,36 +109,14 @@ fn check(key: &str, settles_within: &str) -> Result<(), Faults> {
 }
 
 async fn list(reach: &Reach) -> Result<(), Exit> {
-    let mut next: Option<String> = None;
-    let mut rows = Vec::new();
-    loop {
-        let mut target = Serializer::new("/v1/ledger/unknown?".to_owned());
-        target.append_pair("limit", PAGE_MAX);
-        if let Some(cursor) = &next {
-            target.append_pair("cursor", cursor);
-        }
-        let page: Page = reach::read(&reach.get(&target.finish()).await?)?;
-        for record in page.records {
-            if reach.json {
-                out::line(record)?;
-            } else {
-                let record: Record = reach::shape(record)?;
-                let Record { operation, identity, idempotency_key, first_claimed_at } = record;
-                rows.push([first_claimed_at, operation, identity, idempotency_key]);
-            }
-        }
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
-    }
-    if reach.json {
-        Ok(())
-    } else if rows.is_empty() {
-        out::line("nothing is unknown")
-    } else {
-        out::say(&table(["SINCE", "OPERATION", "IDENTITY", "KEY"], rows.into_iter()))
-    }
+    let list = List {
+        page_max: Some(PAGE_MAX),
+        none: "nothing is unknown",
+        ..List::new("/v1/ledger/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
+    };
+    let row =
+        |record: Record| [record.first_claimed_at, record.operation, record.identity, record.idempotency_key];
+    reach.list(list, row).await.map(drop)
 }
 
 /// The default stands in the help, where it must be a text.

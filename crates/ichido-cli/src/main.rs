@@ -4,6 +4,7 @@
 mod alerts;
 mod audit;
 mod backup;
+mod bar;
 mod check;
 mod cli;
 mod completions;

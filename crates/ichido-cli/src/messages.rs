@@ -7,16 +7,15 @@ mod list;
 mod look;
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::dead::Finding;
 use crate::exit::Exit;
-use crate::out;
-use crate::reach::{self, Reach};
+use crate::reach::{Asked, Reach};
 use look::Message;
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   ichido messages list --queue orders --state failed --from 2h
   ichido messages list --field /symbol --value ACME --server http://127.0.0.1:4180
@@ -27,18 +26,8 @@ Examples:
 
 Many dead messages at once are looked after by `ichido dead`.";
 
-/// What `ichido messages` is told.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    reach: reach::Whom,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List messages, the newest first
     List(Box<list::Args>),
     /// Show a message as it stands
@@ -75,7 +64,7 @@ enum Command {
 
 /// Which message, and why.
 #[derive(Debug, clap::Args)]
-struct Step {
+pub(crate) struct Step {
     /// Its id
     #[arg(value_parser = crate::id::parse)]
     id: Uuid,
@@ -84,56 +73,34 @@ struct Step {
     reason: Option<String>,
 }
 
-impl Command {
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::List(_) => "messages list",
-            Self::Show { .. } => "messages show",
-            Self::Events { .. } => "messages events",
-            Self::Request { .. } => "messages request",
-            Self::Cancel(_) => "messages cancel",
-            Self::Requeue(_) => "messages requeue",
-            Self::Decide { .. } => "messages decide",
-        }
-    }
-}
-
 /// Does as it is told.
-pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, reach } = args;
-    let name = command.name();
+pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
     // What is wrong with the flags is found before anything is opened.
-    let query = match &command {
-        Command::List(args) => {
-            Some(args.query().map_err(|faults| Exit::Misconfigured { command: name, faults })?)
-        }
-        _ => None,
+    let query = match &args.command {
+        Command::List(args) => args.query()?,
+        _ => Vec::new(),
     };
-    let reach = Reach::open(name, reach).await?;
-    match command {
-        Command::List(args) => list::run(&reach, query.unwrap_or_default(), &args).await,
+    let reach = Reach::open(args.whom).await?;
+    match args.command {
+        Command::List(args) => list::run(&reach, query, *args).await,
         Command::Show { id } => look::show(&reach, id).await,
         Command::Events { id } => look::events(&reach, id).await,
         Command::Request { id } => look::request(&reach, id).await,
-        Command::Cancel(step) => change(&reach, "cancel", step.id, because(step.reason.as_deref())).await,
-        Command::Requeue(step) => change(&reach, "requeue", step.id, because(step.reason.as_deref())).await,
-        Command::Decide { finding, step } => {
-            let told = json!({ "decision": finding.decision(), "reason": step.reason });
-            change(&reach, "decide", step.id, told).await
-        }
+        Command::Cancel(step) => change(&reach, "cancel", &step, None).await,
+        Command::Requeue(step) => change(&reach, "requeue", &step, None).await,
+        Command::Decide { finding, step } => change(&reach, "decide", &step, Some(finding)).await,
     }
-}
-
-fn because(reason: Option<&str>) -> Value {
-    json!({ "reason": reason })
 }
 
 /// Takes a step, and says how the message stands then.
-async fn change(reach: &Reach, step: &str, id: Uuid, told: Value) -> Result<(), Exit> {
-    let answer = reach.post(&format!("/v1/messages/{id}/{step}"), &told).await?;
-    if reach.json {
-        return out::line(reach::read::<Value>(&answer)?);
+async fn change(reach: &Reach, word: &str, step: &Step, finding: Option<Finding>) -> Result<(), Exit> {
+    let Step { id, reason } = step;
+    let mut told = json!({ "reason": reason });
+    if let Some(finding) = finding {
+        told["decision"] = finding.decision().into();
     }
-    let message: Message = reach::read(&answer)?;
-    out::line(format_args!("{id} is {}, its effect {}", message.status, look::words(&message.effect)))
+    let answer = reach.post(&format!("/v1/messages/{id}/{word}"), &told).await?;
+    reach.say(&answer, |message: Message| {
+        format!("{id} is {}, its effect {}", message.status, look::words(&message.effect))
+    })
 }

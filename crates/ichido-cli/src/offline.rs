@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use ichido_client::queue::{EntryId, Filter, PAGE_MAX, Queue, QueueError, State};
-use ichido_core::settings::Faults;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -55,21 +54,18 @@ enum Command {
         all: bool,
     },
     /// Have held entries sent once more, although the server may have forgotten their keys
-    Release {
-        /// The file
-        file: PathBuf,
-        /// Which entries
-        #[arg(value_name = "ID", required = true)]
-        ids: Vec<i64>,
-    },
+    Release(Entries),
     /// Take entries out, whatever became of them at the server
-    Discard {
-        /// The file
-        file: PathBuf,
-        /// Which entries
-        #[arg(value_name = "ID", required = true)]
-        ids: Vec<i64>,
-    },
+    Discard(Entries),
+}
+
+#[derive(Debug, clap::Args)]
+struct Entries {
+    /// The file
+    file: PathBuf,
+    /// Which entries
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<i64>,
 }
 
 /// What is decided.
@@ -83,32 +79,27 @@ enum Word {
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { command, json } = args;
-    match command {
-        Command::List(args) => {
-            let queue = open("offline list", &args.file).await?;
-            list::run(&queue, &args, json).await
-        }
-        Command::Retry { file, ids, all } => {
-            let queue = open("offline retry", &file).await?;
-            let ids = if all { failed(&queue, &file).await? } else { numbered(ids) };
-            decide(&queue, &file, &ids, Word::Retry, json).await
-        }
-        Command::Release { file, ids } => {
-            decide(&open("offline release", &file).await?, &file, &numbered(ids), Word::Release, json).await
-        }
-        Command::Discard { file, ids } => {
-            decide(&open("offline discard", &file).await?, &file, &numbered(ids), Word::Discard, json).await
-        }
-    }
+    let (file, ids, word) = match command {
+        Command::List(args) => return list::run(&open(&args.file).await?, &args, json).await,
+        Command::Retry { file, ids, .. } => (file, ids, Word::Retry),
+        Command::Release(Entries { file, ids }) => (file, ids, Word::Release),
+        Command::Discard(Entries { file, ids }) => (file, ids, Word::Discard),
+    };
+    let queue = open(&file).await?;
+    // The command line lets no ids be left out, but for `retry --all`.
+    let ids = if ids.is_empty() {
+        failed(&queue, &file).await?
+    } else {
+        ids.into_iter().map(EntryId::new).collect()
+    };
+    decide(&queue, &file, &ids, word, json).await
 }
 
 /// A file that is not there, or is something else, is a typing error.
-async fn open(command: &'static str, file: &Path) -> Result<Queue, Exit> {
+async fn open(file: &Path) -> Result<Queue, Exit> {
     Queue::open_existing(file).await.map_err(|error| match error {
         QueueError::Foreign | QueueError::Unusable(_) => {
-            let mut faults = Faults::default();
-            faults.add(file.display().to_string(), error.to_string());
-            Exit::Misconfigured { command, faults }
+            Exit::wrong(file.display().to_string(), error.to_string())
         }
         error => of(file, &error),
     })
@@ -117,10 +108,6 @@ async fn open(command: &'static str, file: &Path) -> Result<Queue, Exit> {
 fn of(file: &Path, error: &QueueError) -> Exit {
     let told = format!("{}: {error}", file.display());
     if matches!(error, QueueError::Busy) { Exit::Unreachable(told) } else { Exit::Failed(told) }
-}
-
-fn numbered(ids: Vec<i64>) -> Vec<EntryId> {
-    ids.into_iter().map(EntryId::new).collect()
 }
 
 async fn failed(queue: &Queue, file: &Path) -> Result<Vec<EntryId>, Exit> {

@@ -15,10 +15,14 @@ pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Says bytes as they are.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Exit> {
+    write(bytes).map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+}
+
 /// Says a text as it stands.
 pub(crate) fn say(text: &str) -> Result<(), Exit> {
-    write(text.as_bytes())
-        .map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+    bytes(text.as_bytes())
 }
 
 /// Says a line.

@@ -15,12 +15,9 @@ use settings::Settings;
 
 /// Runs a broker until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let settings =
-        settings::resolve(&args).map_err(|faults| Exit::Misconfigured { command: "paper", faults })?;
-    let Settings { listen, behaviour, seed } = settings;
+    let Settings { listen, behaviour, seed } = settings::resolve(&args)?;
     // Before the first connection, so that a signal never finds us without a way to end well.
-    let signals =
-        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let signals = Signals::listen()?;
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| Exit::Failed(format!("cannot listen on {listen}: {error}")))?;

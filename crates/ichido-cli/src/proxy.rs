@@ -14,14 +14,12 @@ use crate::store::open;
 
 /// Runs a proxy until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let misconfigured = |faults| Exit::Misconfigured { command: "proxy", faults };
     let mut faults = Faults::default();
     let files = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.tell(&mut faults)));
     let files = files.flatten().collect();
-    let settings = resolve(&args, files, faults).map_err(misconfigured)?;
+    let settings = resolve(&args, files, faults)?;
     // Before the first connection, so that a signal never finds us without a way to drain.
-    let signals =
-        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let signals = Signals::listen()?;
     let address = settings.listen;
     let store = match settings.store() {
         Some(url) => Some(open(url).await?),
@@ -30,8 +28,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let proxy = match &store {
         None => Proxy::hop(settings),
         Some(store) => Proxy::adapter(settings, store.clone()),
-    };
-    let proxy = proxy.map_err(misconfigured)?;
+    }?;
     let (listener, address) = bind(address).await?;
     let role = args.role.party().as_str();
     out::line(format_args!("ichido: {role} listening on http://{address} for {}", args.upstream))?;

@@ -3,34 +3,21 @@
 //! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. Who paused a queue is in the audit.
 
 use clap::Subcommand;
-use ichido_core::settings::Faults;
-use ichido_core::text::table;
-use ichido_store::message::QueueName;
+use ichido_server::accept;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
-use crate::out;
-use crate::reach::{self, Reach};
+use crate::reach::{Asked, List, Reach, Whom};
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   ichido queues list
   ichido queues pause orders --server http://127.0.0.1:4180
   ichido queues resume orders";
 
-/// What `ichido queues` is told.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    reach: reach::Whom,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List queues: how many messages are in each state, since when the oldest waits, and whether it is paused
     List,
     /// Stop the delivery of a queue's messages on all nodes; messages are still taken in
@@ -43,11 +30,6 @@ enum Command {
         /// Its name
         queue: String,
     },
-}
-
-#[derive(Deserialize)]
-struct Queues {
-    queues: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -72,26 +54,15 @@ struct Counts {
 }
 
 /// Does as it is told.
-pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, reach } = args;
-    match command {
-        Command::List => list(&Reach::open("queues list", reach).await?).await,
-        Command::Pause { queue } => set("queues pause", reach, &queue, "pause").await,
-        Command::Resume { queue } => set("queues resume", reach, &queue, "resume").await,
+pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
+    match args.command {
+        Command::List => {
+            let list = List { none: "there are no queues", ..List::new("/v1/queues", "queues", HEAD) };
+            Reach::open(args.whom).await?.list(list, row).await.map(drop)
+        }
+        Command::Pause { queue } => set(args.whom, &queue, "pause").await,
+        Command::Resume { queue } => set(args.whom, &queue, "resume").await,
     }
-}
-
-async fn list(reach: &Reach) -> Result<(), Exit> {
-    let Queues { queues } = reach::read(&reach.get("/v1/queues").await?)?;
-    if reach.json {
-        return queues.into_iter().try_for_each(out::line);
-    }
-    if queues.is_empty() {
-        return out::line("there are no queues");
-    }
-    let rows =
-        queues.into_iter().map(|queue| reach::shape(queue).map(row)).collect::<Result<Vec<_>, Exit>>()?;
-    out::say(&table(HEAD, rows.into_iter()))
 }
 
 const HEAD: [&str; 10] = [
@@ -132,21 +103,16 @@ fn paused(by: Option<String>, at: Option<String>) -> String {
     format!("yes{by}{at}")
 }
 
-async fn set(command: &'static str, args: reach::Whom, queue: &str, step: &str) -> Result<(), Exit> {
-    let mut faults = Faults::default();
-    let no_name = "is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-    let name = faults.check("QUEUE", QueueName::parse(queue).ok_or(no_name));
-    let name = faults.or(name).map_err(|faults| Exit::Misconfigured { command, faults })?;
-    let reach = Reach::open(command, args).await?;
+async fn set(whom: Whom, queue: &str, step: &str) -> Result<(), Exit> {
+    let name = accept::queue_name(queue).map_err(|what| Exit::wrong("QUEUE", what))?;
+    let reach = Reach::open(whom).await?;
     // A name has no character that a path would read otherwise.
     let answer = reach.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
-    if reach.json {
-        return out::line(reach::read::<Value>(&answer)?);
-    }
-    let queue: Queue = reach::read(&answer)?;
-    out::line(format_args!(
-        "{} is {}",
-        queue.name,
-        if queue.paused { "paused" } else { "not paused; its messages go out" }
-    ))
+    reach.say(&answer, |queue: Queue| {
+        format!(
+            "{} is {}",
+            queue.name,
+            if queue.paused { "paused" } else { "not paused; its messages go out" }
+        )
+    })
 }

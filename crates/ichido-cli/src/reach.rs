@@ -11,26 +11,39 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
+use form_urlencoded::Serializer;
 use http::{Method, Uri};
 use ichido_client::{ANSWER_BYTES_MAX, Action, Answer, Client, ClientSettings, Problems, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub(crate) use address::Address;
 pub(crate) use end::{Refusal, gave_up, redirected};
 use ichido_core::settings::Faults;
+use ichido_core::text::table;
 use ichido_server::config::{self, Config, FILE_NAME};
 use ichido_server::serve::Inside;
 
 use crate::exit::Exit;
+use crate::out;
 use crate::store::open_existing;
 
 /// Who asks. By the environment alone: everybody on a machine can read the flags of a program.
 const TOKEN: &str = "ICHIDO_TOKEN";
 const NOWHERE: &str = "no store is given, and no server; say it here, by ICHIDO_STORE, as url under [store], or by --server or ICHIDO_SERVER";
+
+/// The arguments of a command whose subcommands are requests to the API.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asked<C: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: C,
+    #[command(flatten)]
+    pub(crate) whom: Whom,
+}
 
 /// Whom to ask, and in whose name.
 #[derive(Debug, clap::Args)]
@@ -67,7 +80,6 @@ pub(crate) struct Whom {
 
 /// The API, ready to be asked.
 pub(crate) struct Reach {
-    command: &'static str,
     /// For programs rather than people.
     pub(crate) json: bool,
     way: Way,
@@ -100,32 +112,29 @@ impl Way {
 
 impl Reach {
     /// A server that this process runs itself, and that asks for no token.
-    pub(crate) fn beside(command: &'static str, address: SocketAddr) -> Result<Self, Exit> {
+    pub(crate) fn beside(address: SocketAddr) -> Result<Self, Exit> {
         let mut faults = Faults::default();
         let way = Way::server(ClientSettings::new(format!("http://{address}")), &mut faults);
-        let way = faults.or(way).map_err(|faults| Exit::Misconfigured { command, faults })?;
-        Ok(Self { command, json: false, way })
+        Ok(Self { json: false, way: faults.or(way)? })
     }
 
     /// Opens a store, or gets ready to call a server, which is not asked yet.
-    pub(crate) async fn open(command: &'static str, args: Whom) -> Result<Self, Exit> {
-        let misconfigured = |faults| Exit::Misconfigured { command, faults };
+    pub(crate) async fn open(args: Whom) -> Result<Self, Exit> {
         let mut faults = Faults::default();
-        let address = Address::given(args.server.as_deref(), args.store.as_deref(), &mut faults);
-        let way = match address {
+        let way = match Address::given(args.server.as_deref(), args.store.as_deref(), &mut faults) {
             Address::Server(url) => {
                 let way = settings(url, &mut faults).and_then(|settings| Way::server(settings, &mut faults));
-                faults.or(way).map_err(misconfigured)?
+                faults.or(way)?
             }
             address => {
-                let config = configuration(args.config).map_err(misconfigured)?;
+                let config = configuration(args.config)?;
                 let url = store(address, config.as_ref(), &mut faults);
-                let url = faults.or(url).map_err(misconfigured)?;
+                let url = faults.or(url)?;
                 let api = Inside::new(open_existing(&url).await?, config.as_ref(), args.by);
                 Way::Store { api, is_configured: config.is_some() }
             }
         };
-        Ok(Self { command, json: args.json, way })
+        Ok(Self { json: args.json, way })
     }
 
     /// Whether the queues are known: to a server, or by a configuration.
@@ -154,14 +163,12 @@ impl Reach {
     /// The same, for a command that has words of its own for a refusal.
     pub(crate) async fn look(&self, target: &str) -> Result<Result<Answer, Refusal>, Exit> {
         let answer = match &self.way {
-            Way::Server { reads, .. } => {
-                end::of_read(reads.read(target).await.map_err(|error| Exit::Failed(error.to_string()))?)?
-            }
+            Way::Server { reads, .. } => end::of_read(reads.read(target).await.map_err(failed)?)?,
             Way::Store { api, .. } => {
                 api.ask(Method::GET, uri(target)?, String::new()).await.map_err(Exit::Failed)?
             }
         };
-        end::taken(self.command, answer)
+        end::taken(answer)
     }
 
     /// Puts a body in as it is, under a key.
@@ -172,18 +179,17 @@ impl Reach {
         content_type: &str,
         body: Vec<u8>,
     ) -> Result<Result<Answer, Refusal>, Exit> {
-        let failed = |error: &dyn std::fmt::Display| Exit::Failed(error.to_string());
         let answer = match &self.way {
             Way::Server { changes, .. } => {
                 let action = Action::new(Method::POST, target, key, content_type, body);
-                end::of_change(changes.send(&action.map_err(|error| failed(&error))?).await)?
+                end::of_change(changes.send(&action.map_err(failed)?).await)?
             }
             Way::Store { api, .. } => {
                 let put = api.put_in(uri(target)?, &key, content_type, None, body).await;
                 put.map_err(Exit::Failed)?
             }
         };
-        end::taken(self.command, answer)
+        end::taken(answer)
     }
 
     /// Asks for a change, told as JSON.
@@ -200,7 +206,53 @@ impl Reach {
             }
             Way::Store { api, .. } => api.ask(method, uri(target)?, told).await.map_err(Exit::Failed)?,
         };
-        Ok(end::taken(self.command, answer)??)
+        Ok(end::taken(answer)??)
+    }
+
+    /// Says what came of a request: the answer as it is for programs, a line for people.
+    pub(crate) fn say<T: DeserializeOwned>(
+        &self,
+        answer: &Answer,
+        words: impl FnOnce(T) -> String,
+    ) -> Result<(), Exit> {
+        if self.json { out::line(read::<Value>(answer)?) } else { out::line(words(read(answer)?)) }
+    }
+
+    /// Shows a list, page after page, until there are as many items as are wanted or there are no more. Programs get each page as it
+    /// comes. Returns the cursor at which the list goes on, if it does.
+    pub(crate) async fn list<T: DeserializeOwned, const N: usize>(
+        &self,
+        list: List<'_, N>,
+        row: impl Fn(T) -> [String; N],
+    ) -> Result<Option<String>, Exit> {
+        let (mut left, mut next, mut rows) = (list.limit, list.after, Vec::new());
+        loop {
+            let mut query = Serializer::new(String::new());
+            query.extend_pairs(&list.query);
+            query.extend_pairs(list.page_max.map(|most| ("limit", left.min(most).to_string())));
+            query.extend_pairs(next.map(|cursor| ("cursor", cursor)));
+            let target = format!("{}?{}", list.path, query.finish());
+            let mut page: Map<String, Value> = read(&self.get(target.trim_end_matches('?')).await?)?;
+            let items: Vec<Value> = shape(page.remove(list.member).unwrap_or_default())?;
+            // A server that gives more than it was asked for does not make the list longer.
+            for item in items.into_iter().take(left as usize) {
+                left -= 1;
+                if self.json {
+                    out::line(item)?;
+                } else {
+                    rows.push(row(shape(item)?));
+                }
+            }
+            next = shape(page.remove("next").unwrap_or_default())?;
+            if left == 0 || next.is_none() {
+                break;
+            }
+        }
+        if self.json {
+            return Ok(next);
+        }
+        if rows.is_empty() { out::line(list.none) } else { out::say(&table(list.head, rows.into_iter())) }?;
+        Ok(next)
     }
 
     /// Ends what still runs in this process. What runs at a server goes on.
@@ -208,6 +260,39 @@ impl Reach {
         match &self.way {
             Way::Server { .. } => (),
             Way::Store { api, .. } => api.close().await,
+        }
+    }
+}
+
+/// A list of the API, and how it is shown.
+pub(crate) struct List<'a, const N: usize> {
+    pub(crate) path: &'a str,
+    /// Under which the answer has its items.
+    pub(crate) member: &'static str,
+    pub(crate) query: Vec<(&'static str, String)>,
+    /// The most items of one page, as the API has it; `None` where it gives all at once.
+    pub(crate) page_max: Option<u32>,
+    /// The most items in all.
+    pub(crate) limit: u32,
+    /// The cursor at which it begins.
+    pub(crate) after: Option<String>,
+    pub(crate) head: [&'static str; N],
+    /// What is said where there are none.
+    pub(crate) none: &'static str,
+}
+
+impl<'a, const N: usize> List<'a, N> {
+    /// A whole list that the API gives at once.
+    pub(crate) const fn new(path: &'a str, member: &'static str, head: [&'static str; N]) -> Self {
+        Self {
+            path,
+            member,
+            query: Vec::new(),
+            page_max: None,
+            limit: u32::MAX,
+            after: None,
+            head,
+            none: "there are none",
         }
     }
 }
@@ -223,9 +308,12 @@ pub(crate) fn shape<T: DeserializeOwned>(part: Value) -> Result<T, Exit> {
 }
 
 fn action(method: Method, target: &str, told: String) -> Result<Action, Exit> {
-    let failed = |error: &dyn std::fmt::Display| Exit::Failed(error.to_string());
-    let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).map_err(|error| failed(&error))?;
-    Action::new(method, target, key, "application/json", told).map_err(|error| failed(&error))
+    let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).map_err(failed)?;
+    Action::new(method, target, key, "application/json", told).map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> Exit {
+    Exit::Failed(error.to_string())
 }
 
 fn uri(target: &str) -> Result<Uri, Exit> {

@@ -6,7 +6,6 @@
 //! `line` is what a line of NDJSON means, `sender` the two ways in, `many` the lines one after the other, `came` what is said; `offline` puts them
 //! into a file first.
 
-mod bar;
 mod came;
 mod line;
 mod lines;
@@ -19,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::Faults;
+use ichido_server::accept::REQUEST_BYTES_MAX;
 use ichido_server::body_key;
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use tokio::io::{AsyncReadExt as _, BufReader};
 
+use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
-use bar::Bar;
 use lines::Lines;
 use many::Many;
 use settings::Settings;
@@ -125,7 +124,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         (_, Some(file)) => many(&args, file).await,
         (Some(key), None) => one(&args, key).await,
         // The command line lets nothing through that has neither.
-        (None, None) => Err(misconfigured("--key", "give it, or many messages by --ndjson")),
+        (None, None) => Err(Exit::wrong("--key", "give it, or many messages by --ndjson")),
     }
 }
 
@@ -137,15 +136,8 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
         faults.check("--key", body_key::agrees(key, &body));
     }
     // Everything that is wrong is said at once.
-    let settings = match Settings::resolve(args) {
-        Ok(settings) => Some(settings),
-        Err(more) => {
-            faults.join(more);
-            None
-        }
-    };
-    let built = faults.or(key.zip(settings));
-    let (key, settings) = built.map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    let settings = Settings::resolve(args).map_err(|more| faults.join(more)).ok();
+    let (key, settings) = faults.or(key.zip(settings))?;
     if let Some(warning) = settings.known().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
     {
         out::aside(&warning);
@@ -154,7 +146,7 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
     let has_id = matches!(came, came::Came::New { .. } | came::Came::Same { .. });
     // What went wrong is said on standard error; programs find it where they read.
     if args.json || has_id {
-        let line = if args.json { came.json(None) } else { came.text(None) };
+        let line = if args.json { came.json(None, None) } else { came.text("") };
         let said = out::write(format!("{line}\n").as_bytes());
         said.map_err(|error| {
             Exit::Failed(format!("{line}, and standard output cannot be written: {error}"))
@@ -164,10 +156,9 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
 }
 
 async fn many(args: &Args, file: &Path) -> Result<(), Exit> {
-    let settings =
-        Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    let settings = Settings::resolve(args)?;
     // Opened before the store is: a file that is not there is found before anything is made.
-    let opened = if file.as_os_str() == STDIN { None } else { Some(open(file).await?) };
+    let (lines, bytes) = open(file).await?;
     let many = Many {
         sender: settings.sender(args).await?,
         key_from: settings.key_from.clone(),
@@ -175,31 +166,24 @@ async fn many(args: &Args, file: &Path) -> Result<(), Exit> {
         json: args.json,
         queue: settings.known().cloned(),
     };
-    match opened {
-        Some((file, bytes)) => many.run(Lines::new(BufReader::new(file)), &Bar::new(bytes)).await,
-        None => many.run(Lines::new(BufReader::new(tokio::io::stdin())), &Bar::new(None)).await,
-    }
+    let template = if bytes.is_some() { "{bar:30} {percent:>3}% {msg}" } else { "{spinner} {msg}" };
+    many.run(lines, Bar::new(bytes, template)).await
 }
 
-/// A file, and how long it is, where that can be known beforehand: a pipe with a name says nothing of it.
-async fn open(path: &Path) -> Result<(tokio::fs::File, Option<u64>), Exit> {
-    let unreadable =
-        |error| misconfigured("--ndjson", &format!("{} cannot be read: {error}", path.display()));
+/// The lines of a file or of standard input, and how many bytes they are, where that can be known beforehand: a pipe says nothing of
+/// it.
+async fn open(path: &Path) -> Result<(Lines, Option<u64>), Exit> {
+    if path.as_os_str() == STDIN {
+        return Ok((Lines::new(BufReader::new(tokio::io::stdin())), None));
+    }
+    let unreadable = |error| Exit::wrong("--ndjson", format!("{} cannot be read: {error}", path.display()));
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
     let about = file.metadata().await.map_err(unreadable)?;
     if about.is_dir() {
-        return Err(misconfigured(
-            "--ndjson",
-            &format!("{} is a folder; name a file, or - for standard input", path.display()),
-        ));
+        let what = format!("{} is a folder; name a file, or - for standard input", path.display());
+        return Err(Exit::wrong("--ndjson", what));
     }
-    Ok((file, about.is_file().then_some(about.len())))
-}
-
-fn misconfigured(place: &str, what: &str) -> Exit {
-    let mut faults = Faults::default();
-    faults.add(place, what);
-    Exit::Misconfigured { command: "send", faults }
+    Ok((Lines::new(BufReader::new(file)), about.is_file().then_some(about.len())))
 }
 
 async fn body() -> Result<Vec<u8>, Exit> {

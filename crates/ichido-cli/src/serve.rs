@@ -9,14 +9,13 @@
 mod setup;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ichido_core::settings::Faults;
 use ichido_http::server::bounds::Bounds;
-use ichido_server::config::{ServeConfig, sqlite_file};
+use ichido_server::config::{Config, ServeConfig, sqlite_file};
 use ichido_server::serve::{Access, Serving, is_open};
 use ichido_server::{traces, worker};
-use ichido_store::Store;
 use tokio::net::TcpListener;
 
 use crate::exit::Exit;
@@ -47,31 +46,51 @@ pub(crate) struct Args {
 /// Serves until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     // Before anything is claimed, so that a signal never finds us without a way to give it back.
-    let mut signals =
-        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
-    let failed = Exit::of_server("serve");
+    let mut signals = Signals::listen()?;
     let setup = Setup::find(&args).await?;
     let ServeConfig { listen, limits, .. } = setup.config.serve;
     let mut faults = Faults::default();
     let limits = args.bounds.resolve(limits, &mut faults);
-    let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
-    let exporting = traces::start(&setup.config.traces)
-        .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
+    let limits = faults.or(limits)?;
+    let exporting = traces::start(&setup.config.traces)?;
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
-        targets = worker::connect(&setup.config) => targets.map_err(&failed)?,
+        targets = worker::connect(&setup.config) => targets?,
         // Nothing was begun.
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&setup.url, setup.config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
-    let is_open = is_open(&access, address, "--listen").await.map_err(&failed)?;
-    worker::check_keys(&store, &setup.config, &setup.place).await.map_err(&failed)?;
-    let serving = Serving::start(&setup.config, &store, targets, access, limits).await.map_err(&failed)?;
-    announce(&setup, &store, address, is_open)?;
+    let is_open = is_open(&access, address, "--listen").await?;
+    worker::check_keys(&store, &setup.config, &setup.place).await?;
+    let serving = Serving::start(&setup.config, &store, targets, access, limits).await?;
+    announce(&setup, address, is_open)?;
     let ended = serving.until(listener, &signals.stops()).await;
     exporting.end().await;
-    ended.map_err(failed)
+    Ok(ended?)
+}
+
+/// Where messages are kept: what the flag or the environment says, then the configuration. One without a queue is refused.
+pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, Faults> {
+    let mut faults = Faults::default();
+    if config.queues.is_empty() {
+        let what = "has no queue, so that there is nothing to do; add one, such as [queues.orders]";
+        faults.add(file.display().to_string(), what);
+    }
+    let url = given.or_else(|| config.store.url.clone());
+    if url.is_none() {
+        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
+    }
+    faults.or(url)
+}
+
+/// A line for each queue: where its messages go.
+pub(crate) fn routes(config: &Config) -> impl Iterator<Item = String> {
+    config.queues.iter().map(|queue| {
+        let to = config.destinations.iter().find(|known| known.name == queue.destination);
+        let whereto = to.map(|known| known.whereto.as_str()).unwrap_or_default();
+        format!("ichido: queue {} goes to {} at {whereto}", queue.name, queue.destination)
+    })
 }
 
 /// Takes an address; port 0 is a free one.
@@ -87,22 +106,17 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
 }
 
 /// Where it is, what it serves, and what to try next; the last line says that it works.
-fn announce(setup: &Setup, store: &Store, address: SocketAddr, is_open: bool) -> Result<(), Exit> {
-    let mut lines = Vec::new();
-    let kept = match sqlite_file(&setup.url) {
+fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exit> {
+    let (database, kept) = match sqlite_file(&setup.url) {
         Some(file) => {
             let whole = std::path::absolute(file);
-            format!("SQLite, {}", whole.as_deref().unwrap_or(file).display())
+            ("SQLite", format!("SQLite, {}", whole.as_deref().unwrap_or(file).display()))
         }
         // The address may hold a password.
-        None => "PostgreSQL".to_owned(),
+        None => ("PostgreSQL", "PostgreSQL".to_owned()),
     };
-    lines.push(format!("ichido: messages are kept in {kept}"));
-    for queue in &setup.config.queues {
-        let to = setup.config.destinations.iter().find(|known| known.name == queue.destination);
-        let whereto = to.map(|known| known.whereto.as_str()).unwrap_or_default();
-        lines.push(format!("ichido: queue {} goes to {} at {whereto}", queue.name, queue.destination));
-    }
+    let mut lines = vec![format!("ichido: messages are kept in {kept}")];
+    lines.extend(routes(&setup.config));
     if is_open {
         lines.push("ichido: there are no tokens, so that everybody on this machine may do everything; `ichido token create` ends that".to_owned());
     }
@@ -112,7 +126,6 @@ fn announce(setup: &Setup, store: &Store, address: SocketAddr, is_open: bool) ->
              application/json' -d '{{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}}'"
         ));
     }
-    let database = if store.is_sqlite() { "SQLite" } else { "PostgreSQL" };
     lines.push(format!("ichido: serving on http://{address}, works on {database}"));
     out::line(lines.join("\n"))
 }

@@ -1,17 +1,17 @@
 //! Opening the store for a command.
 
-use std::error::Error as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use ichido_core::settings::Faults;
 use ichido_core::sync::lock;
-use ichido_server::config::{self, CONNECTIONS_DEFAULT, DEFAULT_URL, FILE_NAME, sqlite_file};
+use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 
 use crate::exit::Exit;
+use crate::reach::configuration;
 
 /// How long the end of a command waits for its stores to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -48,8 +48,7 @@ pub(crate) fn there(url: &str) -> Result<(), String> {
 /// Opens a store with at most so many connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     let store = Store::open(url, connections_max).await.map_err(|error| {
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let told = format!("the store cannot be opened: {error}{cause}");
+        let told = format!("the store cannot be opened: {}", error.in_full());
         match error {
             StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(told),
             _ => Exit::Failed(told),
@@ -73,7 +72,6 @@ pub(crate) fn address(store: Option<String>, config: Option<PathBuf>) -> Result<
     if let Some(url) = store {
         return Ok(url);
     }
-    let file = config.or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
-    let config = file.map(|file| config::load(&file)).transpose()?;
+    let config = configuration(config)?;
     Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned()))
 }

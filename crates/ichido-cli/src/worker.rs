@@ -11,16 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ichido::worker::Running;
-use ichido_core::settings::{Faults, duration};
+use ichido_core::settings::duration;
 use ichido_server::config::{self, Config, FILE_NAME};
 use ichido_server::serve::metrics::{Health, Metrics};
 use ichido_server::serve::{self, Access};
 use ichido_server::traces;
 use ichido_server::worker::{check_keys, connect, cut, lease_max, lives, on_store, start};
-use ichido_store::Store;
 
 use crate::exit::Exit;
 use crate::out;
+use crate::serve::{routes, store_url};
 use crate::signals::Signals;
 use crate::store::open_with;
 
@@ -42,29 +42,30 @@ pub(crate) struct Args {
 
 /// Works until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let misconfigured = |faults| Exit::Misconfigured { command: "worker", faults };
-    let failed = Exit::of_server("worker");
-    let config = config::load(&args.config).map_err(misconfigured)?;
-    let url = url(&args, &config).map_err(misconfigured)?;
+    let config = config::load(&args.config)?;
+    let url = store_url(args.store, &config, &args.config)?;
     // Before anything is claimed, so that a signal never finds us without a way to give it back.
-    let mut signals =
-        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let mut signals = Signals::listen()?;
     let metrics = match args.metrics {
-        Some(address) => Some(Metrics::listen(address).await.map_err(&failed)?),
+        Some(address) => Some(Metrics::listen(address).await?),
         None => None,
     };
-    let exporting = traces::start(&config.traces).map_err(misconfigured)?;
+    let exporting = traces::start(&config.traces)?;
     let targets = tokio::select! {
-        targets = connect(&config) => targets.map_err(&failed)?,
+        targets = connect(&config) => targets?,
         // Nothing was begun.
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&url, config.store.connections_max).await?;
-    let access = access(metrics.as_ref(), &store).await?;
+    let access = metrics.as_ref().map(|metrics| Access::new(store.clone(), metrics.address()));
+    // Beyond this machine there must be a token, as for a server.
+    if let (Some(metrics), Some(access)) = (&metrics, &access) {
+        serve::is_open(access, metrics.address(), "--metrics").await?;
+    }
     let targets = on_store(&config, &store, targets);
-    check_keys(&store, &config, &args.config).await.map_err(&failed)?;
-    let worker = Arc::new(start(&store, &config, targets).map_err(misconfigured)?);
-    announce(&config, &store, &worker, metrics.as_ref())?;
+    check_keys(&store, &config, &args.config).await?;
+    let worker = Arc::new(start(&store, &config, targets)?);
+    announce(&config, store.is_sqlite(), &worker, metrics.as_ref())?;
     let health = Health { store: store.clone(), worker_lives: lives(&worker) };
     let serving = metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, access)));
     let ended = tokio::select! {
@@ -82,14 +83,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
     exporting.end().await;
     ended
-}
-
-/// Who is let in to the metrics. Beyond this machine there must be a token, as for a server.
-async fn access(metrics: Option<&Metrics>, store: &Store) -> Result<Option<Access>, Exit> {
-    let Some(metrics) = metrics else { return Ok(None) };
-    let access = Access::new(store.clone(), metrics.address());
-    serve::is_open(&access, metrics.address(), "--metrics").await.map_err(Exit::of_server("worker"))?;
-    Ok(Some(access))
 }
 
 /// Stops in good order, unless a second signal comes.
@@ -123,34 +116,19 @@ fn stopping(config: &Config, worker: &Running) -> String {
     format!("ichido: {name} {id} stops and takes nothing more; {under_way}; a second signal ends it at once")
 }
 
-/// The flag or the environment, then the configuration.
-fn url(args: &Args, config: &Config) -> Result<String, Faults> {
-    let mut faults = Faults::default();
-    if config.queues.is_empty() {
-        let file = args.config.display().to_string();
-        faults.add(file, "has no queue, so that there is nothing to do; add one, such as [queues.orders]");
-    }
-    let url = args.store.clone().or_else(|| config.store.url.clone());
-    if url.is_none() {
-        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
-    }
-    faults.or(url)
-}
-
 /// What it serves, in a few lines; the last one says that it works.
-fn announce(config: &Config, store: &Store, worker: &Running, metrics: Option<&Metrics>) -> Result<(), Exit> {
-    let database = if store.is_sqlite() { "SQLite" } else { "PostgreSQL" };
-    let mut lines: Vec<String> = Vec::new();
-    if let Some(metrics) = metrics {
-        lines.push(format!("ichido: metrics at http://{}/metrics", metrics.address()));
-    }
-    for queue in &config.queues {
-        let to = config.destinations.iter().find(|described| described.name == queue.destination);
-        let whereto = to.map(|described| described.whereto.as_str()).unwrap_or_default();
-        let (name, destination, at_once) = (&queue.name, &queue.destination, queue.parallelism);
-        lines.push(format!("ichido: queue {name} goes to {destination} at {whereto}, {at_once} at once"));
-    }
+fn announce(
+    config: &Config,
+    is_sqlite: bool,
+    worker: &Running,
+    metrics: Option<&Metrics>,
+) -> Result<(), Exit> {
+    let at = metrics.map(|metrics| format!("ichido: metrics at http://{}/metrics", metrics.address()));
+    let queues = routes(config).zip(&config.queues);
+    let queues = queues.map(|(route, queue)| format!("{route}, {} at once", queue.parallelism));
     let (name, id) = (&config.worker.name, worker.id());
-    lines.push(format!("ichido: {name} {id} works on {database}"));
+    let database = if is_sqlite { "SQLite" } else { "PostgreSQL" };
+    let last = format!("ichido: {name} {id} works on {database}");
+    let lines: Vec<String> = at.into_iter().chain(queues).chain([last]).collect();
     out::line(lines.join("\n"))
 }

@@ -9,6 +9,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::server::Stops;
 
+/// The signals cannot be listened for.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen for signals: {0}")]
+pub struct SignalsError(#[from] io::Error);
+
 /// `SIGTERM`, `SIGINT` and `SIGHUP` (a closed terminal), as they come.
 pub struct Signals {
     #[cfg(unix)]
@@ -21,7 +26,7 @@ pub struct Signals {
 
 impl Signals {
     /// Listens: from now on the signals do not end the process.
-    pub fn listen() -> io::Result<Self> {
+    pub fn listen() -> Result<Self, SignalsError> {
         #[cfg(unix)]
         return Ok(Self {
             terminate: signal(SignalKind::terminate())?,

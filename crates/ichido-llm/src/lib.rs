@@ -4,7 +4,9 @@
 //! counts only in the form that was asked for.
 //!
 //! Start at [`models`]; [`judge`] asks many questions at a time, and [`destination`] answers the messages of a queue.
+//! [`articles`] has the questions of `ichido judge`.
 
+pub mod articles;
 pub mod destination;
 pub mod judge;
 pub mod models;

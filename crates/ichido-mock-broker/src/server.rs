@@ -4,7 +4,6 @@
 //! gets none, and what is in flight may end, within a bound; after the second nothing is waited for.
 
 use std::future::{pending, ready};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

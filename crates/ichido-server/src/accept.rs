@@ -11,9 +11,10 @@ use ichido_core::json::{Form, JsonError, LeaveOut, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-pub(crate) use ichido_store::message::limits::REQUEST_BYTES_MAX;
+pub use ichido_store::message::QueueName;
+pub use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX};
-use ichido_store::message::{Enqueued, MessageFilter, NewMessage, QueueName};
+use ichido_store::message::{Enqueued, MessageFilter, NewMessage};
 
 use crate::body_key;
 use crate::config::Intake;

@@ -14,6 +14,9 @@ pub enum Error {
     /// It was stopped at once, and cut off what was still in flight.
     #[error("{0}")]
     Cut(String),
+    /// The store was not reached, or gave no outcome.
+    #[error("{0}")]
+    Unreachable(String),
     /// Its database file was removed, moved or replaced while it ran.
     #[error("{0}")]
     StoreLost(String),

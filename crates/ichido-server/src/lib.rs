@@ -4,6 +4,7 @@
 //! does is the same over HTTP, in an app that mounts it by [`serve::mount`], and in a command without a server.
 
 pub mod accept;
+pub mod admin;
 pub mod body_key;
 pub mod config;
 mod error;

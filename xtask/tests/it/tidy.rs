@@ -2,7 +2,7 @@
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
-use xtask::tidy::{Finding, arrows, cases, circles, features, guarantee, length, schemas, spec};
+use xtask::tidy::{Finding, arrows, cases, circles, features, guarantee, length, schemas, spec, thin};
 
 fn tree() -> Tree {
     Tree::read(&root()).expect("the repository is readable")
@@ -52,4 +52,9 @@ fn no_file_is_too_long() {
 #[test]
 fn every_test_named_in_the_specification_exists_and_runs() {
     assert_clean(&spec::check(&tree()));
+}
+
+#[test]
+fn the_commands_are_thin_and_only_what_opens_or_examines_a_store_names_it() {
+    assert_clean(&thin::check(&tree()));
 }

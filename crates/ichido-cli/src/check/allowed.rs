@@ -7,7 +7,7 @@ use ichido_boundary::{Finding, Rule, Severity, UNREADABLE};
 use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 
-use super::{misconfigured, naming};
+use super::naming;
 use crate::exit::Exit;
 
 /// What the rules are asked about.
@@ -42,7 +42,7 @@ impl Allowed {
             }
             allowed.push(one);
         }
-        faults.or(Some(Self(allowed))).map_err(misconfigured)
+        Ok(faults.or(Some(Self(allowed)))?)
     }
 
     /// The findings that are not accepted, and those that are, each with its reason.

@@ -9,9 +9,9 @@ use ichido_core::text::visible;
 
 use super::allowed::{Allowed, Judged, note};
 use super::args::Args;
+use super::ended;
 use super::reading::{holds_nothing, read_all, shown};
 use super::report::Report;
-use super::{ended, misconfigured, misused};
 use crate::exit::Exit;
 
 const FLAG: &str = "--diff";
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
         (Err(unread), Ok(_)) | (Ok(_), Err(unread)) => return Err(unread.end(args.format())),
         (Err(old), Err(new)) => return Err(old.and(new).end(args.format())),
     };
-    match_up(pairs.into_iter(), &old, &new).or(Some(())).map_err(misconfigured)?;
+    match_up(pairs.into_iter(), &old, &new).or(Some(()))?;
     let all = if old.is_empty() { Vec::new() } else { loosened(&old, &new) };
     for (path, _) in missing {
         note(&format!(
@@ -67,7 +67,7 @@ fn halves(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Exit> {
         "{} cannot be halved into old and new; give two folders, or as many old files as new ones, all old ones first",
         if paths.len() == 1 { "one path".to_owned() } else { format!("{} paths", paths.len()) },
     );
-    Err(misused(FLAG, what))
+    Err(Exit::wrong(FLAG, what))
 }
 
 /// What does not stand where its other version should. To compare it would tell of changes that nobody made.

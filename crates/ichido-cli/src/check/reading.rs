@@ -10,7 +10,6 @@ use ichido_core::json::LineColumn;
 use ichido_core::settings::Faults;
 
 use super::args::Format;
-use super::misconfigured;
 use super::report::report_unread;
 use crate::exit::Exit;
 
@@ -68,7 +67,7 @@ impl Unread {
         }
         let findings: Vec<Finding> = self.0.into_iter().map(Unreadable::finding).collect();
         match report_unread(&findings, format) {
-            Ok(()) => misconfigured(faults),
+            Ok(()) => faults.into(),
             Err(exit) => exit,
         }
     }

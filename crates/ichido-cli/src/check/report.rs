@@ -8,7 +8,7 @@ use ichido_core::text::visible;
 
 use super::allowed::note;
 use super::args::Format;
-use super::{misused, paint};
+use super::paint;
 use crate::exit::Exit;
 use crate::out;
 
@@ -82,5 +82,5 @@ fn say_painted(text: &str) -> Result<(), Exit> {
 /// Says it on standard output. A reader who has seen enough and went away is no failure.
 pub(super) fn say(text: &str) -> Result<(), Exit> {
     out::write(text.as_bytes())
-        .map_err(|error| misused("standard output", format!("the report cannot be written: {error}")))
+        .map_err(|error| Exit::wrong("standard output", format!("the report cannot be written: {error}")))
 }

@@ -8,7 +8,6 @@ use ichido_core::settings::Faults;
 use serde_json::json;
 
 use super::report::say;
-use super::{misconfigured, misused};
 use crate::exit::Exit;
 
 const README: &str = "README.md";
@@ -21,7 +20,7 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
     for (name, _) in STARTING.iter().filter(|(name, _)| is_there(name)) {
         faults.add(*name, "this is there already, and nothing was written; run it in a folder of its own");
     }
-    faults.or(Some(())).map_err(misconfigured)?;
+    faults.or(Some(()))?;
     let readme = (!is_there(README)).then_some((README, STARTING_README));
     let set: Vec<(&str, &str)> = STARTING.into_iter().chain(readme).collect();
     for (index, (name, text)) in set.iter().enumerate() {
@@ -32,7 +31,7 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
         });
         if let Err(error) = written {
             let made = set.iter().take(index + usize::from(is_made));
-            return Err(misused(name, format!("this cannot be written: {error}{}", take_back(made))));
+            return Err(Exit::wrong(*name, format!("this cannot be written: {error}{}", take_back(made))));
         }
     }
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use form_urlencoded::Serializer;
 use ichido::worker::OutboundKey;
 use ichido_core::key::IdempotencyKey;
+use ichido_server::accept::REQUEST_BYTES_MAX;
 use ichido_server::body_key;
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
@@ -48,9 +48,9 @@ impl Dead {
     pub(super) async fn edit(&self, edit: Edit) -> Result<(), Exit> {
         let Edit { id, request, key, yes, reason } = edit;
         let key = key.unwrap_or_else(|| Uuid::now_v7().to_string());
-        let key = IdempotencyKey::parse(&key).map_err(|error| self.wrong("--key", error.to_string()))?;
-        let request = read(&request).map_err(|why| self.wrong("--request", why))?;
-        body_key::agrees(&key, &request).map_err(|why| self.wrong("--request", why))?;
+        let key = IdempotencyKey::parse(&key).map_err(|error| Exit::wrong("--key", error.to_string()))?;
+        let request = read(&request).map_err(|why| Exit::wrong("--request", why))?;
+        body_key::agrees(&key, &request).map_err(|why| Exit::wrong("--request", why))?;
         let letter = self.letter(id).await?;
         if let Some(warning) = warning(&letter, &request) {
             out::aside(&warning);
@@ -62,7 +62,7 @@ impl Dead {
             target.append_pair("reason", reason);
         }
         let made = self.reach.put_in(&target.finish(), key.clone(), &content_type, request).await?;
-        let New { id: new } = reach::read(&made.map_err(|refusal| self.not_made(id, refusal))?)?;
+        let New { id: new } = reach::read(&made.map_err(|refusal| not_made(id, refusal))?)?;
         let known = match letter.effect.as_str() {
             "done" => "The old one TOOK EFFECT, so this is done once more.",
             _ => "The old one was not done.",
@@ -76,30 +76,30 @@ impl Dead {
         }
         out::line(format_args!("{new} is queued, made from {id}\nwarning: {warning}"))
     }
+}
 
-    /// Why nothing was made, with the flags and commands that help.
-    fn not_made(&self, id: Uuid, refusal: Refusal) -> Exit {
-        let (code, reason) = (refusal.text_at("/code"), refusal.text_at("/reason"));
-        match (refusal.status(), code.as_deref(), reason.as_deref()) {
-            (_, Some("key_conflict"), _) => {
-                let first = refusal.text_at("/first").unwrap_or_default();
-                let used = first.rsplit('/').next().unwrap_or_default();
-                self.wrong("--key", format!("was used before, by {used}; give a new one, or none"))
-            }
-            (_, _, Some("was_done")) => self.wrong(
-                "--yes",
-                format!(
-                    "{id} TOOK EFFECT, and a message made from it is done once more, under a key that nobody has seen; nothing was made. If \
-                     that is meant, say --yes; if not, it needs no more attention: ichido dead discard {id} --reason …"
-                ),
-            ),
-            (_, _, Some("effect_unknown")) => Exit::Failed(format!(
-                "nothing was made from {id}: nobody knows whether it took effect; find out, and say so: ichido dead decide done|not-done {id}"
-            )),
-            (409, _, _) => Exit::Failed(format!("nothing was made from {id}: {}", refusal.told())),
-            (400 | 413 | 415 | 422, _, _) => self.wrong("--request", refusal.told()),
-            _ => refusal.into(),
+/// Why nothing was made, with the flags and commands that help.
+fn not_made(id: Uuid, refusal: Refusal) -> Exit {
+    let (code, reason) = (refusal.text_at("/code"), refusal.text_at("/reason"));
+    match (refusal.status(), code.as_deref(), reason.as_deref()) {
+        (_, Some("key_conflict"), _) => {
+            let first = refusal.text_at("/first").unwrap_or_default();
+            let used = first.rsplit('/').next().unwrap_or_default();
+            Exit::wrong("--key", format!("was used before, by {used}; give a new one, or none"))
         }
+        (_, _, Some("was_done")) => Exit::wrong(
+            "--yes",
+            format!(
+                "{id} TOOK EFFECT, and a message made from it is done once more, under a key that nobody has seen; nothing was made. If \
+                 that is meant, say --yes; if not, it needs no more attention: ichido dead discard {id} --reason …"
+            ),
+        ),
+        (_, _, Some("effect_unknown")) => Exit::Failed(format!(
+            "nothing was made from {id}: nobody knows whether it took effect; find out, and say so: ichido dead decide done|not-done {id}"
+        )),
+        (409, _, _) => Exit::Failed(format!("nothing was made from {id}: {}", refusal.told())),
+        (400 | 413 | 415 | 422, _, _) => Exit::wrong("--request", refusal.told()),
+        _ => refusal.into(),
     }
 }
 

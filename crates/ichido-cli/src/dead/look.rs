@@ -31,7 +31,7 @@ struct Events {
 
 impl Dead {
     pub(super) async fn list(&self, filter: &Filter, limit: u32, after: Option<String>) -> Result<(), Exit> {
-        let query = filter.query().map_err(|faults| Exit::Misconfigured { command: self.command, faults })?;
+        let query = filter.query()?;
         let (mut left, mut next, mut rows) = (limit, after, Vec::new());
         loop {
             let page = self.page(&query, left.min(PAGE_MAX), next.as_deref()).await?;
@@ -74,7 +74,7 @@ impl Dead {
             Ok(answer) => reach::read(&answer),
             // The API's words name its parameter, and not our flag.
             Err(refusal) if after.is_some() && refusal.told().starts_with("cursor ") => {
-                Err(self.wrong("--after", "is not the end of a page; give what the page before said"))
+                Err(Exit::wrong("--after", "is not the end of a page; give what the page before said"))
             }
             Err(refusal) => Err(refusal.into()),
         }
@@ -84,9 +84,7 @@ impl Dead {
         let letter = self.letter(id).await?;
         if request {
             let answer = self.reach.get(&format!("/v1/messages/{id}/request")).await?;
-            let written = out::write(&answer.body);
-            return written
-                .map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")));
+            return out::bytes(&answer.body);
         }
         let message = self.message(id).await?;
         let Events { events } = reach::read(&self.reach.get(&format!("/v1/messages/{id}/events")).await?)?;

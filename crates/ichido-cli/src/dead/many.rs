@@ -42,8 +42,7 @@ pub(super) struct Refused {
 impl Dead {
     /// By a filter.
     pub(super) async fn many(&self, args: &Args, work: Work) -> Result<(), Exit> {
-        let filter = args.filter.told();
-        let filter = filter.map_err(|faults| Exit::Misconfigured { command: self.command, faults })?;
+        let filter = args.filter.told()?;
         let told = |as_of: Option<&str>| {
             json!({
                 "action": work.name(),
@@ -61,12 +60,10 @@ impl Dead {
             return if preview.refused.is_empty() { Ok(()) } else { Err(Exit::Found) };
         }
         if !args.yes {
-            self.confirm(preview.would_go, work)?;
+            confirm(preview.would_go, work)?;
         }
         // Before it is begun, so that a signal never finds it without a way to stop.
-        let signals = Signals::listen();
-        let signals =
-            signals.map_err(|error| Exit::Failed(format!("signals cannot be listened for: {error}")))?;
+        let signals = Signals::listen()?;
         // What became a letter since the count was not agreed to.
         let told = told(Some(&preview.as_of));
         let begun: Begun = reach::read(&self.reach.post("/v1/operations", &told).await?)?;
@@ -110,20 +107,20 @@ impl Dead {
         }
         out::say(&text)
     }
+}
 
-    /// Asks the person at the terminal. Where standard input is not a terminal there is nobody to ask.
-    fn confirm(&self, count: u64, work: Work) -> Result<(), Exit> {
-        let stdin = std::io::stdin();
-        if !stdin.is_terminal() {
-            let what = format!("{count} letters would be {}; say so by --yes", work.done());
-            return Err(self.wrong("--yes", what));
-        }
-        out::aside(&format!("type {count} to go on: "));
-        let mut answer = String::new();
-        let read = stdin.lock().read_line(&mut answer);
-        if read.is_err() || answer.trim() != count.to_string() {
-            return Err(Exit::Failed("nothing was done".to_owned()));
-        }
-        Ok(())
+/// Asks the person at the terminal. Where standard input is not a terminal there is nobody to ask.
+fn confirm(count: u64, work: Work) -> Result<(), Exit> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        let what = format!("{count} letters would be {}; say so by --yes", work.done());
+        return Err(Exit::wrong("--yes", what));
     }
+    out::aside(&format!("type {count} to go on: "));
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    if read.is_err() || answer.trim() != count.to_string() {
+        return Err(Exit::Failed("nothing was done".to_owned()));
+    }
+    Ok(())
 }

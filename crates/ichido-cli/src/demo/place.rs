@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ichido_core::settings::Faults;
 use ichido_server::config::LISTEN_DEFAULT;
 use ichido_server::config::sqlite_file;
 use ichido_server::config::store_url::check;
@@ -30,9 +29,7 @@ impl Place {
     /// The file that was asked for, which must be new; or one in a new folder.
     pub(super) fn make(store: Option<String>) -> Result<Self, Exit> {
         if let Some(url) = store {
-            let mut faults = Faults::default();
-            let url = faults.check("--store", new_file(&url).map(|()| url.clone()));
-            let url = faults.or(url).map_err(|faults| Exit::Misconfigured { command: "demo", faults })?;
+            new_file(&url).map_err(|what| Exit::wrong("--store", what))?;
             return Ok(Self { url, folder: None });
         }
         let folder = std::env::temp_dir().join(format!("ichido-demo-{}", Uuid::now_v7()));
@@ -108,9 +105,12 @@ pub(super) struct Heard {
 /// Takes the address that was asked for; else the usual one, or a free port where that is taken.
 pub(super) async fn listen(asked: Option<SocketAddr>) -> Result<Heard, Exit> {
     if let Some(beyond) = asked.filter(|address| !address.ip().is_loopback()) {
-        let mut faults = Faults::default();
-        faults.add("--listen", format!("{beyond} can be reached from other machines, and the demo lets everybody in; take an address of loopback, such as {LISTEN_DEFAULT}"));
-        return Err(Exit::Misconfigured { command: "demo", faults });
+        return Err(Exit::wrong(
+            "--listen",
+            format!(
+                "{beyond} can be reached from other machines, and the demo lets everybody in; take an address of loopback, such as {LISTEN_DEFAULT}"
+            ),
+        ));
     }
     let usual = TcpListener::bind(asked.unwrap_or(LISTEN_DEFAULT)).await;
     let (bound, is_elsewhere) = match usual {

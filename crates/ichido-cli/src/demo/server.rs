@@ -68,7 +68,7 @@ pub(super) struct Called {
 
 impl Called {
     pub(super) fn new(server: SocketAddr, broker: SocketAddr) -> Result<Self, Exit> {
-        Ok(Self { server: Reach::beside("demo", server)?, broker: Reach::beside("demo", broker)? })
+        Ok(Self { server: Reach::beside(server)?, broker: Reach::beside(broker)? })
     }
 
     /// Puts an order in.

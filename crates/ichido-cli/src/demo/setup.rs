@@ -85,7 +85,6 @@ impl Receivers {
             named: Vec::new(),
             folder: PathBuf::new(),
         };
-        config::resolve(NAME, &text, &outside)
-            .map_err(|faults| Exit::Misconfigured { command: "demo", faults })
+        Ok(config::resolve(NAME, &text, &outside)?)
     }
 }

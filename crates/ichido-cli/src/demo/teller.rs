@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ichido_core::alert::{CLEAR_FOR, Rule};
-use ichido_store::Store;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -30,16 +29,23 @@ pub(super) struct Teller {
     called: Called,
     server: SocketAddr,
     broker: SocketAddr,
-    /// The demo's own: its clock is turned.
-    store: Store,
+    /// Turns the clock of the demo's own store ahead.
+    turn_clock: Box<dyn Fn(Duration) + Send + Sync>,
+    /// How far it was turned in all.
+    pub(super) turned: Duration,
     ids: HashMap<String, Uuid>,
     pub(super) seen: Seen,
 }
 
 impl Teller {
-    pub(super) fn new(server: SocketAddr, broker: SocketAddr, store: Store) -> Result<Self, Exit> {
+    pub(super) fn new(
+        server: SocketAddr,
+        broker: SocketAddr,
+        turn_clock: Box<dyn Fn(Duration) + Send + Sync>,
+    ) -> Result<Self, Exit> {
         let called = Called::new(server, broker)?;
-        Ok(Self { called, server, broker, store, ids: HashMap::new(), seen: Seen::default() })
+        let (ids, seen) = (HashMap::new(), Seen::default());
+        Ok(Self { called, server, broker, turn_clock, turned: Duration::ZERO, ids, seen })
     }
 
     /// Tells a chapter.
@@ -99,11 +105,6 @@ impl Teller {
         Ok((is_once, format!("the broker was called {calls} times, and did {done} orders, {twice}")))
     }
 
-    /// How far the store's clock was turned ahead.
-    pub(super) fn turned(&self) -> Duration {
-        self.store.skewed_by()
-    }
-
     async fn step(&mut self, step: Step) -> Result<(), Exit> {
         match step {
             Step::Broker(mood) => {
@@ -131,11 +132,28 @@ impl Teller {
                 self.called.step(self.id(&key)?, "decide", decision).await?;
                 say(&format!("{key}: decided, it was done"))
             }
-            Step::Opens(rule, queue) => self.opens(rule, queue).await,
-            Step::Clears(rule, queue) => self.clears(rule, queue).await,
-            Step::Resolves(rule, queue) => self.resolves(rule, queue).await,
+            Step::Opens(rule, queue) => {
+                let name = format!("alert {}", rule.as_str());
+                let Some(alert) = self.incident(rule, queue, |alert| alert.state == "firing").await? else {
+                    return say(&not_seen(&name));
+                };
+                self.seen.count(Sight::AlertOpened);
+                say(&format!("{name}: {}", alert.text))
+            }
+            Step::Clears(rule, queue) => {
+                let alert = self.incident(rule, queue, |alert| alert.clear_since.is_some()).await?;
+                if alert.is_some() { Ok(()) } else { say(&not_over(rule)) }
+            }
+            Step::Resolves(rule, queue) => {
+                if self.incident(rule, queue, |alert| alert.state == "resolved").await?.is_none() {
+                    return say(&not_over(rule));
+                }
+                self.seen.count(Sight::AlertResolved);
+                say(&format!("alert {} of {}: over", rule.as_str(), queue.name()))
+            }
             Step::TurnClock => {
-                self.store.skew_by(CLEAR_FOR);
+                (self.turn_clock)(CLEAR_FOR);
+                self.turned += CLEAR_FOR;
                 let minutes = CLEAR_FOR.as_secs() / 60;
                 say(&format!(
                     "(the demo turns the clock of its own store {minutes} minutes ahead, in place of waiting)"
@@ -190,66 +208,19 @@ impl Teller {
         say(&format!("{key}: {told}"))
     }
 
-    /// Waits for an incident that is so; `None` where there is none within the time.
+    /// The last incident of a rule about a queue once it is so; `None` where it is not within the time.
     async fn incident(
         &self,
         rule: Rule,
         queue: Queue,
         is_so: impl Fn(&Alert) -> bool,
     ) -> Result<Option<Alert>, Exit> {
-        let looking = async {
-            loop {
-                let found = self.called.alert(rule.as_str(), queue).await?;
-                if let Some(alert) = found.filter(&is_so) {
-                    return Ok(alert);
-                }
-                sleep(LOOK_EVERY).await;
-            }
-        };
-        timeout(SHOWN_WITHIN, looking).await.ok().transpose()
+        shown(async || Ok(self.called.alert(rule.as_str(), queue).await?.filter(&is_so))).await
     }
 
-    async fn opens(&mut self, rule: Rule, queue: Queue) -> Result<(), Exit> {
-        let name = rule.as_str();
-        match self.incident(rule, queue, |alert| alert.state == "firing").await? {
-            Some(alert) => {
-                self.seen.count(Sight::AlertOpened);
-                say(&format!("alert {name}: {}", alert.text))
-            }
-            None => say(&not_seen(&format!("alert {name}"))),
-        }
-    }
-
-    async fn clears(&self, rule: Rule, queue: Queue) -> Result<(), Exit> {
-        match self.incident(rule, queue, |alert| alert.clear_since.is_some()).await? {
-            Some(_) => Ok(()),
-            None => say(&not_seen(&format!("the end of alert {}", rule.as_str()))),
-        }
-    }
-
-    async fn resolves(&mut self, rule: Rule, queue: Queue) -> Result<(), Exit> {
-        let name = rule.as_str();
-        match self.incident(rule, queue, |alert| alert.state == "resolved").await? {
-            Some(_) => {
-                self.seen.count(Sight::AlertResolved);
-                say(&format!("alert {name} of {}: over", queue.name()))
-            }
-            None => say(&not_seen(&format!("the end of alert {name}"))),
-        }
-    }
-
-    /// The message once it is as asked; `None` where it is not within the time.
+    /// The message once it is so; `None` where it is not within the time.
     async fn until(&self, id: Uuid, is_so: impl Fn(&Message) -> bool) -> Result<Option<Message>, Exit> {
-        let looking = async {
-            loop {
-                let message = self.called.message(id).await?;
-                if is_so(&message) {
-                    return Ok(message);
-                }
-                sleep(LOOK_EVERY).await;
-            }
-        };
-        timeout(SHOWN_WITHIN, looking).await.ok().transpose()
+        shown(async || Ok(Some(self.called.message(id).await?).filter(&is_so))).await
     }
 
     fn id(&self, key: &str) -> Result<Uuid, Exit> {
@@ -273,6 +244,19 @@ impl Teller {
     }
 }
 
+/// Looks again and again until there is something; `None` where there is nothing within the time.
+async fn shown<T>(look: impl AsyncFn() -> Result<Option<T>, Exit>) -> Result<Option<T>, Exit> {
+    let looking = async {
+        loop {
+            if let Some(found) = look().await? {
+                return Ok(found);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    timeout(SHOWN_WITHIN, looking).await.ok().transpose()
+}
+
 /// A line of a chapter.
 fn say(text: &str) -> Result<(), Exit> {
     out::line(paragraph(text))
@@ -280,4 +264,8 @@ fn say(text: &str) -> Result<(), Exit> {
 
 fn not_seen(what: &str) -> String {
     format!("{what}: nothing came of it within {} seconds", SHOWN_WITHIN.as_secs())
+}
+
+fn not_over(rule: Rule) -> String {
+    not_seen(&format!("the end of alert {}", rule.as_str()))
 }

@@ -1,27 +1,15 @@
 //! What is written: one judgement a line, in the order of the articles (SPEC B6, B11).
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use ichido_llm::judge::{Judged, Outcome};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::articles::Article;
-use super::profile::Profile;
 use crate::out;
 
 /// How `--out` names standard output.
 const STDOUT: &str = "-";
-
-/// What a model says of an article.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-pub(super) struct Judgement {
-    label: String,
-    confidence: f64,
-    reason: String,
-}
 
 /// Where judgements go. A file is written beside its place and put there whole, so that nobody reads a half of it.
 pub(super) enum Output {
@@ -81,55 +69,18 @@ impl Output {
 
     /// Writes all of it, on the disk when this returns.
     pub(super) fn write(self, lines: &[Value]) -> io::Result<()> {
+        let mut text = String::new();
+        for line in lines {
+            text += &line.to_string();
+            text.push('\n');
+        }
         match self {
-            Self::Stdout => {
-                let mut text = Vec::new();
-                for line in lines {
-                    writeln!(text, "{line}")?;
-                }
-                out::write(&text)
-            }
-            Self::File(beside) => {
-                let mut writer = BufWriter::new(&beside.file);
-                for line in lines {
-                    writeln!(writer, "{line}")?;
-                }
-                writer.flush()?;
-                drop(writer);
+            Self::Stdout => out::write(text.as_bytes()),
+            Self::File(mut beside) => {
+                beside.file.write_all(text.as_bytes())?;
                 beside.file.sync_all()?;
                 std::fs::rename(&beside.name, &beside.place)
             }
         }
-    }
-}
-
-/// One line for an article.
-pub(super) fn line(article: &Article, outcome: &Outcome<Judgement>, profile: &Profile, model: &str) -> Value {
-    let (title, url) = (article.text("title"), article.text("url"));
-    match outcome {
-        Outcome::Judged(Judged { answer, at, lost, .. }) => json!({
-            "line": article.line,
-            "title": title,
-            "url": url,
-            "label": answer.label,
-            "confidence": answer.confidence,
-            "reason": answer.reason,
-            "model": model,
-            "at": at.to_string(),
-            "fallback": false,
-            "possibly_billed": lost,
-        }),
-        Outcome::Fallback(why) => json!({
-            "line": article.line,
-            "title": title,
-            "url": url,
-            "label": profile.fallback,
-            "confidence": 0.0,
-            "reason": format!("not judged: {why}"),
-            "model": model,
-            "at": null,
-            "fallback": true,
-            "fallback_reason": why.as_str(),
-        }),
     }
 }

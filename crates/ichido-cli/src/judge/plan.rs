@@ -7,10 +7,10 @@ use std::time::Duration;
 use ichido_core::plan::{
     Assumption, Assumptions, Batch, Bounds, Estimate, Proposal, Retries, Tuning, estimate, propose,
 };
+use ichido_llm::articles::ANSWER_TOKENS_MAX;
 use ichido_llm::judge::{Known, Settings};
 use serde_json::{Value, json};
 
-use super::articles::ANSWER_TOKENS_MAX;
 use super::seconds::shown;
 
 /// What a run will take.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use ichido_llm::articles::Judgement;
 use ichido_llm::judge::{Counts, Ended, Outcome, Report};
 use serde_json::{Value, json};
 
-use super::output::Judgement;
 use super::plan::Plan;
 use crate::exit::Exit;
 use crate::out;

@@ -1,13 +1,12 @@
 //! How far a run is, for a person at a terminal; and its end, by a signal.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use ichido_llm::judge::{Counts, Judge, Stop};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::de::DeserializeOwned;
 
 use super::seconds::shown;
+use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
@@ -16,36 +15,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Shows how far it is until it is dropped.
 pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
-    if !std::io::stderr().is_terminal() {
+    let bar = Bar::new(Some(0), "{bar:30} {pos}/{len} {msg}");
+    if !bar.is_shown() {
         return std::future::pending().await;
     }
-    let bar = ProgressBar::new(0);
-    // A template that could not be read would leave the usual one.
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
-        bar.set_style(style);
-    }
-    let bar = Cleared(bar);
     let began = tokio::time::Instant::now();
     loop {
         let counts = judge.counts();
-        if counts.missing == 0 {
-            // What is known is still being looked up: a bar of nothing would be full.
-            tokio::time::sleep(LOOK_EVERY).await;
-            continue;
+        // While what is known is still being looked up, a bar of nothing would be full.
+        if 0 < counts.missing {
+            let done = counts.answered + counts.fallbacks;
+            bar.set(Some(counts.missing), done, told(&counts, began.elapsed()));
         }
-        bar.0.set_length(counts.missing);
-        bar.0.set_position(counts.answered + counts.fallbacks);
-        bar.0.set_message(told(&counts, began.elapsed()));
         tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// A bar that goes away with whoever showed it.
-struct Cleared(ProgressBar);
-
-impl Drop for Cleared {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }
 
@@ -69,8 +51,7 @@ fn told(counts: &Counts, took: Duration) -> String {
 
 /// The first signal lets the calls under way end, the second does not.
 pub(super) async fn signals(stop: &Stop) -> Result<(), Exit> {
-    let mut signals =
-        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be heard: {error}")))?;
+    let mut signals = Signals::listen()?;
     signals.next().await;
     stop.finish();
     out::aside("\nending: calls under way are waited for, since they are paid for; once more ends at once\n");

@@ -1,19 +1,15 @@
 //! Lists of messages.
 
 use clap::builder::PossibleValuesParser;
-use form_urlencoded::Serializer;
 use ichido_core::lifecycle::Stage;
 use ichido_core::settings::Faults;
-use ichido_core::text::table;
 use ichido_http::clock;
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::look::{Message, error, words};
 use crate::dead::moment;
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{self, Reach};
+use crate::reach::{List, Reach};
 
 /// The most messages of one list.
 const LIMIT_MAX: u32 = 100_000;
@@ -22,7 +18,7 @@ const PAGE_MAX: u32 = 200;
 
 /// Which messages; all filters together must fit.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Of this queue
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
@@ -85,47 +81,18 @@ impl Args {
     }
 }
 
-#[derive(Deserialize)]
-struct Page {
-    messages: Vec<Value>,
-    next: Option<String>,
-}
+const HEAD: [&str; 9] = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "TRIES", "EFFECT", "ERROR"];
 
-/// Page after page, until there are as many as are wanted or there is nothing more. Programs get each page as it comes.
-pub(super) async fn run(reach: &Reach, query: Vec<(&'static str, String)>, args: &Args) -> Result<(), Exit> {
-    let mut left = args.limit;
-    let mut next = args.after.clone();
-    let mut rows = Vec::new();
-    loop {
-        let mut target = Serializer::new("/v1/messages?".to_owned());
-        target.extend_pairs(&query).append_pair("limit", &left.min(PAGE_MAX).to_string());
-        if let Some(cursor) = &next {
-            target.append_pair("cursor", cursor);
-        }
-        let page: Page = reach::read(&reach.get(&target.finish()).await?)?;
-        // One that gives more than was asked for does not make the list longer.
-        for message in page.messages.into_iter().take(left as usize) {
-            left -= 1;
-            if reach.json {
-                out::line(message)?;
-            } else {
-                rows.push(row(reach::shape(message)?));
-            }
-        }
-        next = page.next;
-        if left == 0 || next.is_none() {
-            break;
-        }
-    }
-    if !reach.json {
-        if rows.is_empty() {
-            out::line("no messages fit")?;
-        } else {
-            let head = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "TRIES", "EFFECT", "ERROR"];
-            out::say(&table(head, rows.into_iter()))?;
-        }
-    }
-    if let Some(next) = next {
+pub(super) async fn run(reach: &Reach, query: Vec<(&'static str, String)>, args: Args) -> Result<(), Exit> {
+    let list = List {
+        query,
+        page_max: Some(PAGE_MAX),
+        limit: args.limit,
+        after: args.after,
+        none: "no messages fit",
+        ..List::new("/v1/messages", "messages", HEAD)
+    };
+    if let Some(next) = reach.list(list, row).await? {
         // Aside, so that lines for programs are objects and nothing else.
         out::aside(&format!("there may be more: --after {next}\n"));
     }

@@ -1,17 +1,12 @@
 //! One message: as it stands, what happened to it, and what was asked.
 
-use std::fmt::Write as _;
-
-use ichido_core::text::table;
-use ichido_core::text::visible;
 use serde::Deserialize;
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::out;
 use crate::reach::shown::{self, Event, LastError};
-use crate::reach::{self, Reach};
+use crate::reach::{List, Reach};
 
 /// A message as the API shows it, in a list or alone.
 #[derive(Deserialize)]
@@ -40,37 +35,23 @@ pub(super) struct Message {
     updated_at: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Outcome {
-    at: String,
+    at: Option<String>,
     status: Option<u16>,
     receipt: Option<String>,
     result_digest: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Events {
-    events: Vec<Value>,
-}
-
 pub(super) async fn show(reach: &Reach, id: Uuid) -> Result<(), Exit> {
     let answer = reach.get(&format!("/v1/messages/{id}")).await?;
-    if reach.json {
-        out::line(reach::read::<Value>(&answer)?)
-    } else {
-        out::say(&whole(&reach::read(&answer)?))
-    }
+    reach.say(&answer, |message| whole(message).trim_end().to_owned())
 }
 
 pub(super) async fn events(reach: &Reach, id: Uuid) -> Result<(), Exit> {
-    let Events { events } = reach::read(&reach.get(&format!("/v1/messages/{id}/events")).await?)?;
-    if reach.json {
-        return events.into_iter().try_for_each(out::line);
-    }
-    let mut rows = Vec::new();
-    for event in events {
-        let event: Event = reach::shape(event)?;
-        rows.push([
+    let head = ["AT", "STEP", "WHAT", "TRIES", "EFFECT", "STATUS", "RECEIPT", "WHO", "WHY"];
+    let row = |event: Event| {
+        [
             event.at,
             format!("{} → {}", event.from, event.to),
             event.kind,
@@ -80,65 +61,42 @@ pub(super) async fn events(reach: &Reach, id: Uuid) -> Result<(), Exit> {
             event.receipt.unwrap_or_default(),
             event.actor.unwrap_or_default(),
             shown::error(event.error_code.as_deref(), event.error_text.as_deref()),
-        ]);
-    }
-    let head = ["AT", "STEP", "WHAT", "TRIES", "EFFECT", "STATUS", "RECEIPT", "WHO", "WHY"];
-    out::say(&table(head, rows.into_iter()))
+        ]
+    };
+    reach.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await.map(drop)
 }
 
 /// The bytes as they were put in, and nothing else: they are the caller's, and a file takes them as they are.
 pub(super) async fn request(reach: &Reach, id: Uuid) -> Result<(), Exit> {
     let answer = reach.get(&format!("/v1/messages/{id}/request")).await?;
-    let written = out::write(&answer.body);
-    written.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+    out::bytes(&answer.body)
 }
 
-fn whole(message: &Message) -> String {
-    let mut out = String::new();
-    let mut say = |name: &str, text: &str| {
-        // A string takes all that is written to it.
-        _ = writeln!(out, "{name:<12} {}", visible(text));
-    };
-    say("id", &message.id.to_string());
-    say("state", &message.status);
-    say("queue", &message.queue);
-    say("identity", &message.identity);
-    say("key", &message.idempotency_key);
-    say("effect", &words(&message.effect));
-    say("tries", &format!("{} of {}", message.tries, message.tries_allowed));
-    if let Some(next) = &message.next_attempt_at {
-        say("next try", next);
-    }
-    if let Some(error) = &message.last_error {
-        say("error", &error.in_full());
-    }
-    if let Some(result) = &message.result {
-        say("sent at", &result.at);
-        if let Some(status) = result.status {
-            say("answer", &status.to_string());
-        }
-        if let Some(receipt) = &result.receipt {
-            say("receipt", receipt);
-        }
-        if let Some(digest) = &result.result_digest {
-            say("result", digest);
-        }
-    }
-    say("priority", &message.priority.to_string());
-    say("request", &format!("{} bytes, {}", message.request_bytes, message.content_type));
-    say("digest", &message.request_digest);
-    if let Some(hops) = &message.hops {
-        say("hops", hops);
-    }
-    if let Some(trace) = &message.trace {
-        say("trace", trace);
-    }
-    if let Some(old) = message.made_from {
-        say("made from", &old.to_string());
-    }
-    say("created", &message.created_at);
-    say("updated", &message.updated_at);
-    out
+fn whole(message: Message) -> String {
+    let Outcome { at, status, receipt, result_digest } = message.result.unwrap_or_default();
+    shown::fields([
+        ("id", Some(message.id.to_string())),
+        ("state", Some(message.status)),
+        ("queue", Some(message.queue)),
+        ("identity", Some(message.identity)),
+        ("key", Some(message.idempotency_key)),
+        ("effect", Some(words(&message.effect))),
+        ("tries", Some(format!("{} of {}", message.tries, message.tries_allowed))),
+        ("next try", message.next_attempt_at),
+        ("error", message.last_error.map(|error| error.in_full())),
+        ("sent at", at),
+        ("answer", status.map(|status| status.to_string())),
+        ("receipt", receipt),
+        ("result", result_digest),
+        ("priority", Some(message.priority.to_string())),
+        ("request", Some(format!("{} bytes, {}", message.request_bytes, message.content_type))),
+        ("digest", Some(message.request_digest)),
+        ("hops", message.hops),
+        ("trace", message.trace),
+        ("made from", message.made_from.map(|old| old.to_string())),
+        ("created", Some(message.created_at)),
+        ("updated", Some(message.updated_at)),
+    ])
 }
 
 /// `not_done`, as people write it.

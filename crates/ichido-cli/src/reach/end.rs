@@ -3,33 +3,29 @@
 use http::header::LOCATION;
 use ichido_client::next::Why;
 use ichido_client::{Answer, Last, Outcome};
-use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 
 use crate::exit::Exit;
 
 /// An answer other than the one that was asked for, which says why.
-pub(crate) struct Refusal {
-    command: &'static str,
-    answer: Box<Answer>,
-}
+pub(crate) struct Refusal(Box<Answer>);
 
 impl Refusal {
     pub(crate) fn status(&self) -> u16 {
-        self.answer.status
+        self.0.status
     }
 
     /// A text of its problem details, such as the one at `/reason`.
     pub(crate) fn text_at(&self, pointer: &str) -> Option<String> {
-        self.answer.text_at(pointer)
+        self.0.text_at(pointer)
     }
 
     /// Why, for people.
     pub(crate) fn told(&self) -> String {
-        let problem = self.answer.problem();
-        let told = problem.detail.or(problem.title).or_else(|| redirected(&self.answer));
-        visible(&told.unwrap_or_else(|| format!("the server answered {}", self.answer.status)))
+        let problem = self.0.problem();
+        let told = problem.detail.or(problem.title).or_else(|| redirected(&self.0));
+        visible(&told.unwrap_or_else(|| format!("the server answered {}", self.0.status)))
     }
 }
 
@@ -37,11 +33,7 @@ impl From<Refusal> for Exit {
     fn from(refusal: Refusal) -> Self {
         let told = refusal.told();
         match refusal.status() {
-            400 | 422 => {
-                let mut faults = Faults::default();
-                faults.add("what was asked", told);
-                Self::Misconfigured { command: refusal.command, faults }
-            }
+            400 | 422 => Self::wrong("what was asked", told),
             401 => Self::Failed(format!("{told}; commands read it from ICHIDO_TOKEN")),
             409 => Self::Conflict(told),
             408 | 429 | 502..=504 => Self::Unreachable(told),
@@ -51,11 +43,11 @@ impl From<Refusal> for Exit {
 }
 
 /// The answer that was asked for, or the refusal.
-pub(super) fn taken(command: &'static str, answer: Answer) -> Result<Result<Answer, Refusal>, Exit> {
+pub(super) fn taken(answer: Answer) -> Result<Result<Answer, Refusal>, Exit> {
     match (answer.status, answer.is_whole) {
         (200..=299, true) => Ok(Ok(answer)),
         (200..=299, false) => Err(not_understood("it is longer than is read")),
-        _ => Ok(Err(Refusal { command, answer: Box::new(answer) })),
+        _ => Ok(Err(Refusal(Box::new(answer)))),
     }
 }
 

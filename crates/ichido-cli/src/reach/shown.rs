@@ -1,5 +1,8 @@
 //! What the API shows of a message's errors and history, as commands read it and say it.
 
+use std::fmt::Write as _;
+
+use ichido_core::text::visible;
 use serde::Deserialize;
 
 /// The most of an error's text in a table.
@@ -54,4 +57,16 @@ pub(crate) fn error_in_full(code: Option<&str>, text: Option<&str>) -> String {
         (Some(code), true) => code.to_owned(),
         (Some(code), false) => format!("{code}: {text}"),
     }
+}
+
+/// A line for each field that there is, its name first.
+pub(crate) fn fields<'a>(all: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let mut out = String::new();
+    for (name, text) in all {
+        if let Some(text) = text {
+            // A string takes all that is written to it.
+            _ = writeln!(out, "{name:<12} {}", visible(&text));
+        }
+    }
+    out
 }

@@ -1,14 +1,23 @@
 //! What came of a message, for people and for programs.
 
+use std::fmt;
+
+use ichido_client::queue::{EntryId, Reason};
 use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
 
+/// How many messages in a row may be left without an outcome. One that no server can handle is that message's fault; so many are the
+/// server's.
+const LOST_IN_A_ROW_MAX: u32 = 3;
+
 /// What came of a message that was to be put in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Came {
+    /// It is in the offline queue, and on the disk.
+    Queued,
     /// It stands, since now.
     New { id: String },
     /// It stood before, with the same meaning under the same key.
@@ -21,6 +30,10 @@ pub(super) enum Came {
         effect: Effect,
         detail: String,
     },
+    /// Its tries from the offline queue are spent; or the server refused it in an earlier run.
+    Failed(Reason),
+    /// It was sent from the offline queue, and is too old to be sent again.
+    Held(Reason),
 }
 
 /// Why it will not be taken.
@@ -55,60 +68,80 @@ impl Refused {
 }
 
 impl Came {
-    /// A line for people; `number` is that of the line it was read from.
-    pub(super) fn text(&self, number: Option<u64>) -> String {
-        self.text_of(&number.map(|number| format!(" line {number}")).unwrap_or_default())
+    /// The word for it.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::New { .. } => "new",
+            Self::Same { .. } => "same",
+            Self::Refused(_) => "refused",
+            Self::Unknown { effect: Effect::NotDone, .. } => "unsent",
+            Self::Unknown { .. } => "unknown",
+            Self::Failed(_) => "failed",
+            Self::Held(_) => "held",
+        }
     }
 
-    /// The same of what is called so, with a blank before it.
-    pub(super) fn text_of(&self, whose: &str) -> String {
+    /// A line for people; `whose` is which message, with a blank before it.
+    pub(super) fn text(&self, whose: &str) -> String {
+        let word = self.word();
         match self {
-            Self::New { id } => format!("new {}{whose}", visible(id)),
-            Self::Same { id } => format!("same {}{whose}", visible(id)),
-            Self::Refused(refused) => format!("refused{whose}: {}", refused.text()),
-            Self::Unknown { effect, detail } => {
-                format!("{}{whose}: {}", word(*effect), visible(detail))
+            Self::Queued => format!("{word}{whose}"),
+            Self::New { id } | Self::Same { id } => format!("{word} {}{whose}", visible(id)),
+            Self::Refused(refused) => format!("{word}{whose}: {}", refused.text()),
+            Self::Unknown { detail, .. } => format!("{word}{whose}: {}", visible(detail)),
+            Self::Failed(Reason { code, text }) | Self::Held(Reason { code, text }) => {
+                format!("{word}{whose}: {}", visible(&format!("{code}: {text}")))
             }
         }
     }
 
-    /// The same for programs.
-    pub(super) fn json(&self, number: Option<u64>) -> String {
-        Value::Object(self.members(number)).to_string()
-    }
-
-    pub(super) fn members(&self, number: Option<u64>) -> Map<String, Value> {
-        let mut members = Map::new();
-        let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
+    /// The same for programs: of which line, and as which entry of the offline queue, where it is of one.
+    pub(super) fn json(&self, number: Option<u64>, entry: Option<EntryId>) -> String {
+        let mut told = json!({ "result": self.word() });
         if let Some(number) = number {
-            put("line", json!(number));
+            told["line"] = number.into();
         }
+        if let Some(entry) = entry {
+            told["entry"] = entry.get().into();
+        }
+        let (code, detail) = match self {
+            Self::Queued => return told.to_string(),
+            Self::New { id } | Self::Same { id } => {
+                told["id"] = id.as_str().into();
+                return told.to_string();
+            }
+            Self::Refused(Refused { code, detail, .. }) => (Some(json!(code)), detail),
+            Self::Unknown { detail, .. } => (None, detail),
+            Self::Failed(Reason { code, text }) | Self::Held(Reason { code, text }) => {
+                (Some(json!(code)), text)
+            }
+        };
+        if let Some(code) = code {
+            told["code"] = code;
+        }
+        told["detail"] = detail.as_str().into();
+        told.to_string()
+    }
+
+    /// What came of a further line that asked for the same.
+    pub(super) fn again(&self) -> Self {
         match self {
-            Self::New { id } => {
-                put("result", json!("new"));
-                put("id", json!(id));
-            }
-            Self::Same { id } => {
-                put("result", json!("same"));
-                put("id", json!(id));
-            }
-            Self::Refused(Refused { code, detail, .. }) => {
-                put("result", json!("refused"));
-                put("code", json!(code));
-                put("detail", json!(detail));
-            }
-            Self::Unknown { effect, detail } => {
-                put("result", json!(word(*effect)));
-                put("detail", json!(detail));
-            }
+            Self::New { id } => Self::Same { id: id.clone() },
+            came => came.clone(),
         }
-        members
+    }
+
+    /// What it is about, where it is a refusal.
+    pub(super) const fn refused_about(&self) -> Option<About> {
+        if let Self::Refused(refused) = self { Some(refused.about) } else { None }
     }
 
     /// How the command ends for the one message it was about.
     pub(super) fn end(self) -> Result<(), Exit> {
         match self {
-            Self::New { .. } | Self::Same { .. } => Ok(()),
+            Self::Queued | Self::New { .. } | Self::Same { .. } => Ok(()),
+            Self::Failed(_) | Self::Held(_) => Err(Exit::Failed(self.text(""))),
             Self::Refused(refused) => {
                 let why = format!("refused: {}", refused.text());
                 Err(if refused.about == About::Key { Exit::Conflict(why) } else { Exit::Failed(why) })
@@ -127,10 +160,63 @@ impl Came {
     }
 }
 
-/// What is known of a message without an outcome.
-const fn word(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NotDone => "unsent",
-        Effect::Done | Effect::Unknown => "unknown",
+/// What came of how many.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// `None` where there is no offline queue.
+    queued: Option<u64>,
+    new: u64,
+    same: u64,
+    refused: u64,
+    pub(super) unknown: u64,
+    failed: u64,
+    held: u64,
+    /// How many of the last ones were left without an answer that says why.
+    lost_in_a_row: u32,
+}
+
+impl Counts {
+    /// Of messages that go into the offline queue first.
+    pub(super) fn offline() -> Self {
+        Self { queued: Some(0), ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, came: &Came) {
+        let count = match came {
+            Came::Queued => return self.queued = self.queued.map(|queued| queued + 1),
+            Came::New { .. } => &mut self.new,
+            Came::Same { .. } => &mut self.same,
+            Came::Refused(_) => &mut self.refused,
+            Came::Unknown { .. } => &mut self.unknown,
+            Came::Failed(_) => &mut self.failed,
+            Came::Held(_) => &mut self.held,
+        };
+        *count += 1;
+        let is_lost = matches!(came, Came::Unknown { .. } | Came::Failed(_));
+        self.lost_in_a_row = if is_lost { self.lost_in_a_row + 1 } else { 0 };
+    }
+
+    /// Whether so many in a row were lost that it is the server's fault.
+    pub(super) const fn is_lost_in_a_row(&self) -> bool {
+        LOST_IN_A_ROW_MAX <= self.lost_in_a_row
+    }
+
+    /// Whether every message that was spoken of stands, or waits.
+    pub(super) const fn is_well(&self) -> bool {
+        self.refused + self.unknown + self.failed + self.held == 0
+    }
+}
+
+/// `3 new, 1 same, 0 refused`
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(queued) = self.queued {
+            write!(f, "{queued} queued, ")?;
+        }
+        write!(f, "{} new, {} same, {} refused", self.new, self.same, self.refused)?;
+        let rare = [(self.unknown, "without an outcome"), (self.failed, "failed"), (self.held, "held")];
+        rare.iter()
+            .filter(|(count, _)| 0 < *count)
+            .try_for_each(|(count, word)| write!(f, ", {count} {word}"))
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! Guarantee: the body is a piece of the line, byte for byte: no number, escape or blank in it is written otherwise.
 
-use ichido_core::json::{Document, JsonError, Kind, Pointer, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use ichido_core::json::{Document, JsonError, Pointer, Value};
 use ichido_core::key::{IdempotencyKey, KeyError};
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_server::accept::REQUEST_BYTES_MAX;
+use serde_json::value::RawValue;
 
 /// The longest line: the largest request, with a key and some room around it.
 pub(super) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX + 4096;
@@ -59,16 +63,16 @@ pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<Item, LineError> 
     let document = Document::parse(line, LINE_BYTES_MAX)?;
     match key_from {
         KeyFrom::Member => {
-            let root = document.root();
-            let known = |(name, _): (std::borrow::Cow<'_, str>, _)| matches!(&*name, "key" | "body");
-            // A member that nobody knows is most likely a body, or a typing error.
-            let (true, Some(key), Some(body)) =
-                (root.members().all(known), root.get("key"), root.get("body"))
+            // The strict reader has refused what two readers could understand in two ways; this one has the bytes as they are written.
+            let texts: BTreeMap<Cow<'_, str>, &RawValue> =
+                serde_json::from_slice(line).map_err(|_| LineError::Shape)?;
+            // A further member is most likely a body, or a typing error.
+            let (2, Some(key), Some(body)) = (texts.len(), document.root().get("key"), texts.get("body"))
             else {
                 return Err(LineError::Shape);
             };
             let key = key_of(key).ok_or_else(|| LineError::NoKey("/key".to_owned()))?;
-            Ok(Item { key: IdempotencyKey::parse(&key)?, body: text_of(line, body).to_vec() })
+            Ok(Item { key: IdempotencyKey::parse(&key)?, body: body.get().as_bytes().to_vec() })
         }
         KeyFrom::Place(pointer, shown) => {
             let key = document.at(pointer).and_then(key_of).ok_or_else(|| LineError::NoKey(shown.clone()))?;
@@ -85,45 +89,6 @@ fn key_of(value: Value<'_, '_>) -> Option<String> {
     let number = value.as_number_text()?;
     let is_whole = number != "-0" && number.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| number.to_owned())
-}
-
-/// The piece of a line that a value is written as. The line is well formed, so that its end is found without reading it again.
-fn text_of<'a>(line: &'a [u8], value: Value<'_, 'a>) -> &'a [u8] {
-    let from = &line[value.position()..];
-    let end = match value.kind() {
-        Kind::Array | Kind::Object => nested_end(from),
-        Kind::String => string_end(from),
-        Kind::Null | Kind::Bool | Kind::Number => {
-            from.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'))
-        }
-    };
-    &from[..end.unwrap_or(from.len())]
-}
-
-/// Behind the quote that ends the string at the beginning of `text`.
-fn string_end(text: &[u8]) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        match text.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-}
-
-/// Behind the bracket that ends the array or object at the beginning of `text`.
-fn nested_end(text: &[u8]) -> Option<usize> {
-    let (mut at, mut depth) = (0, 0_usize);
-    loop {
-        match text.get(at)? {
-            b'"' => at += string_end(&text[at..])?,
-            b'{' | b'[' => (at, depth) = (at + 1, depth + 1),
-            b'}' | b']' if depth == 1 => return Some(at + 1),
-            b'}' | b']' => (at, depth) = (at + 1, depth - 1),
-            _ => at += 1,
-        }
-    }
 }
 
 #[cfg(test)]

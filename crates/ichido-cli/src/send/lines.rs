@@ -10,8 +10,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 use super::line::LINE_BYTES_MAX;
 
 /// Where lines come from.
-pub(super) struct Lines<R> {
-    from: R,
+pub(super) struct Lines {
+    from: Box<dyn AsyncBufRead + Send + Unpin>,
     /// What has come of the next line.
     partial: Vec<u8>,
     is_too_long: bool,
@@ -31,9 +31,9 @@ pub(super) struct Line {
     pub(super) bytes: u64,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(super) fn new(from: R) -> Self {
-        Self { from, partial: Vec::new(), is_too_long: false, count: 0, bytes: 0 }
+impl Lines {
+    pub(super) fn new(from: impl AsyncBufRead + Send + Unpin + 'static) -> Self {
+        Self { from: Box::new(from), partial: Vec::new(), is_too_long: false, count: 0, bytes: 0 }
     }
 
     /// The next line that is not empty; `None` at the end.
@@ -81,12 +81,14 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use tokio::io::BufReader;
 
     use super::*;
 
     async fn all(input: &[u8], buffer: usize) -> Vec<(u64, Option<String>)> {
-        let mut lines = Lines::new(BufReader::with_capacity(buffer, input));
+        let mut lines = Lines::new(BufReader::with_capacity(buffer, Cursor::new(input.to_vec())));
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             found.push((line.number, line.text.map(|text| String::from_utf8(text).unwrap())));

@@ -5,28 +5,23 @@
 //! all, ends it, and so does a signal. What was sent before may be sent again: it stands under its key once.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use ichido::worker::Queue;
 use ichido_core::verdict::Effect;
 use ichido_server::body_key;
-use tokio::io::AsyncBufRead;
 use tokio::task::JoinHandle;
 
-use super::bar::Bar;
-use super::came::{About, Came, Refused};
+use super::came::{About, Came, Counts, Refused};
 use super::line::{self, Item, KeyFrom, LineError};
 use super::lines::{Line, Lines};
 use super::sender::Sender;
+use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
 
 /// What is to be known wherever it ended before its end.
-pub(super) const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
-
-/// How many lines in a row may be left without an outcome. One that no server bears is that line's fault; so many are the server's.
-pub(super) const LOST_IN_A_ROW_MAX: u32 = 3;
+const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
 
 /// Puts the messages of lines in.
 pub(super) struct Many {
@@ -37,43 +32,6 @@ pub(super) struct Many {
     pub(super) json: bool,
     /// The queue as the configuration has it, if there is one.
     pub(super) queue: Option<Queue>,
-}
-
-/// What came of how many.
-#[derive(Default)]
-pub(super) struct Counts {
-    new: u64,
-    same: u64,
-    refused: u64,
-    unknown: u64,
-    /// How many of the last ones had no outcome.
-    lost_in_a_row: u32,
-    /// How much of the input that was.
-    pub(super) bytes: u64,
-}
-
-/// `3 new, 1 same, 0 refused`
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} new, {} same, {} refused", self.new, self.same, self.refused)?;
-        if 0 < self.unknown {
-            write!(f, ", {} without an outcome", self.unknown)?;
-        }
-        Ok(())
-    }
-}
-
-impl Counts {
-    fn add(&mut self, came: &Came, bytes: u64) {
-        self.bytes = bytes;
-        self.lost_in_a_row = if matches!(came, Came::Unknown { .. }) { self.lost_in_a_row + 1 } else { 0 };
-        match came {
-            Came::New { .. } => self.new += 1,
-            Came::Same { .. } => self.same += 1,
-            Came::Refused(_) => self.refused += 1,
-            Came::Unknown { .. } => self.unknown += 1,
-        }
-    }
 }
 
 /// A line that is under way.
@@ -97,13 +55,8 @@ enum Stop {
 
 impl Many {
     /// Sends them all.
-    pub(super) async fn run<R: AsyncBufRead + Unpin>(
-        &self,
-        mut lines: Lines<R>,
-        bar: &Bar,
-    ) -> Result<(), Exit> {
-        let mut signals = Signals::listen()
-            .map_err(|error| Exit::Failed(format!("signals cannot be listened to: {error}")))?;
+    pub(super) async fn run(&self, mut lines: Lines, bar: Bar) -> Result<(), Exit> {
+        let mut signals = Signals::listen()?;
         let mut counts = Counts::default();
         let mut under_way: VecDeque<Sending> = VecDeque::with_capacity(self.parallel);
         let mut stop: Option<Stop> = None;
@@ -118,9 +71,9 @@ impl Many {
                 },
                 (number, bytes, came) = first(&mut under_way), if !under_way.is_empty() => {
                     under_way.pop_front();
-                    counts.add(&came, bytes);
-                    let text = if self.json { came.json(Some(number)) } else { came.text(Some(number)) };
-                    bar.line(&text, &counts)?;
+                    counts.add(&came);
+                    bar.line(&if self.json { came.json(Some(number), None) } else { came.text(&of_line(number)) })?;
+                    bar.set(None, bytes, counts.to_string());
                     if stop.as_ref().is_none_or(|stop| matches!(stop, Stop::End)) && is_for_all(&came, &counts) {
                         stop = Some(Stop::Failed { number, came });
                     }
@@ -132,7 +85,7 @@ impl Many {
                 },
             }
         }
-        bar.end();
+        drop(bar);
         ended(stop.unwrap_or(Stop::End), &counts)
     }
 
@@ -188,16 +141,16 @@ async fn first(under_way: &mut VecDeque<Sending>) -> (u64, u64, Came) {
 /// Whether the next line would fare the same.
 fn is_for_all(came: &Came, counts: &Counts) -> bool {
     match came {
-        Came::New { .. } | Came::Same { .. } => false,
         Came::Refused(refused) => refused.about == About::All,
         // Nobody was reached, or wants to be: it says nothing of this line.
         Came::Unknown { effect: Effect::NotDone, .. } => true,
-        Came::Unknown { .. } => LOST_IN_A_ROW_MAX <= counts.lost_in_a_row,
+        _ => counts.is_lost_in_a_row(),
     }
 }
 
-fn told(counts: &Counts) -> Exit {
-    Exit::Cut(format!("told to stop after {counts}; {SAFE}"))
+/// Which line, with a blank before it.
+pub(super) fn of_line(number: u64) -> String {
+    format!(" line {number}")
 }
 
 fn ended(stop: Stop, counts: &Counts) -> Result<(), Exit> {
@@ -208,13 +161,14 @@ fn ended(stop: Stop, counts: &Counts) -> Result<(), Exit> {
         Stop::End => {
             out::aside(&format!("ichido: {counts}\n"));
             // The results have said which ones.
-            if counts.refused == 0 { Ok(()) } else { Err(Exit::Found) }
+            if counts.is_well() { Ok(()) } else { Err(Exit::Found) }
         }
         Stop::Failed { number, came } => {
-            let why = format!("{}; no further line was sent after {counts}; {SAFE}", came.text(Some(number)));
+            let why =
+                format!("{}; no further line was sent after {counts}; {SAFE}", came.text(&of_line(number)));
             Err(if matches!(came, Came::Unknown { .. }) { Exit::Unreachable(why) } else { Exit::Failed(why) })
         }
-        Stop::Told => Err(told(counts)),
+        Stop::Told => Err(Exit::Cut(format!("told to stop after {counts}; {SAFE}"))),
         Stop::Unreadable(error) => {
             Err(Exit::Failed(format!("the lines cannot be read further: {error}; after {counts}; {SAFE}")))
         }

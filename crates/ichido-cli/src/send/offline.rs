@@ -4,42 +4,38 @@
 //! killed and run again, with the same messages or with none, each stands once at the server. Of each the last word holds.
 
 mod input;
-mod said;
 mod sending;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ichido_client::queue::{Drained, EntryId, Event, Queue, QueueError, SendTerms, State, What};
+use ichido_client::queue::{Accepted, Drained, EntryId, Event, Queue, QueueError, SendTerms, State, What};
 use ichido_client::{Action, Client};
-use tokio::io::AsyncBufRead;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::came::{About, Refused};
-use super::lines::Lines;
+use super::Args;
+use super::came::{About, Came, Counts, Refused};
+use super::many::of_line;
 use super::sender::{Sender, Way, is_about, of_answer, refusal};
 use super::settings::Settings;
-use super::{Args, misconfigured};
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
 use input::{Asked, Batches, Input};
-use said::{Counts, Said};
 
 /// Puts messages into the file, and sends what is in it.
 pub(super) async fn run(args: &Args) -> Result<(), Exit> {
-    let settings =
-        Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    let settings = Settings::resolve(args)?;
     let sender = settings.sender(args).await?;
     let (Some(file), Way::Server { url, client }) = (&args.offline_queue, sender.way.clone()) else {
         // The settings let nothing through that is otherwise.
-        return Err(misconfigured("--offline-queue", "is for a running server"));
+        return Err(Exit::wrong("--offline-queue", "is for a running server"));
     };
     let input = Input::open(args).await?;
-    let failed = |error: QueueError| Exit::Failed(format!("{}: {error}", file.display()));
-    let queue = Queue::open(file).await.map_err(failed)?;
+    let queue = Queue::open(file).await;
+    let queue = queue.map_err(|error| Exit::Failed(format!("{}: {error}", file.display())))?;
     let destination = url.trim_end_matches('/').to_owned();
     let terms =
         SendTerms { keys_kept_for: settings.keys_kept_for, proof: Some(is_about), ..SendTerms::default() };
@@ -51,16 +47,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
         json: args.json,
         is_one: args.key.is_some(),
     };
-    let ended = match input {
-        Input::Nothing => {
-            offline.run(Lines::new(tokio::io::empty()), Vec::new(), &settings, client, terms).await
-        }
-        Input::One(item) => {
-            offline.run(Lines::new(tokio::io::empty()), vec![item], &settings, client, terms).await
-        }
-        Input::File(lines) => offline.run(lines, Vec::new(), &settings, client, terms).await,
-        Input::Stdin(lines) => offline.run(lines, Vec::new(), &settings, client, terms).await,
-    };
+    let ended = offline.run(input, &settings, client, terms).await;
     queue.close().await;
     ended
 }
@@ -78,6 +65,10 @@ struct Offline<'a> {
 /// What is under way.
 struct Run {
     counts: Counts,
+    /// Whether it was about one message, and its key was used for another body.
+    one_conflicts: bool,
+    /// What was last in the way.
+    last_trouble: Option<String>,
     /// The lines of this run that stand as which entry.
     lines: HashMap<EntryId, Vec<u64>>,
     /// Why no more is sent, if that is so: whatever follows would fare the same.
@@ -86,23 +77,28 @@ struct Run {
 }
 
 impl Offline<'_> {
-    async fn run<R: AsyncBufRead + Unpin>(
+    async fn run(
         &self,
-        lines: Lines<R>,
-        first: Vec<Asked>,
+        input: Input,
         settings: &Settings,
         client: Arc<Client>,
         terms: SendTerms,
     ) -> Result<(), Exit> {
-        let mut signals = Signals::listen()
-            .map_err(|error| Exit::Failed(format!("signals cannot be listened to: {error}")))?;
+        let mut signals = Signals::listen()?;
         let (read_all, is_all_read) = watch::channel(false);
         let stop = watch::Sender::new(false);
         let (tell, mut events) = mpsc::unbounded_channel();
         let mut sending = self.start(client, terms, is_all_read, stop.clone(), tell).await?;
-        let mut run = Run { counts: Counts::default(), lines: HashMap::new(), ends: None, is_told: false };
-        self.take_in(first, &mut run).await?;
-        let mut batches = Batches::new(lines);
+        let mut run = Run {
+            counts: Counts::offline(),
+            one_conflicts: false,
+            last_trouble: None,
+            lines: HashMap::new(),
+            ends: None,
+            is_told: false,
+        };
+        self.take_in(input.first, &mut run).await?;
+        let mut batches = Batches::new(input.lines);
         let (mut is_reading, mut is_sending) = (true, sending.is_some());
         while is_reading || is_sending {
             tokio::select! {
@@ -159,7 +155,7 @@ impl Offline<'_> {
         match self.queue.sender(self.destination, client, terms).await {
             Ok(sender) => Ok(Some(tokio::spawn(sending::all(sender, is_all_read, stop, tell)))),
             Err(QueueError::SenderBusy) => Ok(None),
-            Err(QueueError::Terms(_)) => Err(misconfigured(
+            Err(QueueError::Terms(_)) => Err(Exit::wrong(
                 "--keys-kept-for",
                 "must be longer than one try may take, which is 30s; a server keeps keys for 72h unless it is told otherwise",
             )),
@@ -180,7 +176,7 @@ impl Offline<'_> {
     async fn take_in(&self, batch: Vec<Asked>, run: &mut Run) -> Result<(), Exit> {
         let mut actions: Vec<Action> = Vec::new();
         let mut numbers = Vec::new();
-        let mut refused = Vec::new();
+        let mut results: Vec<(u64, Option<EntryId>, Came)> = Vec::new();
         for Asked { number, item } in batch {
             let action = item.and_then(|item| {
                 let action = self.sender.action(item.key, item.body);
@@ -191,24 +187,22 @@ impl Offline<'_> {
                     actions.push(action);
                     numbers.push(number);
                 }
-                Err(why) => refused.push((number, why)),
+                Err(why) => results.push((number, None, Came::Refused(why))),
             }
         }
         let accepted = self.queue.accept(self.destination, &actions).await;
         let accepted = accepted.map_err(|error| self.not_accepted(&error, &numbers))?;
-        let mut results: Vec<(u64, Option<EntryId>, Said)> =
-            refused.into_iter().map(|(number, why)| (number, None, Said::refused(why))).collect();
         for (number, accepted) in numbers.into_iter().zip(accepted) {
-            let (id, said) = said::of_accepted(accepted);
-            if matches!(said, Said::Queued) {
+            let (id, came) = of_accepted(accepted);
+            if matches!(came, Came::Queued) {
                 run.lines.entry(id).or_default().push(number);
             }
-            results.push((number, Some(id), said));
+            results.push((number, Some(id), came));
         }
         // In the order of the lines.
         results.sort_by_key(|(number, _, _)| *number);
-        for (number, id, said) in results {
-            self.say(Some(number), id, &said, run)?;
+        for (number, id, came) in results {
+            self.say(Some(number), id, &came, run)?;
         }
         Ok(())
     }
@@ -225,50 +219,45 @@ impl Offline<'_> {
     }
 
     fn say_event(&self, event: &Event, run: &mut Run) -> Result<(), Exit> {
-        let said = match &event.what {
-            What::Sent { answer } => Said::Came(of_answer(answer, &event.key)),
-            What::Failed { refused: Some(answer), .. } => Said::refused(refusal(answer)),
-            What::Failed { reason, refused: None } => Said::Failed(reason.clone()),
-            What::Held { reason } => Said::Held(reason.clone()),
+        let came = match &event.what {
+            What::Sent { answer } => of_answer(answer, &event.key),
+            What::Failed { refused: Some(answer), .. } => Came::Refused(refusal(answer)),
+            What::Failed { reason, refused: None } => Came::Failed(reason.clone()),
+            What::Held { reason } => Came::Held(reason.clone()),
             // What waits was said to be queued, and is.
             What::Waits { reason, .. } | What::Offline { reason, .. } => {
-                run.counts.last_trouble = Some(reason.text.clone());
+                run.last_trouble = Some(reason.text.clone());
                 return Ok(());
             }
             What::InFlight { .. } => return Ok(()),
         };
         let numbers = run.lines.remove(&event.entry).unwrap_or_default();
-        let (first, others) =
-            numbers.split_first().map_or((None, &[][..]), |(first, others)| (Some(*first), others));
-        self.say(first, Some(event.entry), &said, run)?;
+        self.say(numbers.first().copied(), Some(event.entry), &came, run)?;
         // The same action on further lines is the same message.
-        for number in others {
-            self.say(Some(*number), Some(event.entry), &said.again(), run)?;
+        for number in numbers.iter().skip(1) {
+            self.say(Some(*number), Some(event.entry), &came.again(), run)?;
         }
-        if said.is_for_all() || run.counts.is_lost_in_a_row() {
-            let why = format!("{}; no further entry was sent", said.text(""));
-            run.ends = Some(if said.is_refusal() { Exit::Failed(why) } else { Exit::Unreachable(why) });
+        let about = came.refused_about();
+        if about == Some(About::All) || run.counts.is_lost_in_a_row() {
+            let why = format!("{}; no further entry was sent", came.text(""));
+            run.ends = Some(if about.is_some() { Exit::Failed(why) } else { Exit::Unreachable(why) });
         }
         Ok(())
     }
 
-    fn say(&self, number: Option<u64>, id: Option<EntryId>, said: &Said, run: &mut Run) -> Result<(), Exit> {
-        run.counts.add(said);
+    fn say(&self, number: Option<u64>, id: Option<EntryId>, came: &Came, run: &mut Run) -> Result<(), Exit> {
+        run.counts.add(came);
         if self.is_one && number.is_some() {
-            run.counts.one_conflicts |= said.about() == Some(About::Key);
+            run.one_conflicts |= came.refused_about() == Some(About::Key);
         }
-        let line = if self.json {
-            said.json(number.filter(|_| !self.is_one), id)
-        } else {
-            let whose = match (number, id) {
-                (Some(_), _) if self.is_one => String::new(),
-                (Some(number), _) => format!(" line {number}"),
-                (None, Some(id)) => format!(" entry {id}"),
-                (None, None) => String::new(),
-            };
-            said.text(&whose)
-        };
-        out::line(line)
+        if self.json {
+            return out::line(came.json(number.filter(|_| !self.is_one), id));
+        }
+        out::line(came.text(&match (number, id) {
+            (Some(number), _) if !self.is_one => of_line(number),
+            (None, Some(id)) => format!(" entry {id}"),
+            _ => String::new(),
+        }))
     }
 
     /// How the command ends, by what is in the file.
@@ -305,7 +294,7 @@ impl Offline<'_> {
             });
         }
         if 0 < waiting {
-            let why = match (came, run.counts.last_trouble) {
+            let why = match (came, run.last_trouble) {
                 (None, _) => "another process sends from this file".to_owned(),
                 (Some(Drained::Waits(wait)), _) => {
                     format!("the server asks to be left alone for {} s more", wait.as_secs())
@@ -315,7 +304,7 @@ impl Offline<'_> {
             };
             return Err(Exit::Unreachable(format!("{}; {left}", ichido_core::text::visible(&why))));
         }
-        if run.counts.one_conflicts {
+        if run.one_conflicts {
             return Err(Exit::Conflict(format!(
                 "{said}; the key was used for another body: a new action needs a new key"
             )));
@@ -328,5 +317,21 @@ impl Offline<'_> {
         }
         // The results have said which ones.
         if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Found) }
+    }
+}
+
+/// What came of a message that was to be put into the file.
+fn of_accepted(accepted: Accepted) -> (EntryId, Came) {
+    match accepted {
+        Accepted::Same { id, state: State::Failed, reason: Some(reason) } => (id, Came::Failed(reason)),
+        Accepted::Same { id, state: State::Held, reason: Some(reason) } => (id, Came::Held(reason)),
+        Accepted::New { id } | Accepted::Same { id, .. } => (id, Came::Queued),
+        Accepted::Different { id } => {
+            let detail = format!(
+                "the key is used for another body in entry {id} of the file; a new action needs a new key"
+            );
+            let code = Some("key_conflict".to_owned());
+            (id, Came::Refused(Refused { code, detail, about: About::Key }))
+        }
     }
 }

@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use ichido::worker::Queue;
-use ichido_client::Client;
 use ichido_client::queue::SendTerms;
 use ichido_core::json::Pointer;
 use ichido_core::settings::Faults;
 use ichido_core::settings::duration;
+use ichido_server::accept::{QueueName, queue_name};
 use ichido_server::config::Config;
 use ichido_server::serve::Inside;
-use ichido_store::Store;
-use ichido_store::message::QueueName;
 
 use super::Args;
 use super::line::KeyFrom;
@@ -34,8 +32,9 @@ pub(super) struct Settings {
 }
 
 enum To {
-    Server { url: String, client: Arc<Client> },
-    Store { url: String },
+    Server(Way),
+    /// The address of one that is not opened yet.
+    Store(String),
 }
 
 impl Settings {
@@ -71,9 +70,9 @@ impl Settings {
             Address::Server(url) => {
                 let client = reach::settings(url.clone(), &mut faults)
                     .and_then(|settings| reach::client(settings, &mut faults));
-                client.map(|client| To::Server { url, client: Arc::new(client) })
+                client.map(|client| To::Server(Way::Server { url, client: Arc::new(client) }))
             }
-            address => reach::store(address, config.as_ref(), &mut faults).map(|url| To::Store { url }),
+            address => reach::store(address, config.as_ref(), &mut faults).map(To::Store),
         };
         let built = (|| {
             Some(Self {
@@ -96,9 +95,12 @@ impl Settings {
     /// Ready to send. A store is opened, a server is not asked.
     pub(super) async fn sender(&self, args: &Args) -> Result<Sender, Exit> {
         let way = match &self.to {
-            To::Server { url, client } => Way::Server { url: url.clone(), client: Arc::clone(client) },
-            To::Store { url } => {
-                let store = opened(url).await?;
+            To::Server(way) => way.clone(),
+            To::Store(url) => {
+                let store = open(url).await.map_err(|exit| match exit {
+                    Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was put in")),
+                    exit => exit,
+                })?;
                 Way::Store(Arc::new(Inside::taking(store, self.config.as_ref(), &self.queue)))
             }
         };
@@ -111,18 +113,10 @@ impl Settings {
 }
 
 fn queue(args: &Args, config: Option<&Config>, faults: &mut Faults) -> Option<QueueName> {
-    let queue = QueueName::parse(&args.queue);
-    if queue.is_none() {
-        faults.add(
-            "QUEUE",
-            format!("{:?} is no name of a queue; it has letters, digits, . _ - and :", args.queue),
-        );
-    }
+    let queue = faults.check("QUEUE", queue_name(&args.queue));
     if config.is_some_and(|config| !config.queues.iter().any(|known| known.name == args.queue)) {
-        faults.add(
-            "QUEUE",
-            format!("the configuration has no [queues.{}]; nobody would take it out", args.queue),
-        );
+        let what = format!("the configuration has no [queues.{}]; nobody would take it out", args.queue);
+        faults.add("QUEUE", what);
     }
     queue
 }
@@ -135,12 +129,4 @@ fn identity_field(identity: &str, is_sent: bool) -> Result<HeaderValue, &'static
         return Err("a server takes it as a header field: visible ASCII, and blanks only in between");
     }
     HeaderValue::from_bytes(identity.as_bytes()).map_err(|_| "has a control character; write it without")
-}
-
-/// Opens the store; one that is not there is made.
-async fn opened(url: &str) -> Result<Store, Exit> {
-    open(url).await.map_err(|exit| match exit {
-        Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was put in")),
-        exit => exit,
-    })
 }

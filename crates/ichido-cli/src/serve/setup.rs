@@ -7,7 +7,7 @@ use ichido_mock_broker::{Behaviour, InProcess};
 use ichido_server::config::DEFAULT_URL;
 use ichido_server::config::{self, Config, FILE_NAME, Outside};
 
-use super::Args;
+use super::{Args, store_url};
 use crate::exit::Exit;
 
 /// The queue that is there without a configuration.
@@ -28,33 +28,19 @@ pub(super) struct Setup {
 impl Setup {
     /// The configuration that was named, or the one that is there, or the one that is built in.
     pub(super) async fn find(args: &Args) -> Result<Self, Exit> {
-        let misconfigured = |faults| Exit::Misconfigured { command: "serve", faults };
         let here = || Path::new(FILE_NAME).is_file().then(|| PathBuf::from(FILE_NAME));
         if let Some(place) = args.config.clone().or_else(here) {
-            let config = config::load(&place).map_err(misconfigured)?;
-            let url = configured(args, &config, &place).map_err(misconfigured)?;
+            let config = config::load(&place)?;
+            let url = store_url(args.store.clone(), &config, &place)?;
             return Ok(Self { config, url, place, paper: None });
         }
         let paper = InProcess::start(Behaviour::WELL, fastrand::u64(..)).await;
         let paper = paper
             .map_err(|error| Exit::Failed(format!("the mock broker cannot listen on loopback: {error}")))?;
-        let config = built_in(&paper).map_err(misconfigured)?;
+        let config = built_in(&paper)?;
         let url = args.store.clone().unwrap_or_else(|| DEFAULT_URL.to_owned());
         Ok(Self { config, url, place: BUILT_IN.into(), paper: Some(paper) })
     }
-}
-
-fn configured(args: &Args, config: &Config, place: &Path) -> Result<String, Faults> {
-    let mut faults = Faults::default();
-    if config.queues.is_empty() {
-        let file = place.display().to_string();
-        faults.add(file, "has no queue, so that there is nothing to serve; add one, such as [queues.orders]");
-    }
-    let url = args.store.clone().or_else(|| config.store.url.clone());
-    if url.is_none() {
-        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
-    }
-    faults.or(url)
 }
 
 /// One queue on a broker of paper in this process, which is called over HTTP as any other.

@@ -217,7 +217,8 @@ impl Once {
             Effect::Opaque => (EffectMode::Opaque, None),
         };
         let policy = Policy::build(PolicyDraft { mode: Some(mode), ..self.policy });
-        let policy = policy.map_err(|found| errors.extend(found.into_iter().map(BuildError::Policy))).ok();
+        let policy =
+            policy.map_err(|found| errors.extend(found.iter().cloned().map(BuildError::Policy))).ok();
         let (policy, caller) = BuildErrors::or(errors, policy.zip(self.caller))?;
         Ok(OnceLayer::new(Settings {
             keeper: keeper.clone(),

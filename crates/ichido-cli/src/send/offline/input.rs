@@ -6,14 +6,13 @@ use std::time::Duration;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::Faults;
 use ichido_server::body_key;
-use tokio::fs::File;
-use tokio::io::{AsyncBufRead, AsyncReadExt as _, BufReader, Stdin};
+use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
 use super::super::came::Refused;
 use super::super::line::{Item, KeyFrom};
-use super::super::lines::{Line, Lines};
-use super::super::{Args, STDIN, body, many, misconfigured, open};
+use super::super::lines::Lines;
+use super::super::{Args, body, many, open};
 use crate::exit::Exit;
 
 /// The most lines that are put in at once: one wait for the disk for all of them.
@@ -24,13 +23,10 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// How long something may take to come through a pipe: whoever writes a message has it ready.
 const PIPE_WAIT: Duration = Duration::from_secs(1);
 
-/// Where messages come from.
-pub(super) enum Input {
-    /// There are none: what is in the file is sent.
-    Nothing,
-    One(Asked),
-    File(Lines<BufReader<File>>),
-    Stdin(Lines<BufReader<Stdin>>),
+/// Where messages come from: one that is given, and lines. There may be neither: then what is in the file is sent.
+pub(super) struct Input {
+    pub(super) first: Vec<Asked>,
+    pub(super) lines: Lines,
 }
 
 /// What a line asks for, or why it is not taken.
@@ -42,14 +38,13 @@ pub(super) struct Asked {
 impl Input {
     /// Opened before the queue is: a file that is not there is found before anything is made.
     pub(super) async fn open(args: &Args) -> Result<Self, Exit> {
+        let mut input = Self { first: Vec::new(), lines: Lines::new(tokio::io::empty()) };
         match (&args.key, &args.ndjson) {
-            (_, Some(file)) if file.as_os_str() == STDIN => {
-                Ok(Self::Stdin(Lines::new(BufReader::new(tokio::io::stdin()))))
-            }
-            (_, Some(file)) => Ok(Self::File(Lines::new(BufReader::new(open(file).await?.0)))),
-            (Some(key), None) => Ok(Self::One(one(key).await?)),
-            (None, None) => nothing_is_piped().await.map(|()| Self::Nothing),
+            (_, Some(file)) => (input.lines, _) = open(file).await?,
+            (Some(key), None) => input.first.push(one(key).await?),
+            (None, None) => nothing_is_piped().await?,
         }
+        Ok(input)
     }
 }
 
@@ -60,7 +55,7 @@ async fn nothing_is_piped() -> Result<(), Exit> {
     }
     let mut first = [0];
     match timeout(PIPE_WAIT, tokio::io::stdin().read(&mut first)).await {
-        Ok(Ok(1..)) => Err(misconfigured(
+        Ok(Ok(1..)) => Err(Exit::wrong(
             "--key",
             "there is something on standard input, and no key for it: give one, or many messages by --ndjson -; to send only what waits, close \
              the input (</dev/null)",
@@ -77,13 +72,12 @@ async fn one(key: &str) -> Result<Asked, Exit> {
     if let Some(key) = &key {
         faults.check("--key", body_key::agrees(key, &body));
     }
-    let key = faults.or(key).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
-    Ok(Asked { number: 1, item: Ok(Item { key, body }) })
+    Ok(Asked { number: 1, item: Ok(Item { key: faults.or(key)?, body }) })
 }
 
 /// Lines as they are taken in: those that are there together at once, and none is lost where waiting for them is broken off.
-pub(super) struct Batches<R> {
-    lines: Lines<R>,
+pub(super) struct Batches {
+    lines: Lines,
     /// What has come and was not handed on.
     come: Vec<Asked>,
     bytes: usize,
@@ -91,8 +85,8 @@ pub(super) struct Batches<R> {
     end: Option<io::Result<()>>,
 }
 
-impl<R: AsyncBufRead + Unpin> Batches<R> {
-    pub(super) fn new(lines: Lines<R>) -> Self {
+impl Batches {
+    pub(super) fn new(lines: Lines) -> Self {
         Self { lines, come: Vec::new(), bytes: 0, end: None }
     }
 
@@ -108,8 +102,8 @@ impl<R: AsyncBufRead + Unpin> Batches<R> {
             };
             match line {
                 Ok(Some(line)) => {
-                    self.bytes += size(&line);
-                    self.come.push(asked(line, key_from));
+                    self.bytes += line.text.as_ref().map_or(0, Vec::len);
+                    self.come.push(Asked { number: line.number, item: many::item(line.text, key_from) });
                 }
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
@@ -124,12 +118,4 @@ impl<R: AsyncBufRead + Unpin> Batches<R> {
             }
         }
     }
-}
-
-fn size(line: &Line) -> usize {
-    line.text.as_ref().map_or(0, Vec::len)
-}
-
-fn asked(line: Line, key_from: &KeyFrom) -> Asked {
-    Asked { number: line.number, item: many::item(line.text, key_from) }
 }

@@ -58,7 +58,7 @@ fn what_is_read_and_what_is_kept_is_not_written_over() {
 }
 
 fn ichido_profile() -> &'static str {
-    include_str!("../../../src/judge/interests.toml")
+    ichido_llm::articles::Profile::DEFAULT
 }
 
 #[test]

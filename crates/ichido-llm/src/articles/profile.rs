@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ichido_llm::models::{Form, FormError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The profile where none is given.
-pub(super) const DEFAULT: &str = include_str!("interests.toml");
+use crate::models::{Form, FormError};
 
 /// The largest profile, in bytes.
 const PROFILE_BYTES_MAX: u64 = 256 << 10;
@@ -20,7 +18,7 @@ const LABEL_BYTES_MAX: usize = 64;
 /// What articles are judged by.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Profile {
+pub struct Profile {
     interests: String,
     pub(super) fallback: String,
     labels: Vec<Label>,
@@ -35,34 +33,48 @@ struct Label {
 
 /// Why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ProfileError {
+pub enum ProfileError {
+    /// The file was not read.
     #[error("it cannot be read: {0}")]
     File(#[from] std::io::Error),
+    /// The file is too large.
     #[error("it is larger than {PROFILE_BYTES_MAX} bytes")]
     TooLarge,
+    /// It is not TOML, or has other members.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
+    /// It has too few labels, or too many.
     #[error("{found} labels; a profile has 2 to {LABELS_MAX}, each under [[labels]]")]
-    LabelCount { found: usize },
+    LabelCount {
+        /// How many it has.
+        found: usize,
+    },
+    /// A label's name has other characters, or is too long.
     #[error("label {0:?}: a label is 1 to {LABEL_BYTES_MAX} letters, digits, _ and -")]
     LabelName(String),
+    /// Two labels have one name.
     #[error("label {0:?} is there twice")]
     LabelTwice(String),
+    /// The fallback is not a label.
     #[error("the fallback {0:?} is none of the labels; add it, or name one of them")]
     Fallback(String),
 }
 
 impl Profile {
-    /// The one in a file, or the default.
-    pub(super) fn read(file: Option<&Path>) -> Result<Self, ProfileError> {
-        let Some(file) = file else { return Self::parse(DEFAULT) };
+    /// The profile where none is given.
+    pub const DEFAULT: &str = include_str!("interests.toml");
+
+    /// Reads the profile in a file; without one it is the default.
+    pub fn read(file: Option<&Path>) -> Result<Self, ProfileError> {
+        let Some(file) = file else { return Self::parse(Self::DEFAULT) };
         if PROFILE_BYTES_MAX < std::fs::metadata(file)?.len() {
             return Err(ProfileError::TooLarge);
         }
         Self::parse(&std::fs::read_to_string(file)?)
     }
 
-    fn parse(text: &str) -> Result<Self, ProfileError> {
+    /// Reads the text of a profile.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text)?;
         let names: Vec<&str> = profile.names().collect();
         if !(2..=LABELS_MAX).contains(&names.len()) {
@@ -107,7 +119,7 @@ impl Profile {
     }
 
     /// What an answer looks like.
-    pub(super) fn form(&self) -> Result<Form, FormError> {
+    pub fn form(&self) -> Result<Form, FormError> {
         Form::new("judgement", self.schema())
     }
 

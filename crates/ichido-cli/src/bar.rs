@@ -1,0 +1,62 @@
+//! How far a command is, for a person at a terminal.
+
+use std::io::IsTerminal as _;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit::Exit;
+use crate::out;
+
+/// A bar on standard error, where that is a terminal, until it is dropped. It has no colours, so that there are none to switch off
+/// (`NO_COLOR`).
+pub(crate) struct Bar {
+    shown: Option<ProgressBar>,
+    /// Whether results go to a terminal, and have to pass the bar.
+    shares_terminal: bool,
+}
+
+impl Bar {
+    /// `length` is how much there is to be done, if that is known.
+    pub(crate) fn new(length: Option<u64>, template: &str) -> Self {
+        let shown = std::io::stderr().is_terminal().then(|| {
+            let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
+            // A template that could not be read would leave the usual one.
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { shown, shares_terminal: std::io::stdout().is_terminal() }
+    }
+
+    pub(crate) const fn is_shown(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// Says a result.
+    pub(crate) fn line(&self, text: &str) -> Result<(), Exit> {
+        match &self.shown {
+            Some(bar) if self.shares_terminal => bar.suspend(|| out::line(text)),
+            _ => out::line(text),
+        }
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn set(&self, length: Option<u64>, position: u64, message: String) {
+        if let Some(bar) = &self.shown {
+            if let Some(length) = length {
+                bar.set_length(length);
+            }
+            bar.set_position(position);
+            bar.set_message(message);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Articles that a model judges by a reader's interests, and the judgements (SPEC B6, B11).
+//!
+//! Guarantee: what an article says reaches the model as data, in one JSON object, so that no text in it can pass for another part of the
+//! question. Every line that cannot be judged is reported with its number, and nothing of it is repeated.
+//!
+//! ```
+//! use ichido_llm::articles::{self, Profile};
+//!
+//! let profile = Profile::parse(Profile::DEFAULT)?;
+//! let lines = r#"{"title": "A cure for hiccups", "url": "https://example.org/1"}"#;
+//! let articles = articles::read(lines.as_bytes(), "articles.jsonl")?;
+//! let prompts = articles::prompts(&articles, &profile);
+//! assert!(prompts[0].user.contains("A cure for hiccups"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod judgement;
+mod profile;
+
+use std::io::{BufRead, Read as _};
+
+use ichido_core::settings::Faults;
+use serde_json::{Map, Value};
+
+use crate::models::Prompt;
+pub use judgement::Judgement;
+pub use profile::{Profile, ProfileError};
+
+/// The most articles in one run.
+pub const ARTICLES_MAX: usize = 100_000;
+/// The longest line, in bytes.
+pub const LINE_BYTES_MAX: usize = 256 << 10;
+/// The most problems that are reported of one file.
+const PROBLEMS_MAX: usize = 20;
+/// The most tokens of a judgement: a label, a number and a sentence.
+pub const ANSWER_TOKENS_MAX: u32 = 200;
+
+/// One article.
+#[derive(Debug)]
+pub struct Article {
+    /// Its line in the file, from 1.
+    line: usize,
+    members: Map<String, Value>,
+}
+
+impl Article {
+    fn parse(line: usize, bytes: &[u8]) -> Result<Self, String> {
+        let members: Map<String, Value> = serde_json::from_slice(bytes).map_err(|error| {
+            format!(
+                "it is no JSON object: column {}; write {{\"title\": …, \"url\": …, \"description\": …}}",
+                error.column()
+            )
+        })?;
+        let article = Self { line, members };
+        let says = |member| article.text(member).is_some_and(|text| !text.trim().is_empty());
+        if says("title") || says("url") || says("description") {
+            return Ok(article);
+        }
+        Err("it has neither title nor url nor description: there is nothing to judge".to_owned())
+    }
+
+    fn text(&self, member: &str) -> Option<&str> {
+        self.members.get(member).and_then(Value::as_str)
+    }
+
+    /// What the model is asked of it.
+    fn prompt(&self, system: &str) -> Prompt {
+        let article = serde_json::to_string(&self.members).unwrap_or_default();
+        let user = format!("The article, as one JSON object:\n{article}\n");
+        Prompt { system: Some(system.to_owned()), user, max_tokens: ANSWER_TOKENS_MAX, form: None }
+    }
+}
+
+/// Reads all articles, one JSON object a line, or reports everything that is wrong. `name` is that of the file.
+pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, Faults> {
+    let (mut articles, mut faults) = (Vec::new(), Faults::default());
+    for number in 1.. {
+        let mut bytes = Vec::new();
+        let read = lines.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut bytes);
+        let end = match read {
+            Err(error) => Some(format!("it cannot be read: {error}")),
+            Ok(0) => break,
+            Ok(_) if LINE_BYTES_MAX < bytes.trim_ascii_end().len() => {
+                Some(format!("it is longer than {LINE_BYTES_MAX} bytes; what follows is not read"))
+            }
+            Ok(_) if articles.len() == ARTICLES_MAX => {
+                Some(format!("there are more than {ARTICLES_MAX} articles; split the file"))
+            }
+            Ok(_) => None,
+        };
+        if let Some(what) = end {
+            faults.add(format!("{name}:{number}"), what);
+            break;
+        }
+        if bytes.trim_ascii().is_empty() {
+            continue;
+        }
+        articles.extend(faults.check(&format!("{name}:{number}"), Article::parse(number, &bytes)));
+        if faults.0.len() == PROBLEMS_MAX {
+            break;
+        }
+    }
+    if faults.0.is_empty() && articles.is_empty() {
+        faults.add(name, "there is no article in it; write one JSON object a line");
+    }
+    faults.or(Some(articles))
+}
+
+/// The questions, one for each article, in order.
+pub fn prompts(articles: &[Article], profile: &Profile) -> Vec<Prompt> {
+    let system = profile.system();
+    articles.iter().map(|article| article.prompt(&system)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_and_blank_ones_passed_over() {
+        let text = "{\"title\":\"A\",\"url\":\"https://a\",\"tags\":[\"x\"]}\n\n  \n{\"description\":\"B\"}";
+        let articles = read(text.as_bytes(), "a").unwrap();
+        assert_eq!(articles.iter().map(|article| article.line).collect::<Vec<_>>(), [1, 4]);
+        let prompt = articles[0].prompt("judge");
+        let expected =
+            "The article, as one JSON object:\n{\"tags\":[\"x\"],\"title\":\"A\",\"url\":\"https://a\"}\n";
+        assert_eq!(prompt.user, expected);
+    }
+
+    #[test]
+    fn every_line_that_cannot_be_judged_is_said() {
+        let faults = |text: &str| read(text.as_bytes(), "a").unwrap_err().0;
+        let found = faults("{\"title\":\"A\"}\nnot json\n[1]\n{\"author\":\"me\"}\n{\"title\":\"  \"}\n");
+        let places: Vec<_> = found.iter().map(|fault| fault.place.as_str()).collect();
+        assert_eq!(places, ["a:2", "a:3", "a:4", "a:5"]);
+        assert!(!format!("{found:?}").contains("not json"), "what was read is not repeated");
+        assert_eq!(faults("\n\n")[0].place, "a");
+        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(LINE_BYTES_MAX));
+        assert!(faults(&long)[0].what.contains("longer than"));
+        assert_eq!(faults(&"junk\n".repeat(100)).len(), PROBLEMS_MAX);
+    }
+}

@@ -1,0 +1,227 @@
+//! What an administrator does on the store itself, where no server may be running: tokens, the audit trail, copies.
+//!
+//! Guarantee: the secret of a token is in what [`create_token`] returns and nowhere else, since the store has only its hash. What is
+//! sealed is all that was there when it began, or an error says that it is not.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use ichido_core::audit::AuditKey;
+use ichido_core::audit::seal::Head;
+use ichido_core::audit::verify::Report;
+use ichido_core::digest::Digest;
+use ichido_core::settings::Faults;
+use ichido_http::clock;
+use ichido_store::Store;
+use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+pub use ichido_store::backup::Backup;
+use ichido_store::backup::{self, BackupError};
+use ichido_store::error::StoreError;
+use ichido_store::message::QueueName;
+pub use ichido_store::token::Role;
+use ichido_store::token::{NewToken, Token};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::Error;
+use crate::serve::token::{SECRET_BYTES, text};
+
+/// How often sealing is tried while another process seals or forgets.
+const BUSY_TRIES: u32 = 50;
+/// How many answers are forgotten in one step.
+const FORGET_STEP: u32 = 1_000;
+
+/// A token that was made.
+#[derive(Debug, Serialize)]
+pub struct MadeToken {
+    /// Its id, which is not a secret.
+    pub id: Uuid,
+    /// Its name, for people.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: &'static str,
+    /// Its text, which holds the secret.
+    pub token: String,
+}
+
+/// A token as it is listed, without its secret.
+#[derive(Debug, Serialize)]
+pub struct ListedToken {
+    /// Its id.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: &'static str,
+    /// `live`, `expired` or `revoked`.
+    pub standing: &'static str,
+    /// A producer's identity.
+    pub identity: Option<String>,
+    /// A producer's queues.
+    pub queues: Vec<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// When it expires.
+    pub expires_at: Option<String>,
+    /// When it was revoked.
+    pub revoked_at: Option<String>,
+}
+
+impl ListedToken {
+    fn new(token: Token) -> Self {
+        let standing = match token.revoked_at {
+            Some(_) => "revoked",
+            None if token.is_live(clock::now()) => "live",
+            None => "expired",
+        };
+        let role = token.role.as_str();
+        let (identity, queues) = match token.role {
+            Role::Producer { identity, queues } => (Some(identity), queues),
+            Role::Viewer | Role::Operator | Role::Admin => (None, Vec::new()),
+        };
+        Self {
+            id: token.id,
+            name: token.name,
+            role,
+            standing,
+            identity,
+            queues: queues.iter().map(QueueName::as_str).map(str::to_owned).collect(),
+            created_at: token.created_at.to_string(),
+            expires_at: token.expires_at.map(|at| at.to_string()),
+            revoked_at: token.revoked_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+/// Makes a token that is good for `lives`, or until it is revoked. `by` is who makes it, for the audit trail.
+pub async fn create_token(
+    store: &Store,
+    name: String,
+    role: Role,
+    lives: Option<Duration>,
+    by: &str,
+) -> Result<MadeToken, Error> {
+    let (token, text) = new_token(name, role, lives)?;
+    store.tokens().add(&token, by).await.map_err(failed("the token was not made"))?;
+    Ok(MadeToken { id: token.id, name: token.name, role: token.role.as_str(), token: text })
+}
+
+/// Lists all tokens.
+pub async fn list_tokens(store: &Store) -> Result<Vec<ListedToken>, Error> {
+    let tokens = store.tokens().list().await.map_err(failed("tokens cannot be listed"))?;
+    Ok(tokens.into_iter().map(ListedToken::new).collect())
+}
+
+/// Revokes a token; `false` if none is live under this id.
+pub async fn revoke_token(store: &Store, id: Uuid, by: &str) -> Result<bool, Error> {
+    store.tokens().revoke(id, by).await.map_err(failed("the token was not revoked"))
+}
+
+fn new_token(name: String, role: Role, lives: Option<Duration>) -> Result<(NewToken, String), Error> {
+    let mut random = [0; SECRET_BYTES];
+    getrandom::fill(&mut random)
+        .map_err(|error| Error::Failed(format!("the system gives no random bytes: {error}")))?;
+    let mut secret = String::with_capacity(2 * SECRET_BYTES);
+    for byte in random {
+        // A string takes all that is written to it.
+        _ = write!(secret, "{byte:02x}");
+    }
+    let (id, hash) = (Uuid::now_v7(), *Digest::of_bytes(secret.as_bytes()).as_bytes());
+    Ok((NewToken { id, name, role, hash, lives }, text(id, &secret)))
+}
+
+/// What was sealed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// How many seals were made.
+    pub seals: u64,
+    /// How many entries are in them.
+    pub entries: u64,
+    /// How many of these do not follow by the rules.
+    pub misfits: u64,
+}
+
+/// Seals every entry of the audit trail that is not sealed yet.
+pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error> {
+    let (mut all, mut busy) = (Sealed::default(), 0);
+    loop {
+        match store.audit().seal(key, SEAL_ENTRIES_MAX).await {
+            Ok(AuditSealed::Sealed { entries, misfits, .. }) => {
+                all.seals += 1;
+                all.entries += u64::from(entries);
+                all.misfits += u64::from(misfits);
+            }
+            Ok(AuditSealed::Nothing) => return Ok(all),
+            Ok(AuditSealed::KeyNeeded) => {
+                let why = "the seals so far were made under a key: give the same one by --key-file";
+                return Err(Error::Failed(why.to_owned()));
+            }
+            Err(StoreError::Busy) if busy < BUSY_TRIES => busy += 1,
+            Err(error) => return Err(failed("not all was sealed")(error)),
+        }
+    }
+}
+
+/// The last seal, if there is one.
+pub async fn head(store: &Store) -> Result<Option<Head>, Error> {
+    store.audit().head().await.map_err(failed("the last seal cannot be read"))
+}
+
+/// Finds what was changed, removed, inserted or made up in the audit trail.
+pub async fn verify(store: &Store, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, Error> {
+    store.audit().verify(key, head).await.map_err(failed("the trail cannot be read"))
+}
+
+/// Copies an SQLite store into a new file.
+pub async fn back_up(url: &str, file: &Path) -> Result<Backup, Error> {
+    backup::take(url, file).await.map_err(|error| {
+        let place = match error {
+            BackupError::Postgres | BackupError::Store(StoreError::Address(_)) => "--store",
+            BackupError::Name(_) => "FILE",
+            BackupError::Store(StoreError::Unavailable(_)) => return Error::Unreachable(error.to_string()),
+            BackupError::Exists(_)
+            | BackupError::UnderWay(_)
+            | BackupError::NoStore
+            | BackupError::File { .. }
+            | BackupError::Store(_) => return Error::Failed(error.to_string()),
+        };
+        let mut faults = Faults::default();
+        faults.add(place, error.to_string());
+        Error::Misconfigured(faults)
+    })
+}
+
+/// Forgets every answer of a topic, and returns how many there were.
+pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
+    let mut forgotten = 0;
+    loop {
+        let step = store.answers().forget(topic, FORGET_STEP).await;
+        match step.map_err(|error| Error::Unreachable(format!("the store: {}", error.in_full())))? {
+            0 => return Ok(forgotten),
+            step => forgotten += step,
+        }
+    }
+}
+
+fn failed(what: &str) -> impl Fn(StoreError) -> Error {
+    move |error| Error::Failed(format!("{what}: {}", error.in_full()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::token::parse;
+
+    #[test]
+    fn a_token_is_read_back_and_kept_as_a_hash() {
+        let made = || new_token("till 3".to_owned(), Role::Viewer, None).unwrap();
+        let (token, text) = made();
+        let (id, secret) = parse(&text).unwrap();
+        assert_eq!((id, *Digest::of_bytes(secret.as_bytes()).as_bytes()), (token.id, token.hash));
+        assert_ne!(parse(&made().1).unwrap().1, secret, "each has a secret of its own");
+        for wrong in ["", "ichido_", &text[..text.len() - 1], &text.replace("ichido_", "ICHIDO_")] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}
