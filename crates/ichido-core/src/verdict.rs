@@ -222,6 +222,23 @@ impl Verdict {
     pub const fn tells_pace(&self) -> Option<PaceReport> {
         self.report
     }
+
+    /// What somebody who acted in person says of it, where no table has to read it from an answer: a function in this process.
+    ///
+    /// Nothing of it reaches the [pace](crate::pace) but what is said in `report`.
+    pub const fn said(
+        code: Option<ErrorCode>,
+        effect: Effect,
+        advice: Advice,
+        hint: Option<Duration>,
+        report: Option<PaceReport>,
+    ) -> Self {
+        Self { code, effect, advice, hint, report }
+    }
+
+    fn doubted(self, advice: Advice) -> Self {
+        Self { code: Some(ErrorCode::KeyNotEchoed), effect: Effect::Unknown, advice, ..self }
+    }
 }
 
 /// How one destination's answers are read: its own rows first, then the rows of its kind.
@@ -287,25 +304,6 @@ impl Table {
             (Advice::AcceptAsProcessed, Echo::Absent) => verdict.doubted(Advice::GiveUp),
             _ => verdict,
         }
-    }
-}
-
-impl Verdict {
-    /// What somebody who acted in person says of it, where no table has to read it from an answer: a function in this process.
-    ///
-    /// Nothing of it reaches the [pace](crate::pace) but what is said in `report`.
-    pub const fn said(
-        code: Option<ErrorCode>,
-        effect: Effect,
-        advice: Advice,
-        hint: Option<Duration>,
-        report: Option<PaceReport>,
-    ) -> Self {
-        Self { code, effect, advice, hint, report }
-    }
-
-    fn doubted(self, advice: Advice) -> Self {
-        Self { code: Some(ErrorCode::KeyNotEchoed), effect: Effect::Unknown, advice, ..self }
     }
 }
 

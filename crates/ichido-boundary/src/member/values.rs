@@ -74,14 +74,8 @@ impl<T: Read> Read for Vec<T> {
 }
 
 /// Values under names that the file chooses, in the order of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named<T>(pub Vec<(String, T)>);
-
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl<T> Named<T> {
     /// The names and their values.

@@ -241,6 +241,15 @@ impl std::ops::Deref for PolicyErrors {
     }
 }
 
+impl IntoIterator for PolicyErrors {
+    type Item = PolicyError;
+    type IntoIter = std::vec::IntoIter<PolicyError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 fn lines(errors: &[PolicyError]) -> String {
     errors.iter().map(PolicyError::to_string).collect::<Vec<_>>().join("\n")
 }
