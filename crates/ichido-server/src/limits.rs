@@ -105,7 +105,7 @@ pub(crate) const LISTINGS_OF_ONE_MAX: usize = 3;
 pub(crate) const PRODUCER_LISTINGS_MAX: usize = 2;
 pub(crate) const PRODUCER_LISTINGS_OF_ONE_MAX: usize = 1;
 /// The longest body that says how something is to be done.
-pub(crate) const TOLD_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const TOLD_BYTES_MAX: usize = 32 * 1024;
 /// The most operations on many messages that run at once.
 pub(crate) const OPERATIONS_MAX: usize = 4;
 /// Of how many that have ended it is remembered what they came to.

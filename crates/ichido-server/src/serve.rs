@@ -44,6 +44,7 @@ mod server;
 mod serving;
 mod show;
 mod steps;
+mod text;
 pub mod token;
 mod told;
 mod waiting;

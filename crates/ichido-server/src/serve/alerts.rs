@@ -1,34 +1,38 @@
 //! Alerts over HTTP: what fires, and what was over (SPEC A15).
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use ichido_core::alert::words;
 use ichido_core::time::Timestamp;
 use ichido_store::alert::Alert as Kept;
 use ichido_store::error::StoreError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::answer::json;
 use super::api::Api;
-use super::caller::Caller;
-use super::cursor;
-use super::problem::{Code, Problem};
-use super::request::parameters;
-use super::search::count;
-use crate::limits::ALERTS_MAX;
+use super::cursor::{self, Cursor};
+use super::problem::Problem;
+use super::request::{Call, Viewer};
+use super::text;
 
-/// How many are shown where nobody says.
-const ALERTS_DEFAULT: u32 = 50;
-/// A place between two pages: a moment and an id.
-const PLACE_BYTES: usize = 24;
+/// Which incidents are listed.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listing {
+    /// `firing`: those that are open, all of them on one page. Left out: all, page by page.
+    state: Option<text::AlertState>,
+    /// At most so many; 50 if left out.
+    limit: Option<text::Limit>,
+    /// Where to go on: `next` of the page before.
+    #[param(value_type = Option<text::PageCursor>)]
+    cursor: Option<Cursor<(Timestamp, Uuid)>>,
+}
 
 /// Incidents of alerts.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,43 +95,21 @@ impl Alert {
 #[utoipa::path(
     get,
     path = "/v1/alerts",
-    operation_id = "listAlerts",
-    tag = "alerts",
-    params(
-        ("state" = Option<String>, Query, description = "`firing`: those that are open, all of them on one page. Left out: all, page by page", example = "firing"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "At most so many; 50 if left out"),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before"),
-    ),
+    params(Listing),
     responses(
         (status = 200, description = "The incidents, the last to be opened first", body = Alerts),
     )
 )]
-pub(super) async fn list(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    let (mut is_firing, mut limit, mut after) = (false, ALERTS_DEFAULT, None);
-    for (name, text) in parameters(&uri, &["state", "limit", "cursor"])? {
-        match name.as_str() {
-            "state" if text == "firing" => is_firing = true,
-            "state" => {
-                let detail = "state is firing, or left out for all";
-                return Err(Problem::new(Code::ParameterInvalid, detail));
-            }
-            "limit" => limit = count(&text, ALERTS_MAX)?,
-            _ => after = Some(place(cursor::read::<PLACE_BYTES>(&text)?)),
-        }
-    }
-    caller.views()?;
-    if is_firing {
-        let alerts = firing(&api).await.map_err(|error| Problem::of_store(&error))?;
-        return Ok(json(StatusCode::OK, &Alerts { alerts, next: None }));
-    }
-    let kept = api.store.alerts().list(after, limit).await.map_err(|error| Problem::of_store(&error))?;
-    let last = kept.last().filter(|_| kept.len() == limit as usize);
-    let next = last.map(|last| cursor::write(&written(last)));
-    Ok(json(StatusCode::OK, &Alerts { alerts: kept.iter().map(Alert::new).collect(), next }))
+pub(super) async fn list_alerts(Call { api, query, .. }: Call<Viewer, Listing>) -> Result<Response, Problem> {
+    let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
+    let (alerts, next) = if query.state.is_some() {
+        (firing(&api).await?, None)
+    } else {
+        let kept = api.store.alerts().list(query.cursor.map(|cursor| cursor.0), limit).await?;
+        let next = cursor::next(&kept, limit, |last| (last.opened_at, last.id));
+        (kept.iter().map(Alert::new).collect(), next)
+    };
+    Ok(json(StatusCode::OK, &Alerts { alerts, next }))
 }
 
 /// Those that are open, the last to be opened first.
@@ -135,15 +117,4 @@ pub(super) async fn firing(api: &Api) -> Result<Vec<Alert>, StoreError> {
     let mut firing = api.store.alerts().firing().await?;
     firing.sort_by_key(|alert| Reverse((alert.opened_at, alert.id)));
     Ok(firing.iter().map(Alert::new).collect())
-}
-
-fn written(last: &Kept) -> Vec<u8> {
-    [last.opened_at.as_micros().to_be_bytes().as_slice(), last.id.as_bytes()].concat()
-}
-
-fn place(bytes: [u8; PLACE_BYTES]) -> (Timestamp, Uuid) {
-    let (mut moment, mut id) = ([0; 8], [0; 16]);
-    moment.copy_from_slice(&bytes[..8]);
-    id.copy_from_slice(&bytes[8..]);
-    (Timestamp::from_micros(i64::from_be_bytes(moment)), Uuid::from_bytes(id))
 }

@@ -9,12 +9,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,6 +28,8 @@ use ichido_store::message::NewMessage;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, SchemaType};
+use utoipa::openapi::{Ref, RefOr};
 use uuid::Uuid;
 
 use super::answer::{Pieces, with_type};
@@ -39,8 +39,9 @@ use super::caller::Caller;
 use super::hops;
 use super::messages::{stands, stood};
 use super::problem::{Code, Problem};
-use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
-use super::show::{ProblemDetails, href};
+use super::request::{Anyone, Call, Segment, fault_of, not_encoded, too_large};
+use super::show::href;
+use super::text;
 use crate::accept::{Offer, Understood};
 use crate::limits::{
     BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
@@ -56,25 +57,38 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// What a line may have.
 const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
 
-/// One message of a batch.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "lines are read by hand, so that the body stays as it is written; this is their schema"
-)]
-struct Line {
-    /// The action's key.
-    key: String,
-    /// The request as JSON: its text as it stands is the request.
-    body: Option<serde_json::Value>,
-    /// The request as bytes, in base64.
-    body_base64: Option<String>,
-    /// Its media type; `application/json` where `body` is given.
-    content_type: Option<String>,
+/// The schema of a line: the key, and a body as JSON or as bytes.
+struct Line;
+
+impl utoipa::PartialSchema for Line {
+    fn schema() -> RefOr<Schema> {
+        let line = || {
+            ObjectBuilder::new()
+                .property("key", Ref::from_schema_name("IdempotencyKey"))
+                .required("key")
+                .property("content_type", Ref::from_schema_name("MediaType"))
+                .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        };
+        let any = ObjectBuilder::new()
+            .schema_type(SchemaType::AnyValue)
+            .description(Some("The request as JSON: its text as it stands is the request."));
+        let json = line()
+            .property("body", any)
+            .required("body")
+            .description(Some("JSON; its media type is `application/json` unless it says otherwise."));
+        let bytes = line()
+            .property("body_base64", Ref::from_schema_name("Base64"))
+            .required("body_base64")
+            .required("content_type")
+            .description(Some("Bytes, in base64."));
+        OneOfBuilder::new().item(json).item(bytes).description(Some("One message of a batch.")).into()
+    }
 }
 
+impl ToSchema for Line {}
+
 /// What became of one line.
-#[derive(Serialize, ToSchema)]
+#[derive(Default, Serialize, ToSchema)]
 pub(super) struct LineResult {
     /// Which line, from 1.
     line: usize,
@@ -104,17 +118,14 @@ impl LineResult {
                 id: Some(id),
                 href: Some(href(id)),
                 replayed: Some(replayed),
-                code: None,
-                detail: None,
+                ..Self::default()
             },
             Err(problem) => Self {
                 line,
                 status: problem.code.status().as_u16(),
-                id: None,
-                href: None,
-                replayed: None,
                 code: Some(problem.code.as_str()),
                 detail: Some(problem.detail.into_owned()),
+                ..Self::default()
             },
         }
     }
@@ -127,29 +138,26 @@ impl LineResult {
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages:batch",
-    operation_id = "enqueueBatch",
     tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue", example = "demo"),
-        ("Ichido-Identity" = Option<String>, Header, description = "For whom they are, where the token does not say it; `local` if left out"),
+        ("queue" = text::QueueName, Path, description = "The queue", example = "demo"),
+        ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "For whom they are, where the token does not say it; `local` if left out"),
     ),
     request_body(content = Line, content_type = "application/x-ndjson", description = "One object a line"),
     responses(
         (status = 200, description = "One result a line", body = LineResult, content_type = "application/x-ndjson"),
-        (status = 429, description = "Too many come in with this token; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Too many come in; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 429, description = "Too many come in with this token; nothing was read"),
+        (status = 503, description = "Too many come in; nothing was read"),
     )
 )]
-pub(super) async fn accept_batch(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn enqueue_batch(
+    Call { api, caller, .. }: Call<Anyone>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
     let known = api.queue(&queue, &caller)?;
     let identity = caller.identity(&known.name, &head.headers)?;
-    parameters(&head.uri, &[])?;
     not_encoded(&head.headers)?;
     is_ndjson(&head.headers)?;
     let permit = api.batches.try_take(caller.token).map_err(no_permit)?;

@@ -5,34 +5,87 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ichido_core::digest::Digest;
-
-use super::problem::{Code, Problem};
+use ichido_core::time::Timestamp;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use uuid::Uuid;
 
 /// How many bytes tell a garbled one.
 const CHECK_BYTES: usize = 4;
+/// The longest text of a place: a moment and a hash, with their check, in base64.
+const TEXT_BYTES_MAX: usize = (8 + 32 + CHECK_BYTES).div_ceil(3) * 4;
+
+/// Where a page ends, in bytes.
+pub(super) trait Place: Sized {
+    fn to_bytes(&self) -> Vec<u8>;
+    fn of_bytes(bytes: &[u8]) -> Option<Self>;
+}
+
+impl<const N: usize> Place for [u8; N] {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.to_vec()
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok()
+    }
+}
+
+impl Place for Uuid {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        Self::from_slice(bytes).ok()
+    }
+}
+
+/// A moment, and which of those of the same moment.
+impl<T: Place> Place for (Timestamp, T) {
+    fn to_bytes(&self) -> Vec<u8> {
+        [self.0.as_micros().to_be_bytes().as_slice(), &self.1.to_bytes()].concat()
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (moment, rest) = bytes.split_first_chunk()?;
+        Some((Timestamp::from_micros(i64::from_be_bytes(*moment)), T::of_bytes(rest)?))
+    }
+}
+
+/// The place that a parameter names.
+pub(super) struct Cursor<P>(pub(super) P);
+
+impl<'de, P: Place> Deserialize<'de> for Cursor<P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let place = read(&String::deserialize(deserializer)?).map(Self);
+        place.ok_or_else(|| {
+            D::Error::custom(
+                "is none; give what the page before had as its next, or leave it out to begin anew",
+            )
+        })
+    }
+}
 
 /// The place as a text.
-pub(super) fn write(place: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode([place, check(place).as_slice()].concat())
+pub(super) fn write(place: &impl Place) -> String {
+    let place = place.to_bytes();
+    URL_SAFE_NO_PAD.encode([&*place, check(&place).as_slice()].concat())
 }
 
-/// The place that was written.
-pub(super) fn read<const N: usize>(text: &str) -> Result<[u8; N], Problem> {
-    read_any(text).ok_or_else(|| {
-        let detail =
-            "cursor is none; give what the page before had as its next, or leave it out to begin anew";
-        Problem::new(Code::ParameterInvalid, detail)
-    })
+/// Where the next page begins: after the last entry of one that is full.
+pub(super) fn next<T, P: Place>(page: &[T], limit: u32, place: impl Fn(&T) -> P) -> Option<String> {
+    page.last().filter(|_| page.len() == limit as usize).map(|last| write(&place(last)))
 }
 
-fn read_any<const N: usize>(text: &str) -> Option<[u8; N]> {
-    // Three bytes are four characters; what is longer is not looked at.
-    if (N + CHECK_BYTES).div_ceil(3) * 4 < text.len() {
+fn read<P: Place>(text: &str) -> Option<P> {
+    // What is longer is not looked at.
+    if TEXT_BYTES_MAX < text.len() {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (place, told) = bytes.split_last_chunk::<CHECK_BYTES>()?;
-    (*told == check(place)).then(|| place.try_into().ok()).flatten()
+    (*told == check(place)).then(|| P::of_bytes(place)).flatten()
 }
 
 fn check(place: &[u8]) -> [u8; CHECK_BYTES] {
@@ -49,17 +102,17 @@ mod tests {
     fn a_place_reads_back_and_nothing_else_does() {
         let place = *b"0123456789abcdef";
         let text = write(&place);
-        assert_eq!(read_any::<16>(&text), Some(place));
-        assert_eq!(read_any::<15>(&text), None, "of another length");
+        assert_eq!(read::<[u8; 16]>(&text), Some(place));
+        assert_eq!(read::<[u8; 15]>(&text), None, "of another length");
         let longer = format!("{text}AAAA");
         for garbled in ["", "AAAA", "../../etc", &text[1..], &text.replace('M', "N"), &longer] {
-            assert_eq!(read_any::<16>(garbled), None, "{garbled}");
+            assert_eq!(read::<[u8; 16]>(garbled), None, "{garbled}");
         }
         for index in 0..text.len() {
             let other = if text.as_bytes()[index] == b'A' { "B" } else { "A" };
             let mut garbled = text.clone();
             garbled.replace_range(index..=index, other);
-            assert_ne!(read_any::<16>(&garbled), Some(place), "{garbled}");
+            assert_ne!(read::<[u8; 16]>(&garbled), Some(place), "{garbled}");
         }
     }
 }

@@ -3,12 +3,8 @@
 //! Guarantee: a rate that is set, or the end of a pause, holds on every node within a second, and is an entry of the audit trail, with who
 //! asked for it, before it holds.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use ichido::worker::{Paces, SharedRate};
 use ichido_core::digest::Digest;
 use ichido_core::pace::{Circuit, Pace, PerSecond, Rate, Settings};
@@ -20,12 +16,10 @@ use utoipa::ToSchema;
 
 use super::answer::json;
 use super::api::Api;
-use super::caller::Caller;
 use super::problem::{Code, Problem};
-use super::request::{Segment, parameters};
-use super::show::ProblemDetails;
-use super::steps::of_store;
-use super::told::told;
+use super::request::{Call, Operator, Segment, Viewer};
+use super::text;
+use super::told::{Shape, Told};
 use crate::config::{Config, Described};
 
 /// A destination of the configuration.
@@ -124,28 +118,24 @@ impl Destination {
 pub(super) struct SetPace {
     /// Calls a second of all nodes together; null is as configured.
     #[serde(deserialize_with = "Option::deserialize")]
-    #[schema(exclusive_minimum = 0, maximum = 100_000, required)]
+    #[schema(value_type = Option<text::Rate>, required)]
     rate: Option<f64>,
+}
+
+impl Shape for SetPace {
+    const SHAPE: &'static str = r#"{"rate":2.5}, in calls a second, or {"rate":null}"#;
 }
 
 /// The destinations, with how fast they are called, and whether they are paused or count as down.
 #[utoipa::path(
     get,
     path = "/v1/destinations",
-    operation_id = "listDestinations",
-    tag = "destinations",
     responses(
         (status = 200, description = "Those of this server's configuration", body = Destinations),
     )
 )]
-pub(super) async fn list(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    caller.views()?;
-    let destinations = standing(&api).await.map_err(|error| Problem::of_store(&error))?;
+pub(super) async fn list_destinations(Call { api, .. }: Call<Viewer>) -> Result<Response, Problem> {
+    let destinations = standing(&api).await?;
     Ok(json(StatusCode::OK, &Destinations { destinations }))
 }
 
@@ -153,30 +143,21 @@ pub(super) async fn list(
 #[utoipa::path(
     put,
     path = "/v1/destinations/{name}/pace",
-    operation_id = "setDestinationPace",
-    tag = "destinations",
     params(("name" = String, Path, description = "The destination")),
     request_body = SetPace,
     responses(
         (status = 200, description = "It holds within a second", body = Destination),
-        (status = 503, description = "Look at the destination, and ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn set_pace(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn set_destination_pace(
+    Call { api, caller, .. }: Call<Operator>,
     Segment(name): Segment,
-    request: Request,
+    Told(SetPace { rate }): Told<SetPace>,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let known = api.destinations.iter().find(|known| known.name == name).ok_or_else(no_destination)?;
-    let SetPace { rate } =
-        told(&head.headers, body, r#"{"rate":2.5}, in calls a second, or {"rate":null}"#).await?;
+    let known = known(&api, &name)?;
     let rate = rate.map(per_second).transpose()?;
     let paces = Paces::of(api.store.clone());
-    let before = paces.read(&name).await.map_err(|error| of_store(&error))?;
+    let before = paces.read(&name).await?;
     let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
     let record = action(known, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
     recorded(&api, record, "pace_not_set", paces.set_rate_max(&name, rate)).await?;
@@ -187,26 +168,19 @@ pub(super) async fn set_pace(
 #[utoipa::path(
     post,
     path = "/v1/destinations/{name}/resume",
-    operation_id = "resumeDestination",
-    tag = "destinations",
     params(("name" = String, Path, description = "The destination")),
     responses(
         (status = 200, description = "It is not paused", body = Destination),
-        (status = 503, description = "Look at the destination, and ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn resume(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn resume_destination(
+    Call { api, caller, .. }: Call<Operator>,
     Segment(name): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
-    parameters(&uri, &[])?;
-    let known = api.destinations.iter().find(|known| known.name == name).ok_or_else(no_destination)?;
+    let known = known(&api, &name)?;
     let paces = Paces::of(api.store.clone());
-    let before = paces.read(&name).await.map_err(|error| of_store(&error))?;
-    let now = api.store.now().await.map_err(|error| of_store(&error))?;
+    let before = paces.read(&name).await?;
+    let now = api.store.now().await?;
     if let Some(until) = known.paused_until(&before.pace, now) {
         let (from, to) = (format!("paused until {until}"), "not paused".to_owned());
         let record = action(known, "pause_lifted", (from, to), &caller.name);
@@ -222,7 +196,7 @@ async fn recorded(
     undone: &str,
     change: impl Future<Output = Result<(), StoreError>>,
 ) -> Result<(), Problem> {
-    api.store.actions().add(&record).await.map_err(|error| of_store(&error))?;
+    api.store.actions().add(&record).await?;
     let Err(error) = change.await else { return Ok(()) };
     let undone = Action {
         kind: undone.to_owned(),
@@ -234,13 +208,13 @@ async fn recorded(
     if let Err(error) = api.store.actions().add(&undone).await {
         tracing::error!(%error, about = undone.about, "that a destination was not changed could not be recorded");
     }
-    Err(of_store(&error))
+    Err(error.into())
 }
 
 /// A destination as it is now.
 async fn shown(api: &Api, known: &KnownDestination) -> Result<Response, Problem> {
-    let now = api.store.now().await.map_err(|error| of_store(&error))?;
-    let shared = Paces::of(api.store.clone()).read(&known.name).await.map_err(|error| of_store(&error))?;
+    let now = api.store.now().await?;
+    let shared = Paces::of(api.store.clone()).read(&known.name).await?;
     Ok(json(StatusCode::OK, &Destination::new(known, shared, now)))
 }
 
@@ -288,7 +262,10 @@ fn action(known: &KnownDestination, kind: &str, (from, to): (String, String), by
     }
 }
 
-fn no_destination() -> Problem {
-    let detail = "there is no destination of this name here; GET /v1/destinations lists those that there are";
-    Problem::new(Code::DestinationUnknown, detail)
+fn known<'a>(api: &'a Api, name: &str) -> Result<&'a KnownDestination, Problem> {
+    api.destinations.iter().find(|known| known.name == name).ok_or_else(|| {
+        let detail =
+            "there is no destination of this name here; GET /v1/destinations lists those that there are";
+        Problem::new(Code::DestinationUnknown, detail)
+    })
 }

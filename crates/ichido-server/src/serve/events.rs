@@ -24,7 +24,6 @@ use super::feed::NoSeat;
 use super::messages::{no_message, seen};
 use super::problem::{Code, Problem};
 use super::request::pairs;
-use super::show::ProblemDetails;
 use crate::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 
 /// When a seat may be free again.
@@ -40,16 +39,14 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 #[utoipa::path(
     get,
     path = "/v1/events",
-    operation_id = "streamEvents",
-    tag = "events",
-    params(("message" = Option<Vec<Uuid>>, Query, explode, description = "A message to watch; may be repeated, up to 20 times")),
+    params(("message" = Option<Vec<Uuid>>, Query, explode, max_items = 20, description = "A message to watch; may be repeated, up to 20 times")),
     responses(
         (status = 200, description = "Events until one side hangs up", body = String, content_type = "text/event-stream"),
-        (status = 429, description = "Too many listen with this token", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Too many listen, or the server stops", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 429, description = "Too many listen with this token"),
+        (status = 503, description = "Too many listen, or the server stops"),
     )
 )]
-pub(super) async fn listen(
+pub(super) async fn stream_events(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,

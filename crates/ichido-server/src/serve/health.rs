@@ -9,6 +9,7 @@ use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, StatusCode, Uri};
 use ichido::prometheus::page;
 use ichido_store::Store;
+use serde::Deserialize;
 use serde_json::json as value;
 use tokio::time::timeout;
 
@@ -17,9 +18,11 @@ use super::api::Api;
 use super::caller::Caller;
 use super::problem::{Code, Problem};
 use super::request::parameters;
-use super::show::{Check, ProblemDetails, Ready};
+use super::show::{Check, Ready};
 use crate::limits::READY_WITHIN;
 
+/// The media type of a page of metrics.
+pub(super) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const INDEX: &str = include_str!("index.html");
 
 /// One plain page with links.
@@ -37,17 +40,25 @@ pub(crate) async fn livez() -> Response {
     with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
 }
 
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Readiness {
+    /// Whether to say what was looked at; given, with any value, it is.
+    verbose: Option<String>,
+}
+
 /// Whether it should get requests: its store answers and has room, and its worker works.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "getReadiness",
     tag = "health",
-    params(("verbose" = Option<String>, Query, description = "Whether to say what was looked at")),
+    params(Readiness),
     responses(
         (status = 200, description = "It should", body = Ready),
-        (status = 400, description = "The query is wrong", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "It should not; `checks` says why", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 400, description = "The query is wrong"),
+        (status = 503, description = "It should not; `checks` says why"),
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, Problem> {
@@ -57,7 +68,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Resp
 
 /// The same, for every page of this program: whether a store answers, and a worker works.
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
-    let is_verbose = !parameters(uri, &["verbose"])?.is_empty();
+    let Readiness { verbose } = parameters(uri)?;
     let store = match timeout(READY_WITHIN, store.check_ready()).await {
         Ok(Ok(())) => (true, "answers".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
@@ -68,7 +79,7 @@ pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Respo
     let checks: Vec<Check> =
         checks.into_iter().map(|(name, (ok, detail))| Check { name, ok, detail }).collect();
     if checks.iter().all(|check| check.ok) {
-        return Ok(json(StatusCode::OK, &Ready { status: "ready", checks: is_verbose.then_some(checks) }));
+        return Ok(json(StatusCode::OK, &Ready { status: "ready", checks: verbose.map(|_| checks) }));
     }
     let failing: Vec<&str> = checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
     let detail = format!("not in order: {}", failing.join(", "));
@@ -90,7 +101,7 @@ pub(super) async fn metrics(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     caller.views()?;
-    Ok(with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(&api.metrics)))
+    Ok(with_type(StatusCode::OK, METRICS_TYPE, page(&api.metrics)))
 }
 
 #[cfg(test)]

@@ -36,8 +36,7 @@ pub(super) async fn came(
 async fn has_passed(api: &Api, queue: &QueueName, hops: &Hops) -> Result<bool, Problem> {
     let outboxes = hops.iter().filter(|hop| hop.name.as_str() == OUTBOX);
     for id in outboxes.filter_map(|hop| Uuid::try_parse(hop.request_id.as_str()).ok()) {
-        let found = api.store.messages().get(id).await.map_err(|error| Problem::of_store(&error))?;
-        if found.is_some_and(|found| found.queue == queue.as_str()) {
+        if api.store.messages().get(id).await?.is_some_and(|found| found.queue == queue.as_str()) {
             return Ok(true);
         }
     }

@@ -2,48 +2,55 @@
 //!
 //! Guarantee: a listing reads one page of an index, and no request; what would stand in the way of each is said beside it.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use ichido::letters::Work;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::Effect;
-use ichido_store::letter::{LetterFilter, LetterRow, Standing};
-use ichido_store::message::LetterState;
-use serde::Serialize;
+use ichido_store::letter::{LetterFilter, LetterRow};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
-use super::cursor;
-use super::messages::{no_message, seen};
-use super::problem::{Code, Problem};
-use super::request::{Segment, parameters};
-use super::search::{code, count, moment, queue_name};
-use super::show::{LastError, ProblemDetails, effect, href};
+use super::cursor::{self, Cursor};
+use super::messages::seen;
+use super::problem::Problem;
+use super::request::{Call, Segment, Viewer};
+use super::show::{LastError, href};
 use super::steps::refused;
-use crate::limits::LIST_MAX;
+use super::text;
 
-/// How many letters a page has where nobody says.
-const LIST_DEFAULT: u32 = 50;
-const KNOWN: [&str; 11] = [
-    "state",
-    "standing",
-    "queue",
-    "code",
-    "effect",
-    "identity",
-    "since_from",
-    "since_before",
-    "text",
-    "limit",
-    "cursor",
-];
+/// Which letters are listed.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listing {
+    /// `dead` if left out.
+    state: Option<text::LetterState>,
+    /// `open` if left out.
+    standing: Option<text::LetterStanding>,
+    /// Of this queue.
+    queue: Option<text::QueueName>,
+    /// With this code as the last error.
+    code: Option<text::ErrorCode>,
+    /// Of which this is known.
+    effect: Option<text::Effect>,
+    /// Of this identity.
+    identity: Option<text::Identity>,
+    /// Dead or parked from this moment on.
+    since_from: Option<text::Moment>,
+    /// Dead or parked before this moment.
+    since_before: Option<text::Moment>,
+    /// With this text in what the last error said.
+    text: Option<text::ErrorText>,
+    /// At most so many; 50 if left out.
+    limit: Option<text::Limit>,
+    /// Where to go on: `next` of the page before.
+    #[param(value_type = Option<text::PageCursor>)]
+    cursor: Option<Cursor<(Timestamp, Uuid)>>,
+}
 
 /// A page of letters.
 #[derive(Debug, Serialize, ToSchema)]
@@ -102,7 +109,7 @@ impl Letter {
             identity: row.identity.clone(),
             idempotency_key: row.key.as_str().to_owned(),
             sent_as,
-            effect: effect(row.effect),
+            effect: row.effect.as_str(),
             last_error: row.code.clone().map(|code| LastError::new(code, row.error.clone())),
             tries: row.history.tries,
             tries_allowed: row.history.tries_allowed.get(),
@@ -113,7 +120,7 @@ impl Letter {
             request_bytes: row.request_bytes,
             requeue_refused: refused(Work::Requeue { canary: None }),
             discard_refused: refused(Work::Discard),
-            cursor: written(row.since, row.id),
+            cursor: cursor::write(&(row.since, row.id)),
             href: href(row.id),
         }
     }
@@ -125,37 +132,30 @@ impl Letter {
 #[utoipa::path(
     get,
     path = "/v1/letters",
-    operation_id = "listDeadLetters",
-    tag = "letters",
-    params(
-        ("state" = Option<String>, Query, description = "`dead` or `parked`; `dead` if left out"),
-        ("standing" = Option<String>, Query, description = "`open`, `discarded` or `replaced`; `open` if left out"),
-        ("queue" = Option<String>, Query, description = "Of this queue"),
-        ("code" = Option<String>, Query, description = "With this code as the last error, such as `BROKER_5XX`"),
-        ("effect" = Option<String>, Query, description = "Of which this is known: `not_done`, `done` or `unknown`"),
-        ("identity" = Option<String>, Query, description = "Of this identity"),
-        ("since_from" = Option<String>, Query, description = "Dead or parked from this moment on: RFC 3339 in UTC, such as `2026-11-15T03:00:00Z`"),
-        ("since_before" = Option<String>, Query, description = "Dead or parked before this moment"),
-        ("text" = Option<String>, Query, description = "With this text in what the last error said"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "At most so many; 50 if left out"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: `next` of the page before"),
-    ),
+    params(Listing),
     responses(
         (status = 200, description = "A page", body = Letters),
     )
 )]
-pub(super) async fn list(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
+pub(super) async fn list_dead_letters(
+    Call { api, query, .. }: Call<Viewer, Listing>,
 ) -> Result<Response, Problem> {
-    caller.views()?;
-    let (filter, after, limit) = asked(&uri)?;
-    let now = api.store.now().await.map_err(|error| Problem::of_store(&error))?;
-    let page = api.store.dead_letters().page(&filter, after, limit).await;
-    let page = page.map_err(|error| Problem::of_store(&error))?;
+    let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
+    let filter = LetterFilter {
+        state: query.state.map(|state| state.0).unwrap_or_default(),
+        standing: query.standing.map(|standing| standing.0).unwrap_or_default(),
+        queue: query.queue.map(|queue| queue.0),
+        code: query.code.map(|code| code.0),
+        effect: query.effect.map(|effect| effect.0),
+        identity: query.identity.map(|identity| identity.0),
+        since_from: query.since_from.map(|moment| moment.0),
+        since_before: query.since_before.map(|moment| moment.0),
+        text: query.text.map(|text| text.0),
+    };
+    let now = api.store.now().await?;
+    let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;
     let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&api, row, now)).collect();
-    let next = letters.last().filter(|_| letters.len() == limit as usize).map(|last| last.cursor.clone());
+    let next = cursor::next(&page, limit, |last| (last.since, last.id));
     Ok(json(StatusCode::OK, &Letters { letters, next }))
 }
 
@@ -163,85 +163,32 @@ pub(super) async fn list(
 #[utoipa::path(
     get,
     path = "/v1/letters/{id}",
-    operation_id = "getDeadLetter",
-    tag = "letters",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The letter", body = Letter),
-        (status = 409, description = "The message is neither dead nor parked", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "The message is neither dead nor parked"),
     )
 )]
-pub(super) async fn show(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn get_dead_letter(
+    Call { api, caller, .. }: Call<Viewer>,
     Segment(id): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    caller.views()?;
-    Uuid::try_parse(&id).map_err(|_| no_message())?;
-    let message = seen(&api, &caller, &id).await?;
-    let now = api.store.now().await.map_err(|error| Problem::of_store(&error))?;
-    let found =
-        api.store.dead_letters().find(&[message.id]).await.map_err(|error| Problem::of_store(&error))?;
-    let Some(row) = found.first() else {
-        let is = message.status.as_str();
-        return Err(refused(
+    let (row, now) = found(&api, &caller, &id).await?;
+    Ok(json(StatusCode::OK, &Letter::new(&api, &row, now)))
+}
+
+/// A dead or parked message that the caller may look at, and the moment at which it was one.
+pub(super) async fn found(api: &Api, caller: &Caller, id: &str) -> Result<(LetterRow, Timestamp), Problem> {
+    let message = seen(api, caller, id).await?;
+    let now = api.store.now().await?;
+    match api.store.dead_letters().find(&[message.id]).await?.pop() {
+        Some(row) => Ok((row, now)),
+        None => Err(refused(
             "no_letter",
-            format!("only dead and parked messages are letters, and this one is {is}"),
-        ));
-    };
-    Ok(json(StatusCode::OK, &Letter::new(&api, row, now)))
-}
-
-type Asked = (LetterFilter, Option<(Timestamp, Uuid)>, u32);
-
-fn asked(uri: &Uri) -> Result<Asked, Problem> {
-    let wrong = |detail: &'static str| Problem::new(Code::ParameterInvalid, detail);
-    let mut filter = LetterFilter::default();
-    let (mut after, mut limit) = (None, LIST_DEFAULT);
-    for (name, text) in parameters(uri, &KNOWN)? {
-        match name.as_str() {
-            "state" => {
-                filter.state = match text.as_str() {
-                    "dead" => LetterState::Dead,
-                    "parked" => LetterState::Parked,
-                    _ => return Err(wrong("state is dead or parked")),
-                }
-            }
-            "standing" => {
-                let standing = Standing::parse(&text);
-                filter.standing = standing.ok_or_else(|| wrong("standing is open, discarded or replaced"))?;
-            }
-            "queue" => filter.queue = Some(queue_name(&name, &text)?),
-            "code" => filter.code = Some(code(&text)?),
-            "effect" => {
-                filter.effect = Some(match text.as_str() {
-                    "not_done" => Effect::NotDone,
-                    "done" => Effect::Done,
-                    "unknown" => Effect::Unknown,
-                    _ => return Err(wrong("effect is not_done, done or unknown")),
-                });
-            }
-            "identity" => filter.identity = Some(text),
-            "since_from" => filter.since_from = Some(moment(&name, &text)?),
-            "since_before" => filter.since_before = Some(moment(&name, &text)?),
-            "text" => filter.text = Some(text),
-            "limit" => limit = count(&text, LIST_MAX)?,
-            _ => after = Some(read(&text)?),
-        }
+            format!(
+                "this is for messages that are dead or parked, and this one is {}",
+                message.status.as_str()
+            ),
+        )),
     }
-    Ok((filter, after, limit))
-}
-
-/// Where a list goes on: the moment, and the id.
-fn written(since: Timestamp, id: Uuid) -> String {
-    cursor::write(&[since.as_micros().to_be_bytes().as_slice(), id.as_bytes()].concat())
-}
-
-fn read(text: &str) -> Result<(Timestamp, Uuid), Problem> {
-    let place: [u8; 24] = cursor::read(text)?;
-    let (since, id) = place.split_at(8);
-    let micros = i64::from_be_bytes(since.try_into().unwrap_or_default());
-    Ok((Timestamp::from_micros(micros), Uuid::from_slice(id).unwrap_or_default()))
 }

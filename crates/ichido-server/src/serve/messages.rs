@@ -3,23 +3,19 @@
 //! Guarantee: an answer 201 follows the commit (SPEC D3). The message is its own record of the request: unique by queue, identity and
 //! key for as long as it is kept (SPEC D1), so that the same request again gets the same answer, byte for byte, and puts nothing in.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, StatusCode, Uri};
-use ichido_core::key::{self, KeyError};
+use http::{HeaderValue, StatusCode};
+use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
-use ichido_core::settings::duration;
 use ichido_http::server::body::BodyFault;
 use ichido_store::message::limits::TRACE_BYTES_MAX;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::answer::{Pieces, json};
@@ -28,10 +24,10 @@ use super::arrivals;
 use super::caller::Caller;
 use super::hops;
 use super::problem::{Code, Problem};
-use super::request::{Segment, not_encoded, parameters, whole};
-use super::show::{Accepted, Events, Message, ProblemDetails, href};
+use super::request::{Anyone, Call, Segment, not_encoded, whole};
+use super::show::{Accepted, Events, Message, href};
+use super::text;
 use crate::accept::{Offer, Refused, Understood, standing};
-use crate::limits::WAIT_MAX;
 use crate::traces::{self, Accepting};
 
 /// The media type of a body that says none (RFC 9110).
@@ -43,6 +39,15 @@ const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
 /// How long to wait before asking again for a message that has not ended.
 const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
+/// Whether the answer waits for the message's end.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Waiting {
+    /// How long to wait for its end, such as `5s`; at most 30s.
+    wait: Option<text::Wait>,
+}
+
 /// Puts a message in.
 ///
 /// The same key with the same request gets the same answer again, with the header `Idempotency-Replayed: true`; JSON is compared by
@@ -52,14 +57,13 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages",
-    operation_id = "enqueueMessage",
     tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue", example = "demo"),
-        ("Idempotency-Key" = String, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
-        ("Ichido-Identity" = Option<String>, Header, description = "For whom it is, where the token does not say it; `local` if left out"),
-        ("Ichido-Hops" = Option<String>, Header, description = "The way it came; kept, and sent on with the outbox as its last hop"),
-        ("wait" = Option<String>, Query, description = "How long to wait for its end, such as `5s`; at most 30s"),
+        ("queue" = text::QueueName, Path, description = "The queue", example = "demo"),
+        ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
+        ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "For whom it is, where the token does not say it; `local` if left out"),
+        ("Ichido-Hops" = Option<String>, Header, nullable = false, description = "The way it came; kept, and sent on with the outbox as its last hop"),
+        Waiting,
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The request, of any content type"),
     responses(
@@ -68,12 +72,10 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
         (status = 200, description = "With `wait`: it has ended, or was parked for a person to decide", body = Message),
         (status = 202, description = "With `wait`: it stands, and it is not known that it has ended; `Ichido-Wait` says why", body = Accepted,
             headers(("Location" = String), ("Ichido-Wait" = String))),
-        (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn accept(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn enqueue_message(
+    Call { api, caller, query, .. }: Call<Anyone, Waiting>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -81,11 +83,8 @@ pub(super) async fn accept(
     let span = traces::accept(&head.headers);
     let known = api.queue(&queue, &caller)?;
     let identity = caller.identity(&known.name, &head.headers)?;
-    let wait = wait_of(&head.uri)?;
     let counted = |problem: &Problem| arrivals::count(&queue, &head.headers, Err(problem));
-    let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key);
-    let key = key.inspect_err(counted)?;
+    let key = key_of(&head.headers).inspect_err(counted)?;
     not_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
     let hops = hops::came(&api, &known.name, &head.headers).await?;
@@ -120,15 +119,10 @@ pub(super) async fn accept(
         span.end(&queue, id, is_replay);
     }
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
-    let mut response = match wait {
+    let mut response = match query.wait {
         None => json(StatusCode::CREATED, &accepted),
-        Some(wait) => match api.waiting.until_ended(id, wait).await {
-            Ok(()) => {
-                let row = find(&api, id).await?;
-                let steps = api.store.messages().transitions(id).await;
-                let steps = steps.map_err(|error| Problem::of_store(&error))?;
-                json(StatusCode::OK, &Message::new(row, &steps))
-            }
+        Some(wait) => match api.waiting.until_ended(id, wait.0).await {
+            Ok(()) => shown(&api, id).await?,
             Err(why) => {
                 let mut response = json(StatusCode::ACCEPTED, &accepted);
                 response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
@@ -179,19 +173,10 @@ pub(super) async fn stood(
     }
 }
 
-fn wait_of(uri: &Uri) -> Result<Option<Duration>, Problem> {
-    let Some((_, text)) = parameters(uri, &["wait"])?.pop() else { return Ok(None) };
-    match duration::parse(&text) {
-        Ok(wait) if wait <= WAIT_MAX => Ok(Some(wait)),
-        Ok(_) => {
-            let detail = format!("wait is longer than {}; ask again instead", duration::shown(WAIT_MAX));
-            Err(Problem::new(Code::ParameterInvalid, detail))
-        }
-        Err(_) => Err(Problem::new(
-            Code::ParameterInvalid,
-            "wait is no length of time; write a whole number and a unit, such as 250ms or 5s",
-        )),
-    }
+/// The key of a request, which must have one.
+pub(super) fn key_of(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)
 }
 
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
@@ -223,66 +208,49 @@ fn trace(headers: &HeaderMap) -> Option<String> {
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}",
-    operation_id = "getMessage",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The message", body = Message),
     )
 )]
-pub(super) async fn show(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn get_message(
+    Call { api, caller, .. }: Call<Anyone>,
     Segment(id): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    let row = seen(&api, &caller, &id).await?;
-    let steps = api.store.messages().transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
-    Ok(json(StatusCode::OK, &Message::new(row, &steps)))
+    let id = seen(&api, &caller, &id).await?.id;
+    shown(&api, id).await
 }
 
 /// Everything that happened to a message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/events",
-    operation_id = "listMessageEvents",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "Its events, in order", body = Events),
     )
 )]
-pub(super) async fn events(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn list_message_events(
+    Call { api, caller, .. }: Call<Anyone>,
     Segment(id): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    let row = seen(&api, &caller, &id).await?;
-    let steps = api.store.messages().transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
-    Ok(json(StatusCode::OK, &Events::new(steps)))
+    let id = seen(&api, &caller, &id).await?.id;
+    Ok(json(StatusCode::OK, &Events::new(api.store.messages().transitions(id).await?)))
 }
 
 /// The request, byte for byte as it was put in.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/request",
-    operation_id = "getMessageRequest",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The caller's bytes, under the caller's content type", body = serde_json::Value, content_type = "*/*"),
     )
 )]
-pub(super) async fn request_bytes(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn get_message_request(
+    Call { api, caller, .. }: Call<Anyone>,
     Segment(id): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
     let row = seen(&api, &caller, &id).await?;
     let mut permit = api.bodies.empty(caller.token);
     let grown = permit.try_grow(row.request.len());
@@ -306,8 +274,14 @@ pub(super) async fn seen(api: &Api, caller: &Caller, id: &str) -> Result<Message
 }
 
 pub(super) async fn find(api: &Api, id: Uuid) -> Result<MessageRow, Problem> {
-    let row = api.store.messages().get(id).await.map_err(|error| Problem::of_store(&error))?;
-    row.ok_or_else(no_message)
+    api.store.messages().get(id).await?.ok_or_else(no_message)
+}
+
+/// A message as it stands.
+pub(super) async fn shown(api: &Api, id: Uuid) -> Result<Response, Problem> {
+    let row = find(api, id).await?;
+    let steps = api.store.messages().transitions(id).await?;
+    Ok(json(StatusCode::OK, &Message::new(row, &steps)))
 }
 
 pub(super) fn no_message() -> Problem {

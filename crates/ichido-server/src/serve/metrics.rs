@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -25,6 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::access::Access;
+use super::answer::with_type;
 use super::health;
 use super::problem::Problem;
 use crate::Error;
@@ -127,25 +127,20 @@ impl Pages {
     async fn page(&self, request: &Request<Incoming>) -> Result<Response<Body>, Problem> {
         let (method, uri) = (request.method(), request.uri());
         let is_read = matches!(*method, Method::GET | Method::HEAD);
-        let (status, text) = match uri.path() {
-            "/livez" if is_read => return Ok(health::livez().await),
+        match uri.path() {
+            "/livez" if is_read => Ok(health::livez().await),
             "/readyz" if is_read => {
                 let works = *self.health.worker_lives.borrow();
-                return health::ready(&self.health.store, works, uri).await;
+                health::ready(&self.health.store, works, uri).await
             }
             "/metrics" if is_read => {
                 self.access.admit_to_metrics(method, uri, request.headers()).await?;
-                (StatusCode::OK, page(&self.handle))
+                Ok(with_type(StatusCode::OK, health::METRICS_TYPE, page(&self.handle)))
             }
-            _ => (
-                StatusCode::NOT_FOUND,
-                "there is nothing but GET /metrics, /livez and /readyz here\n".to_owned(),
-            ),
-        };
-        let mut answer = Response::new(Body::from(text));
-        *answer.status_mut() = status;
-        let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        answer.headers_mut().insert(CONTENT_TYPE, form);
-        Ok(answer)
+            _ => {
+                let text = "there is nothing but GET /metrics, /livez and /readyz here\n";
+                Ok(with_type(StatusCode::NOT_FOUND, health::METRICS_TYPE, text))
+            }
+        }
     }
 }

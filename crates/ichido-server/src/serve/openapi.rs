@@ -7,13 +7,15 @@ use std::sync::Arc;
 use axum::routing::{MethodRouter, get};
 use http::StatusCode;
 use utoipa::OpenApi as _;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, ServerBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder};
 
 use super::answer::with_type;
 use super::api::{Api, is_public};
+use super::operations;
 use super::show::ProblemDetails;
+use super::text;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -27,18 +29,24 @@ use super::show::ProblemDetails;
 )]
 struct Description;
 
-/// What every operation that is not public may answer, unless it says otherwise itself.
-const REFUSALS: [(&str, &str); 2] = [
-    ("4XX", "It was refused, and nothing was changed; `code` says why, and has a page in docs/errors"),
-    ("503", "It cannot be answered now; ask again after `Retry-After`"),
-];
+const KEY: &str = "Idempotency-Key";
+/// How an operation refuses.
+const REFUSED: &str =
+    "It was refused, and nothing was changed; `code` says why, and has a page in docs/errors";
+/// How it fails: for one that changes nothing, one under a key, and any other.
+const FAILED_LOOKING: &str = "It cannot be answered now; ask again after `Retry-After`";
+const FAILED_UNDER_KEY: &str = "Send the same request again";
+const FAILED_ACTING: &str = "Look at how it stands before you ask again";
 
 /// The description without its routes.
 pub(super) fn head() -> OpenApi {
     let mut head = Description::openapi();
     head.servers = Some(vec![ServerBuilder::new().url("/").build()]);
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    head.components.get_or_insert_with(Default::default).add_security_scheme("bearer", bearer);
+    let components = head.components.get_or_insert_with(Default::default);
+    components.add_security_scheme("bearer", bearer);
+    // References of parameters are not gathered by utoipa.
+    components.schemas.extend(text::schemas());
     head
 }
 
@@ -50,10 +58,16 @@ pub(super) fn page(description: OpenApi) -> MethodRouter<Arc<Api>> {
 
 /// A description, as it is checked in.
 fn text(mut description: OpenApi) -> String {
-    let paths = description.paths.paths.iter_mut();
-    for (_, item) in paths.filter(|(path, _)| !is_public(path)) {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        operations.into_iter().flatten().for_each(add_refusals);
+    for (path, item) in &mut description.paths.paths {
+        item.get.iter_mut().for_each(|operation| complete(operation, path, FAILED_LOOKING));
+        let changing = [&mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        changing.into_iter().flatten().for_each(|operation| complete(operation, path, FAILED_ACTING));
+    }
+    let schemas = &mut description.components.get_or_insert_default().schemas;
+    for (name, keyword, value) in operations::constraints() {
+        if let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(name) {
+            object.extensions = Some([(keyword, value)].into_iter().collect());
+        }
     }
     let text = description.to_pretty_json();
     let text =
@@ -61,35 +75,35 @@ fn text(mut description: OpenApi) -> String {
     format!("{text}\n")
 }
 
-fn add_refusals(operation: &mut Operation) {
-    for (status, means) in REFUSALS {
-        let refusal = || RefOr::T(refusal(means));
-        operation.responses.responses.entry(status.to_owned()).or_insert_with(refusal);
+/// Adds what all operations have in common, unless one says otherwise itself: its name is that of its function, its tag the first part
+/// of its path, and it may be refused or fail.
+fn complete(operation: &mut Operation, path: &str, failed: &str) {
+    let words = operation.operation_id.iter().flat_map(|name| name.split('_')).enumerate();
+    let name = words.map(|(index, word)| if index == 0 { word.to_owned() } else { capitalized(word) });
+    operation.operation_id = Some(name.collect());
+    let first = path.trim_start_matches("/v1/").split('/').next().unwrap_or_default();
+    operation.tags.get_or_insert_with(|| vec![first.to_owned()]);
+    let is_key =
+        |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == KEY);
+    let has_key = operation.parameters.iter().flatten().any(is_key);
+    let common = [("4XX", REFUSED), ("503", if has_key { FAILED_UNDER_KEY } else { failed })];
+    let responses = &mut operation.responses.responses;
+    for (status, means) in common.into_iter().filter(|_| !is_public(path)) {
+        let response = || RefOr::T(ResponseBuilder::new().description(means).build());
+        responses.entry(status.to_owned()).or_insert_with(response);
+    }
+    for (_, response) in responses.iter_mut().filter(|(status, _)| status.starts_with(['4', '5'])) {
+        if let RefOr::T(response) = response {
+            let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemDetails"))).build();
+            response.content.insert("application/problem+json".to_owned(), RefOr::T(problem));
+        }
     }
 }
 
-fn refusal(means: &str) -> Response {
-    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemDetails"))).build();
-    ResponseBuilder::new().description(means).content("application/problem+json", problem).build()
+fn capitalized(word: &str) -> String {
+    let (first, rest) = word.split_at(1.min(word.len()));
+    format!("{}{rest}", first.to_uppercase())
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::super::api::served;
-    use super::*;
-
-    #[test]
-    fn the_description_that_is_checked_in_is_that_of_the_code() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
-        if std::env::var_os("ICHIDO_BLESS").is_some() {
-            std::fs::write(&file, text(served().into_openapi())).expect("it can be written");
-        }
-        let kept = std::fs::read_to_string(&file).expect("docs/openapi.json is there");
-        assert!(
-            kept == text(served().into_openapi()),
-            "docs/openapi.json is out of date; write it by ICHIDO_BLESS=1 cargo test -p ichido-cli openapi"
-        );
-    }
-}
+mod tests;

@@ -4,19 +4,17 @@
 //! which filter, and how it ended are in the audit trail, and are what is shown here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::LOCATION;
-use http::{HeaderValue, StatusCode, Uri};
+use http::{HeaderValue, StatusCode};
 use ichido::letters::limits::LEASE;
 use ichido::letters::{self, Canary, Ended, Preflight, Progress, Report, StopAsked, Work, ask_to_stop};
-use ichido_core::verdict::Effect;
+use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, Standing};
 use ichido_store::message::LetterState;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json as value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -25,12 +23,10 @@ use super::api::Api;
 use super::bulks::{ToldBulk, bulk, bulks};
 use super::caller::Caller;
 use super::problem::{Code, Problem};
-use super::request::{Segment, parameters};
+use super::request::{Call, Operator, Segment, Viewer};
 use super::running::{NotBegun, Plan, Seen, Taken};
-use super::search::{code, moment, queue_name};
-use super::show::ProblemDetails;
-use super::steps::of_store;
-use super::told::told;
+use super::text;
+use super::told::{Shape, Told};
 use crate::limits::OPERATIONS_MAX;
 
 /// What is to be done.
@@ -48,12 +44,18 @@ pub(super) struct Begin {
     #[serde(default)]
     canary: bool,
     /// Why; a discard needs it. It is kept.
-    reason: Option<String>,
+    #[schema(nullable = false)]
+    reason: Option<text::Reason>,
     /// Whether only to say what would happen.
     #[serde(default)]
     preview: bool,
     /// Only what was dead at this moment: `as_of` of the preview that a person agreed to.
+    #[schema(value_type = Option<text::Moment>)]
     as_of: Option<String>,
+}
+
+impl Shape for Begin {
+    const SHAPE: &'static str = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -70,33 +72,47 @@ enum Action {
 #[serde(deny_unknown_fields)]
 struct Filter {
     /// Of this queue.
+    #[schema(value_type = Option<text::QueueName>, nullable = false)]
     queue: Option<String>,
     /// With this code as the last error.
+    #[schema(value_type = Option<text::ErrorCode>, nullable = false)]
     code: Option<String>,
-    /// Of which this is known: `not_done`, `done` or `unknown`.
-    effect: Option<Known>,
+    /// Of which this is known.
+    #[schema(nullable = false)]
+    effect: Option<text::Effect>,
     /// Of this identity.
-    identity: Option<String>,
-    /// Dead from this moment on (RFC 3339, UTC).
+    #[schema(nullable = false)]
+    identity: Option<text::Identity>,
+    /// Dead from this moment on.
+    #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_from: Option<String>,
     /// Dead before this moment.
+    #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_before: Option<String>,
     /// With this text in what the last error said.
-    text: Option<String>,
+    #[schema(nullable = false)]
+    text: Option<text::ErrorText>,
     /// Those that somebody discarded, in place of those that wait.
     #[serde(default)]
+    #[schema(value_type = text::True, required = false)]
     discarded: bool,
     /// Those that a new message was made from, in place of those that wait. None of them would go.
     #[serde(default)]
+    #[schema(value_type = text::True, required = false)]
     replaced: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Known {
-    NotDone,
-    Done,
-    Unknown,
+/// What the members of [`Begin`] and [`Filter`] alone do not say: schema, keyword and value.
+pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
+    let discard = value!({ "properties": { "action": { "const": "discard" } } });
+    let explained = value!({ "required": ["reason"], "properties": { "canary": { "const": false } } });
+    let all = value!({ "required": ["all"], "properties": { "all": { "const": true } } });
+    let either = value!([{ "required": ["filter"] }, all]);
+    let refused = value!([{ "maxProperties": 0 }, { "required": ["discarded", "replaced"] }]);
+    [
+        ("Begin", "allOf", value!([{ "oneOf": either }, { "if": discard, "then": explained }])),
+        ("Filter", "not", value!({ "anyOf": refused })),
+    ]
 }
 
 /// What would happen, and what was begun.
@@ -280,34 +296,24 @@ impl Operation {
 #[utoipa::path(
     post,
     path = "/v1/operations",
-    operation_id = "startBulkOperation",
-    tag = "operations",
     request_body = Begin,
     responses(
         (status = 202, description = "It was begun", body = Begun, headers(("Location" = String))),
         (status = 200, description = "Nothing was begun: it was a preview, or nothing would go", body = Begun),
-        (status = 409, description = "Too many run already, or one works on messages of the same queue", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Look at the operations before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "Too many run already, or one works on messages of the same queue"),
     )
 )]
-pub(super) async fn begin(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
+pub(super) async fn start_bulk_operation(
+    Call { api, caller, .. }: Call<Operator>,
+    Told(asked): Told<Begin>,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let shape = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
-    let asked: Begin = told(&head.headers, body, shape).await?;
     let is_preview = asked.preview;
-    let as_of = asked.as_of.as_deref().map(|text| moment("as_of", text)).transpose()?;
+    let as_of = member("as_of", asked.as_of.as_deref(), text::Moment::read)?;
     let plan = plan(&api, &caller, asked)?;
     let found = match as_of {
-        Some(as_of) => plan.bulk().preflight_as_of(as_of).await,
-        None => plan.bulk().preflight().await,
+        Some(as_of) => plan.bulk().preflight_as_of(as_of).await?,
+        None => plan.bulk().preflight().await?,
     };
-    let found = found.map_err(|error| Problem::of_store(&error))?;
     let preview = Preview::new(&found);
     if is_preview || found.would_go == 0 {
         return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
@@ -328,7 +334,7 @@ pub(super) async fn begin(
         )
     };
     let id = begun.await.map_err(|_| not_told())?.map_err(taken)?;
-    let operation = find(&api, id).await?.ok_or_else(not_told)?;
+    let operation = operation(&api, id).await?.ok_or_else(not_told)?;
     let mut response = json(StatusCode::ACCEPTED, &Begun { preview, operation: Some(operation) });
     let location = HeaderValue::try_from(format!("/v1/operations/{id}"));
     response.headers_mut().extend(location.ok().map(|location| (LOCATION, location)));
@@ -339,21 +345,12 @@ pub(super) async fn begin(
 #[utoipa::path(
     get,
     path = "/v1/operations",
-    operation_id = "listBulkOperations",
-    tag = "operations",
     responses(
         (status = 200, description = "At most 50", body = Operations),
     )
 )]
-pub(super) async fn list(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    caller.views()?;
-    let told = bulks(&api.store).await.map_err(|error| Problem::of_store(&error))?;
-    let operations = told.into_iter().map(|told| {
+pub(super) async fn list_bulk_operations(Call { api, .. }: Call<Viewer>) -> Result<Response, Problem> {
+    let operations = bulks(&api.store).await?.into_iter().map(|told| {
         let seen = api.operations.seen(told.id);
         Operation::new(told, seen)
     });
@@ -364,23 +361,16 @@ pub(super) async fn list(
 #[utoipa::path(
     get,
     path = "/v1/operations/{id}",
-    operation_id = "getBulkOperation",
-    tag = "operations",
     params(("id" = Uuid, Path, description = "The operation's id")),
     responses(
         (status = 200, description = "How it stands", body = Operation),
     )
 )]
-pub(super) async fn show(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn get_bulk_operation(
+    Call { api, .. }: Call<Viewer>,
     Segment(id): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    caller.views()?;
-    let id = Uuid::try_parse(&id).map_err(|_| no_operation())?;
-    let operation = find(&api, id).await?.ok_or_else(no_operation)?;
+    let operation = find(&api, &id).await?;
     Ok(json(StatusCode::OK, &operation))
 }
 
@@ -388,29 +378,19 @@ pub(super) async fn show(
 #[utoipa::path(
     post,
     path = "/v1/operations/{id}/stop",
-    operation_id = "stopBulkOperation",
-    tag = "operations",
     params(("id" = Uuid, Path, description = "The operation's id")),
     responses(
         (status = 202, description = "It stops before its next batch, if it still runs", body = Operation),
-        (status = 409, description = "It has ended", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "It has ended"),
     )
 )]
-pub(super) async fn stop(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn stop_bulk_operation(
+    Call { api, caller, .. }: Call<Operator>,
     Segment(id): Segment,
-    uri: Uri,
 ) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    caller.operates()?;
-    let id = Uuid::try_parse(&id).map_err(|_| no_operation())?;
-    find(&api, id).await?.ok_or_else(no_operation)?;
-    match ask_to_stop(&api.store, id, &caller.name).await.map_err(|error| of_store(&error))? {
-        StopAsked::Asked => {
-            let operation = find(&api, id).await?.ok_or_else(no_operation)?;
-            Ok(json(StatusCode::ACCEPTED, &operation))
-        }
+    let operation = find(&api, &id).await?.id;
+    match ask_to_stop(&api.store, operation, &caller.name).await? {
+        StopAsked::Asked => Ok(json(StatusCode::ACCEPTED, &find(&api, &id).await?)),
         StopAsked::Over => Err(Problem::new(
             Code::OperationRefused,
             "it has ended, or its process is gone; there is nothing to stop",
@@ -429,10 +409,14 @@ fn taken(Taken { by }: Taken) -> Problem {
         .with("operation", serde_json::json!(format!("/v1/operations/{by}")))
 }
 
-async fn find(api: &Api, id: Uuid) -> Result<Option<Operation>, Problem> {
+async fn find(api: &Api, id: &str) -> Result<Operation, Problem> {
+    let id = Uuid::try_parse(id).map_err(|_| no_operation())?;
+    operation(api, id).await?.ok_or_else(no_operation)
+}
+
+async fn operation(api: &Api, id: Uuid) -> Result<Option<Operation>, StoreError> {
     // The trail first: an operation that it says has ended is not seen to run for long.
-    let told = bulk(&api.store, id).await.map_err(|error| Problem::of_store(&error))?;
-    Ok(told.map(|told| Operation::new(told, api.operations.seen(id))))
+    Ok(bulk(&api.store, id).await?.map(|told| Operation::new(told, api.operations.seen(id))))
 }
 
 fn no_operation() -> Problem {
@@ -461,12 +445,11 @@ fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
         work,
         filter: filter(asked.filter)?,
         actor: caller.name.clone(),
-        reason: asked.reason,
+        reason: asked.reason.map(|reason| reason.0),
     })
 }
 
 fn filter(asked: Filter) -> Result<LetterFilter, Problem> {
-    let queue = asked.queue.map(|name| queue_name("the filter's queue", &name));
     let standing = match (asked.discarded, asked.replaced) {
         (false, false) => Standing::Open,
         (true, false) => Standing::Discarded,
@@ -476,20 +459,24 @@ fn filter(asked: Filter) -> Result<LetterFilter, Problem> {
             return Err(Problem::new(Code::BodyUnexpected, detail));
         }
     };
-    let since = |name, text: Option<String>| text.map(|text| moment(name, &text)).transpose();
     Ok(LetterFilter {
         state: LetterState::Dead,
         standing,
-        queue: queue.transpose()?,
-        code: asked.code.map(|text| code(&text)).transpose()?,
-        effect: asked.effect.map(|known| match known {
-            Known::NotDone => Effect::NotDone,
-            Known::Done => Effect::Done,
-            Known::Unknown => Effect::Unknown,
-        }),
-        identity: asked.identity,
-        since_from: since("since_from", asked.since_from)?,
-        since_before: since("since_before", asked.since_before)?,
-        text: asked.text,
+        queue: member("the filter's queue", asked.queue.as_deref(), text::QueueName::read)?,
+        code: member("code", asked.code.as_deref(), text::ErrorCode::read)?,
+        effect: asked.effect.map(|effect| effect.0),
+        identity: asked.identity.map(|identity| identity.0),
+        since_from: member("since_from", asked.since_from.as_deref(), text::Moment::read)?,
+        since_before: member("since_before", asked.since_before.as_deref(), text::Moment::read)?,
+        text: asked.text.map(|text| text.0),
     })
+}
+
+/// A member of the body that may be left out.
+fn member<T>(
+    name: &str,
+    text: Option<&str>,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Problem> {
+    text.map(read).transpose().map_err(|what| Problem::new(Code::ParameterInvalid, what).about(name))
 }

@@ -4,11 +4,13 @@
 //! mend it, and repeats no key, no secret and no body.
 
 use std::borrow::Cow;
-use std::error::Error as _;
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use ichido_core::key::KeyError;
@@ -168,6 +170,11 @@ impl Problem {
         Self { more: Some(Box::new((name, value))), ..self }
     }
 
+    /// With the name of what its detail is about.
+    pub(crate) fn about(self, name: &str) -> Self {
+        Self { detail: format!("{name} {}", self.detail).into(), ..self }
+    }
+
     /// With when to ask again.
     pub(crate) fn after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
@@ -250,37 +257,31 @@ impl Problem {
     /// The store cannot be used, and nothing was done.
     pub(crate) fn unavailable() -> Self {
         let detail = "the store cannot be used at the moment; nothing was done; send the same request again";
-        Self { retry_after: Some(STORE_RETRY_AFTER), ..Self::new(Code::StoreUnavailable, detail) }
+        Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 
-    /// What the store said. The cause goes into the log: it may name hosts and files.
+    /// What the store said to a request under a key, which may be sent again. The cause goes into the log: it may name hosts and files.
     pub(crate) fn of_store(error: &StoreError) -> Self {
         tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),
-            StoreError::Full => Self {
-                retry_after: Some(PERSON_RETRY_AFTER),
-                ..Self::new(
-                    Code::StoreUnavailable,
-                    "the server's disk is full; nothing was done; send the same request again later",
-                )
-            },
-            StoreError::FileLost { .. } => Self {
-                retry_after: Some(PERSON_RETRY_AFTER),
-                ..Self::new(
-                    Code::StoreUnavailable,
-                    "the server has lost its database file and stops; this was not accepted; send the same request again, under the same \
-                     key, once it runs again",
-                )
-            },
-            StoreError::Unknown(_) => Self {
-                retry_after: Some(STORE_RETRY_AFTER),
-                ..Self::new(
-                    Code::StoreUnavailable,
-                    "the store broke off before it answered, so that it is not known whether this was done; send the same request \
-                     again, under the same key: nothing is done twice",
-                )
-            },
+            StoreError::Full => Self::new(
+                Code::StoreUnavailable,
+                "the server's disk is full; nothing was done; send the same request again later",
+            )
+            .after(PERSON_RETRY_AFTER),
+            StoreError::FileLost { .. } => Self::new(
+                Code::StoreUnavailable,
+                "the server has lost its database file and stops; this was not accepted; send the same request again, under the same key, \
+                 once it runs again",
+            )
+            .after(PERSON_RETRY_AFTER),
+            StoreError::Unknown(_) => Self::new(
+                Code::StoreUnavailable,
+                "the store broke off before it answered, so that it is not known whether this was done; send the same request again, \
+                 under the same key: nothing is done twice",
+            )
+            .after(STORE_RETRY_AFTER),
             StoreError::Corrupt { .. } => Self::new(
                 Code::RecordUnreadable,
                 "what the store holds here cannot be read, and is not guessed at; tell whoever runs this server, with the request's id",
@@ -315,11 +316,10 @@ impl Problem {
         }
         body
     }
-}
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(self.to_json().to_string()));
+    /// The answer, which no cache keeps.
+    pub(crate) fn response(&self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::from(self.to_json().to_string()));
         *response.status_mut() = self.code.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -331,6 +331,56 @@ impl IntoResponse for Problem {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+/// What the store said to a request under no key: whether it was done is seen at what it was about.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let problem = Self::of_store(&error);
+        match error {
+            StoreError::Unknown(_) => Self {
+                detail: "the store broke off before it answered, so that it is not known whether this was done; look at how it stands \
+                         before you ask again"
+                    .into(),
+                ..problem
+            },
+            _ => problem,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl Error for Problem {}
+
+/// What is wrong with the parameters of a query.
+impl serde::de::Error for Problem {
+    fn custom<T: fmt::Display>(what: T) -> Self {
+        Self::new(Code::ParameterInvalid, what.to_string())
+    }
+
+    fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Self::custom(format!("the query has a parameter that is not known here; known are: {known}"))
+    }
+
+    fn duplicate_field(name: &'static str) -> Self {
+        Self::custom(format!("the parameter {name} is given more than once; give it once"))
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self::custom(format!("the parameter {name} is missing"))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.response().map(Body::from)
     }
 }
 

@@ -1,22 +1,20 @@
 //! Queues and nodes over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use ichido_core::clock::is_alive;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
 use super::answer::json;
 use super::api::Api;
-use super::caller::{Caller, no_queue};
+use super::caller::no_queue;
 use super::problem::Problem;
-use super::request::{Segment, parameters};
+use super::request::{Anyone, Call, Operator, Segment, Viewer};
 use super::show::{Counts, Node, Nodes, Queue, Queues};
+use super::text;
 use crate::limits::NODE_LIVES;
 
 /// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
@@ -26,20 +24,12 @@ use crate::limits::NODE_LIVES;
 #[utoipa::path(
     get,
     path = "/v1/queues",
-    operation_id = "listQueues",
-    tag = "queues",
     responses(
         (status = 200, description = "The queues that you may see", body = Queues),
     )
 )]
-pub(super) async fn list(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    let queues = standing(&api, |name| caller.sees_queue(name)).await;
-    let queues = queues.map_err(|error| Problem::of_store(&error))?;
+pub(super) async fn list_queues(Call { api, caller, .. }: Call<Anyone>) -> Result<Response, Problem> {
+    let queues = standing(&api, |name| caller.sees_queue(name)).await?;
     let queues = queues.into_iter().map(|queue| queue.seen_by(&caller)).collect();
     Ok(json(StatusCode::OK, &Queues { queues }))
 }
@@ -48,54 +38,40 @@ pub(super) async fn list(
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/pause",
-    operation_id = "pauseQueue",
-    tag = "queues",
-    params(("queue" = String, Path, description = "The queue", example = "demo")),
+    params(("queue" = text::QueueName, Path, description = "The queue", example = "demo")),
     responses(
         (status = 200, description = "It is paused", body = Queue),
     )
 )]
-pub(super) async fn pause(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    Segment(queue): Segment,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    set_paused(&api, &caller, &queue, true).await
+pub(super) async fn pause_queue(call: Call<Operator>, Segment(queue): Segment) -> Result<Response, Problem> {
+    set_paused(&call, &queue, true).await
 }
 
 /// Goes on with the delivery of a queue's messages.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/resume",
-    operation_id = "resumeQueue",
-    tag = "queues",
-    params(("queue" = String, Path, description = "The queue", example = "demo")),
+    params(("queue" = text::QueueName, Path, description = "The queue", example = "demo")),
     responses(
         (status = 200, description = "It runs", body = Queue),
     )
 )]
-pub(super) async fn resume(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    Segment(queue): Segment,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    set_paused(&api, &caller, &queue, false).await
+pub(super) async fn resume_queue(call: Call<Operator>, Segment(queue): Segment) -> Result<Response, Problem> {
+    set_paused(&call, &queue, false).await
 }
 
-async fn set_paused(api: &Api, caller: &Caller, queue: &str, paused: bool) -> Result<Response, Problem> {
-    let of_store = |error: StoreError| Problem::of_store(&error);
-    caller.operates()?;
+async fn set_paused(
+    Call { api, caller, .. }: &Call<Operator>,
+    queue: &str,
+    paused: bool,
+) -> Result<Response, Problem> {
     let name = QueueName::parse(queue).ok_or_else(no_queue)?;
     // One that nobody ever put a message into, and that is not served here, was mistyped.
-    if standing(api, |name| name == queue).await.map_err(of_store)?.is_empty() {
+    if standing(api, |name| name == queue).await?.is_empty() {
         return Err(no_queue());
     }
-    api.store.queues().pause(&name, paused, Some(&caller.name)).await.map_err(of_store)?;
-    let now = standing(api, |name| name == queue).await.map_err(of_store)?;
+    api.store.queues().pause(&name, paused, Some(&caller.name)).await?;
+    let now = standing(api, |name| name == queue).await?;
     now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(no_queue)
 }
 
@@ -132,20 +108,12 @@ pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Res
 #[utoipa::path(
     get,
     path = "/v1/nodes",
-    operation_id = "listNodes",
-    tag = "nodes",
     responses(
         (status = 200, description = "All nodes that were ever heard of, the last heard of first", body = Nodes),
     )
 )]
-pub(super) async fn nodes(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    parameters(&uri, &[])?;
-    caller.views()?;
-    let nodes = nodes_standing(&api).await.map_err(|error| Problem::of_store(&error))?;
+pub(super) async fn list_nodes(Call { api, .. }: Call<Viewer>) -> Result<Response, Problem> {
+    let nodes = nodes_standing(&api).await?;
     Ok(json(StatusCode::OK, &Nodes { nodes }))
 }
 

@@ -3,14 +3,10 @@
 //! Guarantee: a viewer sees what came of a request and none of the bytes of its response. A decision changes one record, only while its
 //! outcome is unknown, and is an entry of the audit trail, with who decided.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response as HttpResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, Expiry, Phase, Policy, PolicyDraft, RecordName, Resolution, Settled};
 use ichido_core::settings::duration;
@@ -20,21 +16,40 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::json;
-use super::api::Api;
 use super::caller::Caller;
-use super::cursor;
+use super::cursor::{self, Cursor};
 use super::problem::{Code, Problem};
-use super::request::parameters;
-use super::search::count;
-use super::show::{ProblemDetails, href};
-use super::steps::of_store;
-use super::told::told;
-use crate::limits::{RECORD_BODY_BYTES_MAX, UNKNOWN_MAX};
+use super::request::{Call, Operator, Viewer};
+use super::show::href;
+use super::text;
+use super::told::{Shape, Told};
+use crate::limits::RECORD_BODY_BYTES_MAX;
 
-/// How many records a page has where nobody says.
-const UNKNOWN_DEFAULT: u32 = 50;
-/// Where a page of records ends: a moment, and the hash of a name.
-const PLACE_BYTES: usize = 8 + 32;
+/// Which record is looked up.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Named {
+    /// Its operation.
+    operation: text::OperationName,
+    /// For whom it was.
+    identity: text::Identity,
+    /// Its idempotency key.
+    #[param(value_type = text::IdempotencyKey)]
+    key: String,
+}
+
+/// Which records are listed.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listing {
+    /// At most so many; 50 if left out.
+    limit: Option<text::RecordLimit>,
+    /// Where to go on: `next` of the page before.
+    #[param(value_type = Option<text::PageCursor>)]
+    cursor: Option<Cursor<(Timestamp, [u8; 32])>>,
+}
 
 /// What the ledger holds of one request.
 #[derive(Debug, Serialize, ToSchema)]
@@ -138,13 +153,20 @@ pub(super) struct LedgerRecords {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecideRecord {
-    operation: String,
-    identity: String,
+    operation: text::OperationName,
+    identity: text::Identity,
+    #[schema(value_type = text::IdempotencyKey)]
     key: String,
     finding: Found,
     /// How long after its claim a call may still take effect, such as `10m`, which holds if it is left out; `nothing_done` counts only
     /// after it.
+    #[schema(value_type = Option<text::SettlesWithin>)]
     settles_within: Option<String>,
+}
+
+impl Shape for DecideRecord {
+    const SHAPE: &'static str =
+        r#"{"operation":"…","identity":"…","key":"…","finding":"applied" or "refused" or "nothing_done"}"#;
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -172,116 +194,60 @@ impl Found {
 #[utoipa::path(
     get,
     path = "/v1/ledger",
-    operation_id = "getLedgerEntry",
-    tag = "ledger",
-    params(
-        ("operation" = String, Query, description = "Its operation"),
-        ("identity" = String, Query, description = "For whom it was"),
-        ("key" = String, Query, description = "Its idempotency key"),
-    ),
+    params(Named),
     responses(
         (status = 200, description = "The record", body = LedgerRecord),
     )
 )]
-pub(super) async fn show(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
+pub(super) async fn get_ledger_entry(
+    Call { api, caller, query: Named { operation, identity, key }, .. }: Call<Viewer, Named>,
 ) -> Result<HttpResponse, Problem> {
-    caller.views()?;
-    let mut given = parameters(&uri, &["operation", "identity", "key"])?;
-    let mut take = |name: &'static str| {
-        let index = given.iter().position(|(given, _)| given == name);
-        let missing = || {
-            Problem::new(
-                Code::ParameterInvalid,
-                format!("{name} is missing; give operation, identity and key"),
-            )
-        };
-        index.map(|index| given.swap_remove(index).1).ok_or_else(missing)
-    };
-    let (operation, identity, key) = (take("operation")?, take("identity")?, take("key")?);
     let key = IdempotencyKey::parse(&key).map_err(Problem::of_key)?;
-    let found = find(&api, &RecordName { operation, identity, key }).await?;
-    Ok(json(StatusCode::OK, &LedgerRecord::new(found, &caller)))
+    let found =
+        api.store.keys().get(&RecordName { operation: operation.0, identity: identity.0, key }).await?;
+    Ok(json(StatusCode::OK, &LedgerRecord::new(found.ok_or_else(no_record)?, &caller)))
 }
 
 /// Lists the actions of which nobody knows the outcome, the oldest first.
 #[utoipa::path(
     get,
     path = "/v1/ledger/unknown",
-    operation_id = "listUnknownLedgerEntries",
-    tag = "ledger",
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many; 50 if left out"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: `next` of the page before"),
-    ),
+    params(Listing),
     responses(
         (status = 200, description = "A page of them", body = LedgerRecords),
     )
 )]
-pub(super) async fn unknown(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    uri: Uri,
+pub(super) async fn list_unknown_ledger_entries(
+    Call { api, caller, query, .. }: Call<Viewer, Listing>,
 ) -> Result<HttpResponse, Problem> {
-    caller.views()?;
-    let (mut limit, mut after) = (UNKNOWN_DEFAULT, None);
-    for (name, text) in parameters(&uri, &["limit", "cursor"])? {
-        match name.as_str() {
-            "limit" => limit = count(&text, UNKNOWN_MAX)?,
-            _ => after = Some(place(cursor::read(&text)?)),
-        }
-    }
-    let found =
-        api.store.keys().list_unknown(after, limit).await.map_err(|error| Problem::of_store(&error))?;
-    let last = found.last().filter(|_| found.len() == limit as usize);
-    let next = last.map(|last| {
-        let moment = last.record.first_claimed_at.as_micros().to_be_bytes();
-        cursor::write(&[moment.as_slice(), last.name.hash().as_slice()].concat())
-    });
+    let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
+    let found = api.store.keys().list_unknown(query.cursor.map(|cursor| cursor.0), limit).await?;
+    let next = cursor::next(&found, limit, |last| (last.record.first_claimed_at, last.name.hash()));
     let records = found.into_iter().map(|found| LedgerRecord::new(found, &caller)).collect();
     Ok(json(StatusCode::OK, &LedgerRecords { records, next }))
-}
-
-fn place(bytes: [u8; PLACE_BYTES]) -> (Timestamp, [u8; 32]) {
-    let (moment, hash) = bytes.split_at(8);
-    let moment = i64::from_be_bytes(moment.try_into().unwrap_or_default());
-    (Timestamp::from_micros(moment), hash.try_into().unwrap_or_default())
 }
 
 /// Says what came of an action of unknown outcome.
 #[utoipa::path(
     post,
     path = "/v1/ledger/decide",
-    operation_id = "decideLedgerEntry",
-    tag = "ledger",
     request_body = DecideRecord,
     responses(
         (status = 200, description = "It stands; a record of which nothing was done is gone, and its key free", body = DecidedRecord),
-        (status = 409, description = "There is nothing to decide, or not yet", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Look at the record before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "There is nothing to decide, or not yet"),
     )
 )]
-pub(super) async fn decide(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
+pub(super) async fn decide_ledger_entry(
+    Call { api, caller, .. }: Call<Operator>,
+    Told(asked): Told<DecideRecord>,
 ) -> Result<HttpResponse, Problem> {
-    caller.operates()?;
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let shape =
-        r#"{"operation":"…","identity":"…","key":"…","finding":"applied" or "refused" or "nothing_done"}"#;
-    let asked: DecideRecord = told(&head.headers, body, shape).await?;
     let policy = policy(asked.settles_within.as_deref())?;
     let key = IdempotencyKey::parse(&asked.key).map_err(Problem::of_key)?;
-    let name = RecordName { operation: asked.operation, identity: asked.identity, key };
+    let name = RecordName { operation: asked.operation.0, identity: asked.identity.0, key };
     let resolution = asked.finding.resolution();
-    let resolved = api.store.keys().decide(&name, resolution, None, &policy, &caller.name).await;
-    match resolved.map_err(|error| of_store(&error))? {
+    match api.store.keys().decide(&name, resolution, None, &policy, &caller.name).await? {
         KeyResolved::Stands => {
-            let found = api.store.keys().get(&name).await.map_err(|error| of_store(&error))?;
+            let found = api.store.keys().get(&name).await?;
             let record = found.map(|found| LedgerRecord::new(found, &caller));
             Ok(json(StatusCode::OK, &DecidedRecord { record }))
         }
@@ -306,11 +272,6 @@ fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
     let draft = PolicyDraft::of(Class::ExternalEffect);
     let draft = PolicyDraft { settles_within: settles_within.or(draft.settles_within), ..draft };
     Policy::build(draft).map_err(|error| wrong(error.to_string()))
-}
-
-async fn find(api: &Api, name: &RecordName) -> Result<KeyRecord, Problem> {
-    let found = api.store.keys().get(name).await.map_err(|error| Problem::of_store(&error))?;
-    found.ok_or_else(no_record)
 }
 
 fn no_record() -> Problem {

@@ -1,29 +1,41 @@
 //! A new message in place of a dead one, with another request and a new key; the two point to each other (SPEC D17).
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use http::header::{CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, StatusCode, Uri};
-use ichido_core::key::{self, IdempotencyKey, KeyError};
+use http::{HeaderValue, StatusCode};
+use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Why;
 use ichido_core::verdict::Effect;
 use ichido_store::letter::Replaced;
 use ichido_store::message::{MessageFilter, MessageRow, NewMessage, QueueName};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::answer::json;
 use super::api::Api;
 use super::caller::{Caller, no_queue};
-use super::messages::{content_type, replay_marker, seen};
+use super::messages::{content_type, key_of, replay_marker, seen};
 use super::problem::{Code, Problem};
-use super::request::{Segment, not_encoded, parameters, whole};
-use super::show::{Accepted, ProblemDetails, href};
-use super::steps::{note, of_store, refused, refused_for};
+use super::request::{Call, Operator, Segment, not_encoded, whole};
+use super::show::{Accepted, href};
+use super::steps::{note, refused, refused_for};
+use super::text;
 use crate::accept::{Offer, Understood};
+
+/// Why a new message is made, and whether it may repeat an effect.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Replacing {
+    /// Why; kept in the dead message's history.
+    reason: Option<text::Reason>,
+    /// Whether to make it though the dead one took effect, so that it is done once more.
+    #[serde(default)]
+    although_done: bool,
+}
 
 /// Makes a new message from a dead one, with another request and a new key.
 ///
@@ -32,33 +44,26 @@ use crate::accept::{Offer, Understood};
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/replace",
-    operation_id = "replaceMessage",
-    tag = "messages",
     params(
         ("id" = Uuid, Path, description = "The dead message's id"),
-        ("Idempotency-Key" = String, Header, description = "The new message's key: 1 to 255 visible ASCII characters, never used before"),
-        ("reason" = Option<String>, Query, description = "Why; kept in the dead message's history"),
-        ("although_done" = Option<bool>, Query, description = "Whether to make it though the dead one took effect, so that it is done once more"),
+        ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The new message's key: 1 to 255 visible ASCII characters, never used before"),
+        Replacing,
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The new request; without a content type it has the old one's"),
     responses(
         (status = 201, description = "The new message stands, and the old one is closed", body = Accepted,
             headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
-        (status = 409, description = "None was made", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "None was made"),
     )
 )]
-pub(super) async fn replace(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn replace_message(
+    Call { api, caller, query, .. }: Call<Operator, Replacing>,
     Segment(id): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
+    let Replacing { reason, although_done } = query;
     let (head, body) = request.into_parts();
-    let Asked { although_done, reason } = asked(&head.uri)?;
-    let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)?;
+    let key = key_of(&head.headers)?;
     not_encoded(&head.headers)?;
     let old = seen(&api, &caller, &id).await?;
     let content_type = match head.headers.get(CONTENT_TYPE) {
@@ -103,28 +108,6 @@ pub(super) async fn replace(
     Ok(response)
 }
 
-/// What the query asks for.
-#[derive(Default)]
-struct Asked {
-    although_done: bool,
-    reason: Option<String>,
-}
-
-fn asked(uri: &Uri) -> Result<Asked, Problem> {
-    let mut asked = Asked::default();
-    for (name, text) in parameters(uri, &["although_done", "reason"])? {
-        match (name.as_str(), text.as_str()) {
-            ("although_done", "false") => asked.although_done = false,
-            ("although_done", "true") => asked.although_done = true,
-            ("although_done", _) => {
-                return Err(Problem::new(Code::ParameterInvalid, "although_done is true or false"));
-            }
-            _ => asked.reason = Some(text),
-        }
-    }
-    Ok(asked)
-}
-
 /// The old one with another request and key.
 async fn made_from(
     api: &Api,
@@ -163,8 +146,7 @@ async fn under_key(api: &Api, new: &NewMessage) -> Result<Option<MessageRow>, Pr
         key: Some(new.key.clone()),
         ..MessageFilter::default()
     };
-    let found = api.store.messages().list(&filter, 1).await.map_err(|error| of_store(&error))?;
-    Ok(found.into_iter().next())
+    Ok(api.store.messages().list(&filter, 1).await?.pop())
 }
 
 fn why_not(refusal: Replaced, under_key: Option<&MessageRow>) -> Problem {

@@ -1,4 +1,7 @@
-//! Reading a request: its path, its query and its body, each within its bound.
+//! Reading a request: its caller, its path, its query and its body, each within its bound.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path};
@@ -10,8 +13,13 @@ use http_body_util::BodyExt as _;
 use ichido_core::settings::size;
 use ichido_http::server::body::{BodyFault, BoxError};
 use ichido_http::server::permits::Permit;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use uuid::Uuid;
 
+use super::api::Api;
+use super::caller::Caller;
 use super::problem::{Code, Problem};
 
 /// The one variable segment of a path, decoded.
@@ -21,9 +29,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(segment) = path.map_err(|_| no_route())?;
-        Ok(Self(segment))
+        let path = Path::from_request_parts(parts, state).await;
+        path.map(|Path(segment)| Self(segment)).map_err(|_| no_route())
     }
 }
 
@@ -31,22 +38,108 @@ pub(super) fn no_route() -> Problem {
     Problem::new(Code::RouteUnknown, "there is nothing at this path; /openapi.json lists what there is")
 }
 
-/// The parameters of a query, each known and given once.
-pub(super) fn parameters(uri: &Uri, known: &[&str]) -> Result<Vec<(String, String)>, Problem> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    for (name, value) in pairs(uri)? {
-        if !known.contains(&name.as_str()) {
-            let here = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let detail = format!("the query has a parameter that is not known here; known are: {here}");
-            return Err(Problem::new(Code::ParameterInvalid, detail));
-        }
-        if found.iter().any(|(given, _)| *given == name) {
-            let detail = format!("the parameter {name} is given more than once; give it once");
-            return Err(Problem::new(Code::ParameterInvalid, detail));
-        }
-        found.push((name, value));
+/// A request of a caller who has the right `R`, with the parameters `Q`.
+pub(super) struct Call<R, Q = NoParameters> {
+    pub(super) api: Arc<Api>,
+    pub(super) caller: Caller,
+    pub(super) query: Q,
+    right: PhantomData<R>,
+}
+
+/// What a caller must be allowed before its request is read further.
+pub(super) trait Right {
+    fn check(caller: &Caller) -> Result<(), Problem>;
+}
+
+/// Every caller: the handler checks what is asked for.
+pub(super) struct Anyone;
+/// A caller who may look at everything.
+pub(super) struct Viewer;
+/// A caller who may act on what is there.
+pub(super) struct Operator;
+
+impl Right for Anyone {
+    fn check(_: &Caller) -> Result<(), Problem> {
+        Ok(())
     }
-    Ok(found)
+}
+
+impl Right for Viewer {
+    fn check(caller: &Caller) -> Result<(), Problem> {
+        caller.views()
+    }
+}
+
+impl Right for Operator {
+    fn check(caller: &Caller) -> Result<(), Problem> {
+        caller.operates()
+    }
+}
+
+/// The query of an operation without parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoParameters {}
+
+impl<R: Right, Q: DeserializeOwned> FromRequestParts<Arc<Api>> for Call<R, Q> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        // The door puts it there, before every route but the public ones.
+        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(no_route)?;
+        R::check(&caller)?;
+        let query = parameters(&parts.uri)?;
+        Ok(Self { api: Arc::clone(api), caller, query, right: PhantomData })
+    }
+}
+
+/// The parameters of a query, each known and given once.
+pub(super) fn parameters<Q: DeserializeOwned>(uri: &Uri) -> Result<Q, Problem> {
+    Q::deserialize(MapAccessDeserializer::new(Parameters { rest: pairs(uri)?.into_iter(), next: None }))
+}
+
+struct Parameters {
+    rest: std::vec::IntoIter<(String, String)>,
+    next: Option<(String, String)>,
+}
+
+impl<'de> MapAccess<'de> for Parameters {
+    type Error = Problem;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Problem> {
+        self.next = self.rest.next();
+        let name = self.next.as_ref().map(|(name, _)| name.as_str().into_deserializer());
+        name.map(|name: StrDeserializer<'_, Problem>| seed.deserialize(name)).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Problem> {
+        let (name, value) = self.next.take().unwrap_or_default();
+        seed.deserialize(Parameter(value)).map_err(|problem| problem.about(&name))
+    }
+}
+
+/// The value of a parameter: a text, or what it says.
+struct Parameter(String);
+
+impl<'de> Deserializer<'de> for Parameter {
+    type Error = Problem;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_string(self.0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_bool(self.0.parse().map_err(|_| Problem::custom("is true or false"))?)
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct seq tuple
+        tuple_struct map struct enum identifier ignored_any
+    }
 }
 
 /// The names and values of a query. What is no text is refused: read with a replacement, it would find what was not asked for.

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -89,11 +89,8 @@ impl Answers for Server {
         let id = Uuid::now_v7().to_string();
         metrics::counter!(REQUESTS, "method" => "other", "status" => status.to_string()).increment(1);
         tracing::info!(status, request_id = id, "refused");
-        let mut response = Response::new(Bytes::from(problem.to_json().to_string()));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
+        let mut response = problem.response();
+        response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         Some(response)
     }
 

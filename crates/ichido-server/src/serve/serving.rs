@@ -19,17 +19,14 @@ use tokio::task::JoinHandle;
 use super::access::Access;
 use super::admission::Admission;
 use super::api::Api;
-use super::destinations::KnownDestination;
-use super::feed::Feed;
-use super::listings::Listings;
+use super::inside;
 use super::metrics;
-use super::parsing::Parsing;
 use super::running;
 use super::server::{self, Server};
 use super::waiting::Waiting;
 use crate::Error;
 use crate::config::Config;
-use crate::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, WAITERS_SHARE};
+use crate::limits::WAITERS_SHARE;
 use crate::worker;
 
 /// A server that is ready to answer.
@@ -60,29 +57,19 @@ impl Serving {
         let targets = worker::on_store(config, store, targets);
         let queues: Vec<_> = config.queues.iter().cloned().chain(config.alerts.queues()).collect();
         let policies = Policies::of(&queues, &targets);
-        let destinations = KnownDestination::all(config);
         let worker = worker::start(store, config, targets).map_err(Error::Misconfigured)?;
         let worker = Arc::new(worker);
-        let operations = Arc::new(running::Running::default());
-        let queues = Api::known(config);
-        let chosen = config.serve.chosen;
-        let waiters_max = chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
+        let api = inside::api(store.clone(), Some(config));
+        let operations = Arc::clone(&api.operations);
+        let waiters_max = api.chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
         let api = Api {
-            store: store.clone(),
-            chosen,
-            admission: Admission::start(store.clone(), &queues).await,
-            queues,
-            destinations,
+            admission: Admission::start(store.clone(), &api.queues).await,
             policies,
             waiting: Waiting::start(store.clone(), waiters_max),
-            operations: Arc::clone(&operations),
-            feed: Feed::new(chosen.listeners_max),
-            batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
-            listings: Listings::new(),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
-            parsing: Parsing::new(),
             metrics: measured,
             worker_lives: worker::lives(&worker),
+            ..api
         };
         let server = Arc::new(Server::new(api, access, limits));
         let store = store.clone();
@@ -99,11 +86,11 @@ impl Serving {
         }
         let stopped = match self.store.check_files() {
             Ok(()) => self.stop_worker(ended, stops).await,
-            Err(lost) => {
+            Err(error) => {
                 self.worker.stop();
                 self.worker.stop();
                 self.worker.ended().await;
-                Err(Error::StoreLost(lost.to_string()))
+                Err(Error::StoreLost(error.to_string()))
             }
         };
         self.folding.abort();

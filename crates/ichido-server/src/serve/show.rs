@@ -1,7 +1,7 @@
 //! What the API shows of messages, queues and nodes.
 
 use ichido_core::lifecycle::Stage;
-use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_core::verdict::ErrorCode;
 use ichido_store::message::{MessageRow, Transition};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -47,9 +47,9 @@ pub(super) fn href(id: Uuid) -> String {
     format!("/v1/messages/{id}")
 }
 
-/// A message as it stands.
+/// What every listing and every look at a message shows.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Message {
+pub(super) struct MessageFacts {
     id: Uuid,
     queue: String,
     /// For whom it is: with queue and key, what makes it unique.
@@ -70,18 +70,34 @@ pub(super) struct Message {
     /// When it is due; none once it is being sent or has ended.
     next_attempt_at: Option<String>,
     last_error: Option<LastError>,
-    /// What came of it, once it was sent.
-    result: Option<MessageResult>,
     /// 0 is most urgent.
     priority: u8,
-    /// The way it came, as the header `Ichido-Hops` has it.
-    hops: Option<String>,
     /// The trace it belongs to.
     trace: Option<String>,
     /// The dead message that it was made from.
     made_from: Option<Uuid>,
     created_at: String,
     updated_at: String,
+}
+
+/// A message as it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Message {
+    #[serde(flatten)]
+    facts: MessageFacts,
+    /// What came of it, once it was sent.
+    result: Option<MessageResult>,
+    /// The way it came, as the header `Ichido-Hops` has it.
+    hops: Option<String>,
+}
+
+/// A message in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Listed {
+    #[serde(flatten)]
+    facts: MessageFacts,
+    /// Where all of it is shown.
+    href: String,
 }
 
 /// Why the last try failed.
@@ -109,15 +125,8 @@ impl LastError {
     }
 }
 
-impl Message {
-    pub(super) fn new(row: MessageRow, transitions: &[Transition]) -> Self {
-        let last_to_sent = transitions.iter().rev().find(|step| step.to == Stage::Sent);
-        let result = last_to_sent.filter(|_| row.status == Stage::Sent).map(|step| MessageResult {
-            at: step.at.to_string(),
-            status: step.status,
-            receipt: step.receipt.clone(),
-            result_digest: result_digest(step),
-        });
+impl MessageFacts {
+    fn new(row: MessageRow) -> Self {
         Self {
             id: row.id,
             queue: row.queue,
@@ -127,19 +136,36 @@ impl Message {
             request_bytes: row.request.len(),
             request_digest: row.request_digest.to_string(),
             status: row.status.as_str(),
-            effect: effect(row.effect),
+            effect: row.effect.as_str(),
             tries: row.tries,
             tries_allowed: row.tries_allowed,
             next_attempt_at: row.next_attempt.map(|at| at.to_string()),
             last_error: row.last_error.map(|code| LastError::new(code, row.last_error_text)),
-            result,
             priority: row.priority,
-            hops: row.hops,
             trace: row.trace,
             made_from: row.made_from,
             created_at: row.created_at.to_string(),
             updated_at: row.updated_at.to_string(),
         }
+    }
+}
+
+impl Message {
+    pub(super) fn new(mut row: MessageRow, transitions: &[Transition]) -> Self {
+        let last_to_sent = transitions.iter().rev().find(|step| step.to == Stage::Sent);
+        let result = last_to_sent.filter(|_| row.status == Stage::Sent).map(|step| MessageResult {
+            at: step.at.to_string(),
+            status: step.status,
+            receipt: step.receipt.clone(),
+            result_digest: result_digest(step),
+        });
+        Self { hops: row.hops.take(), facts: MessageFacts::new(row), result }
+    }
+}
+
+impl Listed {
+    pub(super) fn new(row: MessageRow) -> Self {
+        Self { href: href(row.id), facts: MessageFacts::new(row) }
     }
 }
 
@@ -190,7 +216,7 @@ impl Event {
             from: step.from.as_str(),
             to: step.to.as_str(),
             tries: step.tries,
-            effect: effect(step.effect),
+            effect: step.effect.as_str(),
             error_code: step.code,
             error_text: step.excerpt,
             status: step.status,
@@ -209,14 +235,6 @@ fn result_digest(step: &Transition) -> Option<String> {
             Some(FROM_CONFLICT.to_owned())
         }
         None => None,
-    }
-}
-
-pub(super) const fn effect(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NotDone => "not_done",
-        Effect::Done => "done",
-        Effect::Unknown => "unknown",
     }
 }
 

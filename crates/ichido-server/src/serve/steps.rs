@@ -3,39 +3,41 @@
 //! Guarantee: the lifecycle and the queue's policy judge each step at the moment it is taken, as they do for `ichido dead`; what they
 //! refuse changes nothing and is answered 409 with the reason. Who took a step is in the message's history.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response;
-use http::StatusCode;
 use ichido::letters::{Resolution, Work, tell_resolved};
 use ichido_core::lifecycle::{Decision, Event, Found, Stage, Why};
 use ichido_core::time::Timestamp;
-use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterRow, LetterStepped};
 use ichido_store::message::{LetterState, Note, Stepped};
 use ichido_store::token::Role;
 use serde::Deserialize;
 use serde_json::json as value;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
-use super::messages::{find, no_message, seen};
+use super::letters::found;
+use super::messages::{find, no_message, seen, shown};
 use super::problem::{Code, Problem};
-use super::request::{Segment, parameters};
-use super::show::{Message, ProblemDetails};
-use super::told::{perhaps_told, told};
+use super::request::{Call, Operator, Right, Segment};
+use super::show::Message;
+use super::text;
+use super::told::{Shape, Told};
 
 /// Why something is done.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
     /// Kept in the message's history.
-    reason: Option<String>,
+    reason: Option<text::Reason>,
+}
+
+impl Shape for Because {
+    const SHAPE: &'static str = r#"nothing, or {"reason":"…"}"#;
+
+    fn of_nothing() -> Option<Self> {
+        Some(Self::default())
+    }
 }
 
 /// Why a message needs no more attention.
@@ -43,7 +45,11 @@ pub(super) struct Because {
 #[serde(deny_unknown_fields)]
 pub(super) struct Discard {
     /// Kept in the message's history.
-    reason: String,
+    reason: text::Reason,
+}
+
+impl Shape for Discard {
+    const SHAPE: &'static str = r#"{"reason":"why it needs no more attention"}"#;
 }
 
 /// What a person found out.
@@ -52,7 +58,11 @@ pub(super) struct Discard {
 pub(super) struct Decide {
     decision: Decided,
     /// How it is known.
-    reason: Option<String>,
+    reason: Option<text::Reason>,
+}
+
+impl Shape for Decide {
+    const SHAPE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
 }
 
 /// What becomes of a parked message. A dead one of unknown effect stays dead, and more is known of it.
@@ -80,35 +90,25 @@ impl Decided {
     }
 }
 
-const BECAUSE: &str = r#"nothing, or {"reason":"…"}"#;
-
 /// Sends a dead message again, its count of tries back at 0, where its queue allows it and it cannot be done twice.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/requeue",
-    operation_id = "requeueMessage",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body(content = Option<Because>, description = "May be left out"),
     responses(
         (status = 200, description = "It is queued", body = Message),
-        (status = 409, description = "It is not sent again; `reason` says why", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "It is not sent again; `reason` says why"),
     )
 )]
-pub(super) async fn requeue(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn requeue_message(
+    Call { api, caller, .. }: Call<Operator>,
     Segment(id): Segment,
-    request: Request,
+    Told(because): Told<Because>,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let because: Option<Because> = perhaps_told(&head.headers, body, BECAUSE).await?;
     let letter = Letter::find(&api, &caller, &id).await?;
     let event = |letter: &LetterRow, now| api.policies.event(letter, now);
-    match letter.step(&api, &caller, event, because.and_then(|because| because.reason)).await? {
+    match letter.step(&api, &caller, event, because.reason).await? {
         LetterStepped::Now(_) => letter.shown(&api, Resolution::Requeued).await,
         // In the words of a preflight, which say how to mend it.
         LetterStepped::Refused(why) => Err(match api.policies.judge(&letter.row, letter.now) {
@@ -119,37 +119,36 @@ pub(super) async fn requeue(
     }
 }
 
+/// A producer, who may withdraw its own messages, or a caller who may act on all.
+pub(super) struct Canceller;
+
+impl Right for Canceller {
+    fn check(caller: &Caller) -> Result<(), Problem> {
+        match caller.role {
+            Role::Producer { .. } => Ok(()),
+            Role::Viewer | Role::Operator | Role::Admin => caller.operates(),
+        }
+    }
+}
+
 /// Withdraws a message that waits to be sent. A producer may withdraw its own. What is cancelled already is answered alike.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
-    operation_id = "cancelMessage",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body(content = Option<Because>, description = "May be left out"),
     responses(
         (status = 200, description = "It is cancelled", body = Message),
-        (status = 409, description = "It does not wait: it is being sent, or has ended, or is parked", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "It does not wait: it is being sent, or has ended, or is parked"),
     )
 )]
-pub(super) async fn cancel(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn cancel_message(
+    Call { api, caller, .. }: Call<Canceller>,
     Segment(id): Segment,
-    request: Request,
+    Told(because): Told<Because>,
 ) -> Result<Response, Problem> {
-    match caller.role {
-        Role::Producer { .. } => (),
-        Role::Viewer | Role::Operator | Role::Admin => caller.operates()?,
-    }
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let because: Option<Because> = perhaps_told(&head.headers, body, BECAUSE).await?;
     let id = seen(&api, &caller, &id).await?.id;
-    let note = note(&caller, because.and_then(|because| because.reason));
-    let stepped = api.store.messages().step(id, |_| Event::Cancelled, &note).await;
-    match stepped.map_err(|error| of_store(&error))? {
+    match api.store.messages().step(id, |_| Event::Cancelled, &note(&caller, because.reason)).await? {
         Stepped::Now(_) => shown(&api, id).await,
         Stepped::Refused(why) => match find(&api, id).await?.status {
             Stage::Cancelled => shown(&api, id).await,
@@ -169,26 +168,18 @@ pub(super) async fn cancel(
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/discard",
-    operation_id = "discardMessage",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body = Discard,
     responses(
         (status = 200, description = "It is closed", body = Message),
-        (status = 409, description = "It is not dead", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "It is not dead"),
     )
 )]
-pub(super) async fn discard(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn discard_message(
+    Call { api, caller, .. }: Call<Operator>,
     Segment(id): Segment,
-    request: Request,
+    Told(Discard { reason: because }): Told<Discard>,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let Discard { reason: because } =
-        told(&head.headers, body, r#"{"reason":"why it needs no more attention"}"#).await?;
     let letter = Letter::find(&api, &caller, &id).await?;
     match letter.step(&api, &caller, |_, _| Event::Discarded, Some(because)).await? {
         LetterStepped::Now(_) => letter.shown(&api, Resolution::Discarded).await,
@@ -206,27 +197,18 @@ pub(super) async fn discard(
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/decide",
-    operation_id = "decideMessage",
-    tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body = Decide,
     responses(
         (status = 200, description = "It is as decided", body = Message),
-        (status = 409, description = "There is nothing to decide, or not yet; `reason` says why", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "There is nothing to decide, or not yet; `reason` says why"),
     )
 )]
-pub(super) async fn decide(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+pub(super) async fn decide_message(
+    Call { api, caller, .. }: Call<Operator>,
     Segment(id): Segment,
-    request: Request,
+    Told(Decide { decision, reason: because }): Told<Decide>,
 ) -> Result<Response, Problem> {
-    caller.operates()?;
-    let (head, body) = request.into_parts();
-    parameters(&head.uri, &[])?;
-    let shape = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
-    let Decide { decision, reason: because } = told(&head.headers, body, shape).await?;
     let letter = Letter::find(&api, &caller, &id).await?;
     let event = |letter: &LetterRow, now| decision.event(letter.state, now);
     match letter.step(&api, &caller, event, because).await? {
@@ -244,19 +226,8 @@ struct Letter {
 
 impl Letter {
     async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Self, Problem> {
-        let message = seen(api, caller, id).await?;
-        let now = api.store.now().await.map_err(|error| of_store(&error))?;
-        let found = api.store.dead_letters().find(&[message.id]).await.map_err(|error| of_store(&error))?;
-        match found.into_iter().next() {
-            Some(row) => Ok(Self { row, now }),
-            None => Err(refused(
-                "no_letter",
-                format!(
-                    "this is for messages that are dead or parked, and this one is {}",
-                    message.status.as_str()
-                ),
-            )),
-        }
+        let (row, now) = found(api, caller, id).await?;
+        Ok(Self { row, now })
     }
 
     async fn step(
@@ -264,11 +235,9 @@ impl Letter {
         api: &Api,
         caller: &Caller,
         event: impl Fn(&LetterRow, Timestamp) -> Event,
-        reason: Option<String>,
+        reason: Option<text::Reason>,
     ) -> Result<LetterStepped, Problem> {
-        let note = note(caller, reason);
-        let stepped = api.store.dead_letters().step(&[self.row.id], event, &note).await;
-        let stepped = stepped.map_err(|error| of_store(&error))?;
+        let stepped = api.store.dead_letters().step(&[self.row.id], event, &note(caller, reason)).await?;
         Ok(stepped.into_iter().next().unwrap_or(LetterStepped::NoLetter))
     }
 
@@ -292,25 +261,8 @@ impl Letter {
     }
 }
 
-async fn shown(api: &Api, id: Uuid) -> Result<Response, Problem> {
-    let row = find(api, id).await?;
-    let steps = api.store.messages().transitions(id).await.map_err(|error| of_store(&error))?;
-    Ok(json(StatusCode::OK, &Message::new(row, &steps)))
-}
-
-pub(super) fn note(caller: &Caller, reason: Option<String>) -> Note {
-    Note { actor: Some(caller.name.clone()), excerpt: reason, ..Note::default() }
-}
-
-/// A step under no key: whether it was taken is seen at the message.
-pub(super) fn of_store(error: &StoreError) -> Problem {
-    let mut problem = Problem::of_store(error);
-    if matches!(error, StoreError::Unknown(_)) {
-        problem.detail = "the store broke off before it answered, so that it is not known whether this was done; look at how it stands \
-                          before you ask again"
-            .into();
-    }
-    problem
+pub(super) fn note(caller: &Caller, reason: Option<text::Reason>) -> Note {
+    Note { actor: Some(caller.name.clone()), excerpt: reason.map(|reason| reason.0), ..Note::default() }
 }
 
 pub(super) fn refused(reason: &'static str, detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {

@@ -1,6 +1,7 @@
 //! What is told in the body of an action: small JSON of a known shape.
 
 use axum::body::Body;
+use axum::extract::{FromRequest, Request};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use ichido_core::digest::is_json;
@@ -11,28 +12,37 @@ use super::problem::{Code, Problem};
 use super::request::{not_encoded, whole};
 use crate::limits::TOLD_BYTES_MAX;
 
-/// A body that must be there. `shape` is what is said of one that does not fit.
-pub(super) async fn told<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Body,
-    shape: &str,
-) -> Result<T, Problem> {
-    let told = perhaps_told(headers, body, shape).await?;
-    told.ok_or_else(|| {
-        Problem::new(Code::BodyUnexpected, format!("the body is empty; nothing was done; send {shape}"))
-    })
+/// The body of an action, read.
+pub(super) struct Told<T>(pub(super) T);
+
+/// What a body says.
+pub(super) trait Shape: DeserializeOwned {
+    /// How it is written; shown where one does not fit.
+    const SHAPE: &'static str;
+
+    /// What an empty body says, where one may be empty.
+    fn of_nothing() -> Option<Self> {
+        None
+    }
 }
 
-/// A body that may be left out.
-pub(super) async fn perhaps_told<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Body,
-    shape: &str,
-) -> Result<Option<T>, Problem> {
+impl<S: Send + Sync, T: Shape> FromRequest<S> for Told<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (head, body) = request.into_parts();
+        read(&head.headers, body).await.map(Self)
+    }
+}
+
+async fn read<T: Shape>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+    let shape = T::SHAPE;
     not_encoded(headers)?;
     let body = whole(headers, body, TOLD_BYTES_MAX, None).await?;
-    if body.is_empty() {
-        return Ok(None);
+    if body.is_empty() || body.trim_ascii() == b"null" {
+        return T::of_nothing().ok_or_else(|| {
+            Problem::new(Code::BodyUnexpected, format!("the body is empty; nothing was done; send {shape}"))
+        });
     }
     let says_json = |line: &http::HeaderValue| line.to_str().is_ok_and(is_json);
     if !headers.get_all(CONTENT_TYPE).iter().all(says_json) {

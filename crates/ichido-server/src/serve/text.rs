@@ -1,0 +1,195 @@
+//! The texts and numbers of parameters and bodies: how each is read, and how the description shows it.
+//!
+//! Guarantee: a value that fits its schema is accepted by its reader; both use the same constants.
+
+use std::time::Duration;
+
+use ichido_core::json::{DEPTH_MAX, Pointer};
+use ichido_core::key::IdempotencyKey as Key;
+use ichido_core::lifecycle::Stage;
+use ichido_core::pace::PerSecond;
+use ichido_core::settings::duration;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{self, Effect as Known};
+use ichido_store::ledger::limits::OPERATION_BYTES_MAX;
+use ichido_store::letter::Standing as Stands;
+use ichido_store::message::limits::{
+    CONTENT_TYPE_BYTES_MAX, EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX,
+};
+use ichido_store::message::{LetterState as Letter, QueueName as Queue};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::accept;
+use crate::limits::{LIST_MAX, UNKNOWN_MAX, WAIT_MAX};
+
+/// How many entries a page has where the caller gives no limit.
+pub(super) const PAGE_DEFAULT: u32 = 50;
+
+/// Types with a schema of their own. With `as T = reader`, the text is read as a `T` as well.
+macro_rules! texts {
+    ($($(#[doc = $doc:literal])+ $name:ident $(as $inner:ty = $read:expr)?, $schema:expr;)+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub(super) struct $name $((pub(super) $inner))?;
+
+            $(
+                impl $name {
+                    /// Reads a text, or says what it should be.
+                    pub(super) fn read(text: &str) -> Result<$inner, String> {
+                        let read: fn(&str) -> Result<$inner, String> = $read;
+                        read(text)
+                    }
+                }
+
+                impl<'de> Deserialize<'de> for $name {
+                    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                        Self::read(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+                    }
+                }
+            )?
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    $schema.description(Some(concat!($($doc),+).trim())).into()
+                }
+            }
+
+            impl ToSchema for $name {}
+        )+
+
+        /// Every schema, by its name.
+        pub(super) fn schemas() -> impl Iterator<Item = (String, RefOr<Schema>)> {
+            vec![$(($name::name().into_owned(), $name::schema()),)+].into_iter()
+        }
+    };
+}
+
+texts! {
+    /// The name of a queue.
+    QueueName as Queue = |text: &str| accept::queue_name(text).map_err(str::to_owned),
+        string("^[A-Za-z0-9._:-]+$", 1, QUEUE_BYTES_MAX);
+    /// An idempotency key: visible ASCII characters.
+    IdempotencyKey, string("^[!-~]+$", 1, Key::LEN_MAX);
+    /// An idempotency key, bare. A value that begins with a quote is read as a quoted string (RFC 9651).
+    IdempotencyKeyField, string("^[!#-~][!-~]*$", 1, Key::LEN_MAX);
+    /// The party that a message belongs to.
+    Identity as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, IDENTITY_BYTES_MAX);
+    /// An identity in a header field: visible ASCII characters, and spaces between them.
+    IdentityField, string("^[!-~]([ -~]*[!-~])?$", 1, IDENTITY_BYTES_MAX);
+    /// The name of an operation in the ledger.
+    OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, OPERATION_BYTES_MAX);
+    /// Why something is done.
+    Reason as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
+    /// A part of an error's text.
+    ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
+    /// A moment in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six digits of a fraction.
+    Moment as Timestamp = moment,
+        text("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$")
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
+    /// Where a page begins: `next` of the page before. It has no meaning of its own.
+    PageCursor, text("^[A-Za-z0-9_-]+$");
+    /// How many entries a page has at most.
+    Limit as u32 = |text: &str| whole(text, LIST_MAX), number(LIST_MAX);
+    /// How many records a page has at most.
+    RecordLimit as u32 = |text: &str| whole(text, UNKNOWN_MAX), number(UNKNOWN_MAX);
+    /// The code of an error.
+    ErrorCode as verdict::ErrorCode = |text: &str| verdict::ErrorCode::parse(text).ok_or_else(|| {
+        format!("is no error's code; there are {}", words(&verdict::ErrorCode::ALL.map(verdict::ErrorCode::as_str)))
+    }), one_of(&verdict::ErrorCode::ALL.map(verdict::ErrorCode::as_str));
+    /// The state of a message.
+    MessageState as Stage = |text: &str| Stage::parse(text).ok_or_else(|| none_of(&Stage::ALL.map(Stage::as_str))),
+        one_of(&Stage::ALL.map(Stage::as_str));
+    /// The state of a letter.
+    LetterState as Letter = |text: &str| LETTERS.into_iter().find(|state| state.as_str() == text)
+        .ok_or_else(|| none_of(&LETTERS.map(Letter::as_str))),
+        one_of(&LETTERS.map(Letter::as_str));
+    /// Whether a letter waits for a person.
+    LetterStanding as Stands = |text: &str| Stands::parse(text).ok_or_else(|| none_of(&STANDINGS.map(Stands::as_str))),
+        one_of(&STANDINGS.map(Stands::as_str));
+    /// What is known of an effect.
+    Effect as Known = |text: &str| Known::parse(text).ok_or_else(|| none_of(&EFFECTS.map(Known::as_str))),
+        one_of(&EFFECTS.map(Known::as_str));
+    /// The state of an alert's incident.
+    AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("is {FIRING}, or left out for all")),
+        one_of(&[FIRING]);
+    /// How long to wait: a whole number of `ms` or `s`, at most 30 seconds.
+    Wait as Duration = wait,
+        text("^(([0-9]{1,4}|[12][0-9]{4}|30000)ms|([0-9]|[12][0-9]|30)s)$");
+    /// How long a call may travel: a whole number of `s`, `m`, `h` or `d`, above 0 and at most a week.
+    SettlesWithin, text("^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9]|16[0-8])h|[1-7]d)$");
+    /// A JSON pointer (RFC 6901) to a member.
+    JsonPointer, string(&format!("^(/([^~/]|~[01])*){{1,{DEPTH_MAX}}}$"), 1, POINTER_CHARS_MAX);
+    /// A media type, with parameters or without.
+    MediaType, string("^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+( *;[ -~]*)?$", 3, CONTENT_TYPE_BYTES_MAX);
+    /// Bytes in base64 (RFC 4648), padded.
+    Base64, text("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$")
+        .content_encoding("base64");
+    /// True, or left out.
+    True, ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
+    /// Calls a second.
+    Rate, ObjectBuilder::new().schema_type(Type::Number).minimum(Some(PerSecond::MIN.get())).maximum(Some(PerSecond::MAX.get()));
+}
+
+/// Both databases take every text without a NUL.
+const NO_NUL: &str = r"^[^\x00]*$";
+/// A pointer is bounded in bytes, of which a character has at most four.
+const POINTER_CHARS_MAX: usize = Pointer::BYTES_MAX / 4;
+const LETTERS: [Letter; 2] = [Letter::Dead, Letter::Parked];
+const STANDINGS: [Stands; 3] = [Stands::Open, Stands::Discarded, Stands::Replaced];
+const EFFECTS: [Known; 3] = [Known::NotDone, Known::Done, Known::Unknown];
+const FIRING: &str = "firing";
+
+fn text(pattern: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).pattern(Some(pattern))
+}
+
+fn string(pattern: &str, min: usize, max: usize) -> ObjectBuilder {
+    text(pattern).min_length(Some(min).filter(|min| 0 < *min)).max_length(Some(max))
+}
+
+fn number(max: u32) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+        .minimum(Some(1))
+        .maximum(Some(max))
+}
+
+fn one_of(words: &[&'static str]) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()))
+}
+
+fn none_of(names: &[&str]) -> String {
+    format!("is none; there are {}", words(names))
+}
+
+fn words(names: &[&str]) -> String {
+    names.join(", ")
+}
+
+fn whole(text: &str, max: u32) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| format!("is a whole number from 1 to {max}"))
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| {
+        "is no moment; write it in UTC, as 2026-11-15T03:00:00Z, a fraction of 1 to 6 digits if any"
+            .to_owned()
+    })
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(wait) if wait <= WAIT_MAX => Ok(wait),
+        Ok(_) => Err(format!("is longer than {}; ask again instead", duration::shown(WAIT_MAX))),
+        Err(_) => {
+            Err("is no length of time; write a whole number and a unit, such as 250ms or 5s".to_owned())
+        }
+    }
+}
