@@ -9,7 +9,7 @@ use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_http::server::Answers;
-use ichido_http::server::body::{AnswerBody, Timed};
+use ichido_http::server::body::AnswerBody;
 use ichido_http::server::limits::Limits;
 use tokio::time::timeout;
 use tower_service::Service as _;
@@ -34,8 +34,8 @@ pub(crate) struct Server(pub(crate) Router);
 
 impl Answers for Server {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let request = request.map(|body| Body::new(Timed::request(body, LIMITS.body_idle, LIMITS.body)));
-        let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request)).await;
+        // The time for the whole request bounds its body too.
+        let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request.map(Body::new))).await;
         boxed(answered.map_or_else(|_| late().into_response(), |Ok(response)| response))
     }
 

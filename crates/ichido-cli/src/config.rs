@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
 fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
     let mut faults = Faults::default();
     let resolved = bounds.resolve(Limits::default(), &mut faults);
-    faults.or(resolved)?;
+    faults.or(Some(resolved))?;
     let by_variable = std::env::var(STORE).ok().filter(|url| !url.is_empty());
     let store = match (store, &by_variable) {
         (Some(url), _) => Some(Over::store(url, "the flag --store")),

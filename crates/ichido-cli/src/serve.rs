@@ -51,7 +51,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let ServeConfig { listen, limits, .. } = setup.config.serve;
     let mut faults = Faults::default();
     let limits = args.bounds.resolve(limits, &mut faults);
-    let limits = faults.or(limits)?;
+    let limits = faults.or(Some(limits))?;
     let exporting = traces::start(&setup.config.traces)?;
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {

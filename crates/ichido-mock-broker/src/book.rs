@@ -153,30 +153,5 @@ impl Entry {
     }
 }
 
-impl Fault {
-    /// Whether the order took effect all the same.
-    pub(crate) const fn has_effect(self) -> bool {
-        match self {
-            Self::ServerErrorAfter
-            | Self::ResetAfter
-            | Self::SilenceAfter
-            | Self::CutAfter
-            | Self::Slow
-            | Self::ConflictProcessed
-            | Self::Malformed
-            | Self::WrongKey
-            | Self::NoKey => true,
-            Self::ServerErrorBefore
-            | Self::ResetBefore
-            | Self::SilenceBefore
-            | Self::RateLimited
-            | Self::ConflictInProgress
-            | Self::ConflictOther
-            | Self::BadRequest
-            | Self::Unauthorized => false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -3,50 +3,51 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// One way to fail. "Before" means that the order took no effect, "after" that it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
-    ServerErrorBefore,
-    ServerErrorAfter,
-    ResetBefore,
-    ResetAfter,
-    SilenceBefore,
-    SilenceAfter,
-    CutAfter,
-    RateLimited,
-    Slow,
-    ConflictProcessed,
-    ConflictInProgress,
-    ConflictOther,
-    BadRequest,
-    Unauthorized,
-    Malformed,
-    WrongKey,
-    NoKey,
+/// Declares each way to fail once: its name, what it is, and whether the order takes effect.
+macro_rules! faults {
+    ($($fault:ident: $name:literal, $meaning:literal, $has_effect:literal;)+) => {
+        /// One way to fail. "Before" means that the order took no effect, "after" that it did.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Fault {
+            $(#[doc = $meaning] $fault,)+
+        }
+
+        impl Fault {
+            /// All of them, with their names and what they are.
+            pub const ALL: [(Self, &'static str, &'static str); [$($name),+].len()] =
+                [$((Self::$fault, $name, $meaning)),+];
+
+            /// Whether the order takes effect all the same.
+            pub(crate) const fn has_effect(self) -> bool {
+                match self {
+                    $(Self::$fault => $has_effect,)+
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    ServerErrorBefore: "server_error_before", "503, and no effect", false;
+    ServerErrorAfter: "server_error_after", "500 after the effect", true;
+    ResetBefore: "reset_before", "the connection is reset, and no effect", false;
+    ResetAfter: "reset_after", "the connection is reset after the effect", true;
+    SilenceBefore: "silence_before", "no answer ever, and no effect", false;
+    SilenceAfter: "silence_after", "no answer ever after the effect", true;
+    CutAfter: "cut_after", "half an answer after the effect", true;
+    RateLimited: "rate_limited", "429 with Retry-After, and no effect", false;
+    Slow: "slow", "the right answer, late", true;
+    ConflictProcessed: "conflict_processed", "409 `already_processed`; the effect is there", true;
+    ConflictInProgress: "conflict_in_progress", "409 `in_progress`, and no effect", false;
+    ConflictOther: "conflict_other", "409 for another reason, and no effect", false;
+    BadRequest: "bad_request", "400, and no effect", false;
+    Unauthorized: "unauthorized", "401, and no effect", false;
+    Malformed: "malformed", "200 with broken JSON after the effect", true;
+    WrongKey: "wrong_key", "200 with another key after the effect", true;
+    NoKey: "no_key", "200 without a key after the effect", true;
 }
 
 impl Fault {
-    /// All of them, with their names and what they are.
-    pub const ALL: [(Self, &'static str, &'static str); 17] = [
-        (Self::ServerErrorBefore, "server_error_before", "503, and no effect"),
-        (Self::ServerErrorAfter, "server_error_after", "500 after the effect"),
-        (Self::ResetBefore, "reset_before", "the connection is reset, and no effect"),
-        (Self::ResetAfter, "reset_after", "the connection is reset after the effect"),
-        (Self::SilenceBefore, "silence_before", "no answer ever, and no effect"),
-        (Self::SilenceAfter, "silence_after", "no answer ever after the effect"),
-        (Self::CutAfter, "cut_after", "half an answer after the effect"),
-        (Self::RateLimited, "rate_limited", "429 with Retry-After, and no effect"),
-        (Self::Slow, "slow", "the right answer, late"),
-        (Self::ConflictProcessed, "conflict_processed", "409 already_processed; the effect is there"),
-        (Self::ConflictInProgress, "conflict_in_progress", "409 in_progress, and no effect"),
-        (Self::ConflictOther, "conflict_other", "409 for another reason, and no effect"),
-        (Self::BadRequest, "bad_request", "400, and no effect"),
-        (Self::Unauthorized, "unauthorized", "401, and no effect"),
-        (Self::Malformed, "malformed", "200 with broken JSON after the effect"),
-        (Self::WrongKey, "wrong_key", "200 with another key after the effect"),
-        (Self::NoKey, "no_key", "200 without a key after the effect"),
-    ];
-
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(fault, ..)| *fault)
     }

@@ -4,6 +4,7 @@
 //! gets none, and what is in flight may end, within a bound; after the second nothing is waited for.
 
 use std::future::{pending, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -74,11 +75,14 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = until_stopped(&mut stopping) => {
-            Pin::new(&mut connection).graceful_shutdown();
-            (&mut connection).await
-        }
+        ended = &mut connection => Some(ended),
+        () = until_stopped(&mut stopping) => None,
+    };
+    let ended = if let Some(ended) = ended {
+        ended
+    } else {
+        Pin::new(&mut connection).graceful_shutdown();
+        (&mut connection).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");

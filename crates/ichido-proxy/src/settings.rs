@@ -65,7 +65,7 @@ pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<
     let built = (|| {
         let mut rules = rules?;
         rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
-        let (listen, upstream, limits, connect) = (listen?, upstream?, limits?, connect?);
+        let (listen, upstream, connect) = (listen?, upstream?, connect?);
         Some(Settings { listen, upstream, rules, patience: patience?, limits, connect, adapter })
     })();
     faults.or(built)

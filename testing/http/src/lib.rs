@@ -5,6 +5,8 @@
 //!
 //! Start at [`Receiver`]; [`Authority`] makes certificates for it.
 
+#![expect(clippy::missing_panics_doc, reason = "for tests: whatever fails here ends the test, and says so")]
+
 mod request;
 mod tls;
 

@@ -14,10 +14,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The one field of this name.
-    ///
-    /// # Panics
-    /// If there are two, which no test expects.
+    /// The one field of this name; that there are two, no test expects.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
         let first = found.next();
@@ -25,10 +22,7 @@ impl Request {
         first.map(|(_, value)| value.as_str())
     }
 
-    /// Its idempotency key.
-    ///
-    /// # Panics
-    /// If there is none.
+    /// Its idempotency key, which it must have.
     pub fn key(&self) -> &str {
         self.field("idempotency-key").expect("the request has a key")
     }

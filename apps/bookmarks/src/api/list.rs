@@ -34,19 +34,14 @@ pub(super) async fn list(
     let next = found.last().filter(|_| is_more).map(|last| last.id);
     let body = json!({ "bookmarks": found, "next": next });
     let tag = format!("\"{}\"", Digest::of_bytes(body.to_string().as_bytes()));
-    if headers.get(IF_NONE_MATCH).is_some_and(|known| *known == tag) {
-        return Ok((StatusCode::NOT_MODIFIED, tagged(as_json(), &tag)).into_response());
-    }
-    let mut response = answer(StatusCode::OK, &body);
-    *response.headers_mut() = tagged(std::mem::take(response.headers_mut()), &tag);
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == tag);
+    let mut response = if is_known {
+        (StatusCode::NOT_MODIFIED, as_json()).into_response()
+    } else {
+        answer(StatusCode::OK, &body)
+    };
+    response.headers_mut().extend(HeaderValue::try_from(tag).map(|tag| (ETAG, tag)));
     Ok(response)
-}
-
-fn tagged(mut headers: HeaderMap, tag: &str) -> HeaderMap {
-    if let Ok(tag) = HeaderValue::try_from(tag) {
-        headers.insert(ETAG, tag);
-    }
-    headers
 }
 
 fn read(person: Uuid, query: &str) -> Result<Filter, Problem> {

@@ -47,33 +47,25 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Understands them, or says everything that is wrong; what no flag says is as it was.
-    pub fn resolve(&self, before: Limits, faults: &mut Faults) -> Option<Limits> {
-        let mut times = |flag, text: Option<&String>, before| match text {
-            Some(text) => time(flag, text, faults),
-            None => Some(before),
+    /// Puts the flags over `limits`. What is wrong goes to the faults, and leaves its limit as it was.
+    pub fn resolve(&self, mut limits: Limits, faults: &mut Faults) -> Limits {
+        for (flag, text, limit) in [
+            ("--head-timeout", &self.head_timeout, &mut limits.head),
+            ("--body-idle-timeout", &self.body_idle_timeout, &mut limits.body_idle),
+            ("--body-timeout", &self.body_timeout, &mut limits.body),
+            ("--drain-timeout", &self.drain_timeout, &mut limits.drain),
+        ] {
+            *limit = text.as_ref().and_then(|text| time(flag, text, faults)).unwrap_or(*limit);
+        }
+        let mut counts = |flag, text: &Option<String>| {
+            let count = text.as_ref().and_then(|text| count(flag, text, faults))?;
+            usize::try_from(count).ok()
         };
-        let head = times("--head-timeout", self.head_timeout.as_ref(), before.head);
-        let body_idle = times("--body-idle-timeout", self.body_idle_timeout.as_ref(), before.body_idle);
-        let body = times("--body-timeout", self.body_timeout.as_ref(), before.body);
-        let drain = times("--drain-timeout", self.drain_timeout.as_ref(), before.drain);
-        let mut counts = |flag, text: Option<&String>| {
-            let count = text.map(|text| count(flag, text, faults))?;
-            Some(count.and_then(|count| usize::try_from(count).ok()))
-        };
-        let connections_max = counts("--connections-max", self.connections_max.as_ref());
-        let of_peer = counts("--peer-connections-max", self.peer_connections_max.as_ref());
-        Some(Limits {
-            connections_max: connections_max.unwrap_or(Some(before.connections_max))?,
-            peer_connections_max: match of_peer {
-                Some(chosen) => Some(chosen?),
-                None => before.peer_connections_max,
-            },
-            head: head?,
-            body_idle: body_idle?,
-            body: body?,
-            drain: drain?,
-        })
+        let connections_max = counts("--connections-max", &self.connections_max);
+        let peer_connections_max = counts("--peer-connections-max", &self.peer_connections_max);
+        limits.connections_max = connections_max.unwrap_or(limits.connections_max);
+        limits.peer_connections_max = peer_connections_max.or(limits.peer_connections_max);
+        limits
     }
 }
 
