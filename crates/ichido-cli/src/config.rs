@@ -10,7 +10,7 @@ use ichido_core::settings::{Fault, Faults};
 use ichido_http::server::bounds::Bounds;
 use ichido_http::server::limits::Limits;
 use ichido_server::config::show::Over;
-use ichido_server::config::{DEFAULT_FILE, FILE_NAME, load, load_traced, show, summary};
+use ichido_server::config::{FILE_NAME, commented_file, json_schema, load, load_traced, show, summary};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -61,6 +61,8 @@ enum Command {
         #[arg(long)]
         origin: bool,
     },
+    /// Print the JSON Schema of a configuration, for editors
+    Schema,
     /// Say everything that is wrong with a configuration, or what it comes to
     Check {
         /// Which one
@@ -73,7 +75,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match &args.command {
         // The file as it is.
-        Command::Init { file } if file.as_os_str() == "-" => out::say(DEFAULT_FILE),
+        Command::Init { file } if file.as_os_str() == "-" => out::say(&commented_file()),
         Command::Init { file } => {
             init(file)?;
             let shown = file.display();
@@ -90,6 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             let shown = traced.shown(&over);
             if args.json { out::line(show::json(&shown)) } else { out::say(&show::text(&shown, *origin)) }
         }
+        Command::Schema => out::line(format_args!("{:#}", json_schema())),
         Command::Check { file } => {
             let checked = load(file);
             if args.json {
@@ -112,31 +115,25 @@ fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Res
         (None, Some(url)) => Some(Over::store(url, "the variable ICHIDO_STORE")),
         (None, None) => None,
     };
-    let text =
-        |path, by, text: Option<String>| text.map(|text| Over { path, value: format!("{text:?}"), by });
-    let count = |path, by, text: Option<&String>| text.map(|text| Over { path, value: text.clone(), by });
-    let all = [
-        store,
-        text("serve.listen", "the flag --listen", listen.map(|address| address.to_string())),
-        count("serve.connections_max", "the flag --connections-max", bounds.connections_max.as_ref()),
-        count(
-            "serve.peer_connections_max",
-            "the flag --peer-connections-max",
-            bounds.peer_connections_max.as_ref(),
-        ),
-        text("serve.head_timeout", "the flag --head-timeout", bounds.head_timeout.clone()),
-        text("serve.body_idle_timeout", "the flag --body-idle-timeout", bounds.body_idle_timeout.clone()),
-        text("serve.body_timeout", "the flag --body-timeout", bounds.body_timeout.clone()),
-        text("serve.drain_timeout", "the flag --drain-timeout", bounds.drain_timeout.clone()),
+    let listen = listen.map(|address| address.to_string());
+    let flags = [
+        ("listen", &listen),
+        ("connections_max", &bounds.connections_max),
+        ("peer_connections_max", &bounds.peer_connections_max),
+        ("head_timeout", &bounds.head_timeout),
+        ("body_idle_timeout", &bounds.body_idle_timeout),
+        ("body_timeout", &bounds.body_timeout),
+        ("drain_timeout", &bounds.drain_timeout),
     ];
-    Ok(all.into_iter().flatten().collect())
+    let flags = flags.into_iter().filter_map(|(name, text)| Some(Over::serve(name, text.as_deref()?)));
+    Ok(store.into_iter().chain(flags).collect())
 }
 
 fn init(file: &Path) -> Result<(), Exit> {
     let shown = file.display();
     let made = OpenOptions::new().write(true).create_new(true).open(file);
     let written = made.and_then(|mut made| {
-        made.write_all(DEFAULT_FILE.as_bytes())?;
+        made.write_all(commented_file().as_bytes())?;
         made.sync_all()
     });
     match written {

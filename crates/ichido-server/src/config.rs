@@ -6,21 +6,26 @@
 //!
 //! What is said later wins: the file, then the environment (`environment`), then flags.
 //!
-//! Start at [`load`]. `document` reads a table member by member; each section has a module that understands it.
+//! Start at [`load`]. `table` declares every setting once; `document` checks a file by it, and each section has a module that
+//! understands it.
 
 mod alerts;
 mod destinations;
 mod document;
-mod environment;
+mod init;
 mod intake;
+mod json_schema;
+mod kind;
 mod outside;
 mod overlay;
 mod queues;
 mod retry;
 mod serve;
+mod setting;
 pub mod show;
 pub mod store_url;
 pub mod summary;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -29,32 +34,28 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ichido::worker::{Alerts, BuildError, Queue, limits, problems};
+use ichido::worker::{Alerts, BuildError, QUEUE_PREFIX, Queue, limits, problems};
 use ichido_core::audit::AuditKey;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 pub use destinations::Described;
+pub use init::commented_file;
 pub use intake::Intake;
+pub use json_schema::json_schema;
 pub use outside::Outside;
 pub use overlay::of_this_process as named_variables;
 pub use serve::{LISTEN_DEFAULT, ServeConfig};
 pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
-use document::{Section, Source, nearest};
-use environment::Environment;
+use document::{Section, Source, did_you_mean};
 use ichido_core::settings::Faults;
-use queues::{Defaults, Placed};
-use show::{Asked, Over, Shown};
+use queues::Placed;
+use show::{Over, Shown};
 
-/// The commented file.
-pub const DEFAULT_FILE: &str = include_str!("config/default.toml");
 /// What the file is called when nothing else is said.
 pub const FILE_NAME: &str = "ichido.toml";
 /// The largest file that is read.
 const FILE_BYTES_MAX: usize = 4 << 20;
-/// The most connections to PostgreSQL that may be asked for.
-const CONNECTIONS_MAX: u32 = 1_000;
 
 /// What a program runs by.
 #[derive(Debug)]
@@ -121,9 +122,6 @@ pub struct TracesConfig {
     pub endpoint: Option<String>,
 }
 
-/// Tables that are there whether or not the file has them.
-const ALWAYS: [&str; 6] = ["store", "serve", "worker", "traces", "alerts", "queue_defaults"];
-
 /// Reads a configuration and what it refers to.
 pub fn load(path: &Path) -> Result<Config, Faults> {
     load_traced(path).map(|traced| traced.config)
@@ -133,14 +131,13 @@ pub fn load(path: &Path) -> Result<Config, Faults> {
 pub struct Traced {
     /// The configuration.
     pub config: Config,
-    asked: Vec<Asked>,
-    environment: Environment,
+    shown: Vec<Shown>,
 }
 
 impl Traced {
     /// Every setting as it holds, and who said so.
     pub fn shown(&self, over: &[Over]) -> Vec<Shown> {
-        show::shown(&self.asked, &self.environment, over)
+        show::laid_over(&self.shown, over)
     }
 }
 
@@ -176,7 +173,8 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
         faults.add(name, format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is"));
         return Err(faults);
     }
-    let source = Source { name, text, variables: &outside.named, asked: RefCell::default() };
+    let variables = overlay::overrides(outside, &mut faults);
+    let source = Source { name, text, variables: &variables, outside, faults: RefCell::default() };
     let (mut document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let place = source.place(error.span().map_or(0, |span| span.start));
@@ -186,67 +184,56 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     if !errors.is_empty() {
         return Err(faults);
     }
-    for name in ALWAYS {
-        let empty = || Spanned::new(0..0, DeValue::Table(DeTable::new()));
-        document.get_mut().entry(Spanned::new(0..0, name.into())).or_insert_with(empty);
-    }
-    overlay::lay_over(document.get_mut(), &outside.named, source.end(), &mut faults);
-    let mut root = Section::root(&source, &document);
-    let environment = Environment::read(outside, &mut faults);
-    let store = store(root.section("store", &mut faults), outside, &mut faults);
-    let serve = serve::read(root.section("serve", &mut faults), &mut faults);
-    let worker = worker(root.section("worker", &mut faults), &environment, outside, &mut faults);
-    let traces = traces(root.section("traces", &mut faults), outside, &mut faults);
-    let alerts = alerts::read(root.section("alerts", &mut faults), &mut faults);
-    let sections = root.sections("destinations", &mut faults);
-    let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
-    let destinations: Vec<Described> = sections
-        .into_iter()
-        .filter_map(|(name, section)| destinations::read(name, section, outside, &mut faults))
-        .collect();
-    let defaults = Defaults::read(root.section("queue_defaults", &mut faults), &environment, &mut faults);
-    let sections = root.sections("queues", &mut faults);
-    let queues: Vec<Placed> = sections
-        .into_iter()
-        .filter_map(|(name, section)| queues::read(name, section, &defaults, outside, &mut faults))
-        .collect();
-    check(&destinations, &queues, &named, &root, &mut faults);
-    let destinations = answering(destinations, &queues, &root, &mut faults);
-    let placed: Vec<(&str, String)> =
-        queues.iter().map(|placed| (placed.queue.name.as_str(), placed.place(""))).collect();
-    alerts.check(&destinations, &named, &placed, &mut faults);
-    root.finish(&mut faults);
-    let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
-    let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    let alerts = alerts.alerts;
-    let config = Config { store, serve, worker, traces, alerts, destinations, queues, intakes };
-    let config = faults.or(Some(config))?;
-    Ok(Traced { config, asked: source.asked.take(), environment })
+    overlay::lay_over(document.get_mut(), &variables, source.end(), &mut faults);
+    source.faults.replace(faults);
+    let root = Section::root(&source, &document);
+    root.check();
+    let config = config(&root);
+    let mut shown = Vec::new();
+    root.show(&mut shown);
+    let config = source.faults.take().or(config)?;
+    Ok(Traced { config, shown })
 }
 
-fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> StoreConfig {
-    let mut store = StoreConfig { url: None, connections_max: CONNECTIONS_DEFAULT };
-    let Some(mut section) = section else { return store };
-    if let Some(text) = section.text("url", faults) {
-        let place = section.place("url");
-        if holds_password(text) && !section.is_by_variable("url") {
-            faults.add(
-                place,
-                "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
-            );
-        } else {
-            let url = outside.resolve(text).and_then(|url| {
-                store_url::check(&url)?;
-                outside.counted_here(url)
-            });
-            store.url = faults.check(&place, url);
-        }
-    }
-    if let Some(most) = section.count("connections_max", 2..=CONNECTIONS_MAX, faults) {
-        store.connections_max = most;
-    }
-    section.finish(faults);
-    store
+/// What the sections come to; `None` where one is not a table.
+fn config(root: &Section<'_>) -> Option<Config> {
+    let store = store(&root.section("store")?);
+    let worker = worker(&root.section("worker")?);
+    let alerts = alerts::read(&root.section("alerts")?);
+    let sections = root.sections("destinations");
+    let named: Vec<&str> = sections.iter().map(|section| section.name).collect();
+    let destinations: Vec<Described> = sections.iter().filter_map(destinations::read).collect();
+    let queues: Vec<Placed<'_>> = root.sections("queues").into_iter().filter_map(queues::read).collect();
+    check(&destinations, &queues, &alerts, &named, root);
+    let destinations = answering(destinations, &queues, root);
+    Some(Config {
+        store,
+        serve: serve::read(&root.section("serve")?),
+        worker,
+        traces: TracesConfig { endpoint: root.section("traces")?.resolved("endpoint") },
+        alerts: alerts.alerts,
+        destinations,
+        intakes: queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect(),
+        queues: queues.into_iter().map(|placed| placed.queue).collect(),
+    })
+}
+
+fn store(section: &Section<'_>) -> StoreConfig {
+    let text = section.get::<String>("url");
+    let in_file = text.filter(|_| !section.is_by_variable("url"));
+    let url = if in_file.is_some_and(|text| holds_password(&text)) {
+        section.fault(
+            "url",
+            "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
+        );
+        None
+    } else {
+        section.resolved("url").and_then(|url| {
+            let checked = store_url::check(&url).map_err(str::to_owned);
+            section.checked("url", checked.and_then(|()| section.source.outside.counted_here(url)))
+        })
+    };
+    StoreConfig { url, connections_max: section.of("connections_max") }
 }
 
 /// Whether a text has the form `scheme://name:password@…`, or one in its query.
@@ -257,131 +244,99 @@ fn holds_password(text: &str) -> bool {
     in_authority || rest.split(['?', '&']).any(|part| part.starts_with("password="))
 }
 
-fn worker(
-    section: Option<Section<'_>>,
-    environment: &Environment,
-    outside: &Outside<'_>,
-    faults: &mut Faults,
-) -> WorkerConfig {
-    let mut worker = WorkerConfig {
-        name: "worker".to_owned(),
-        idle_sleep: limits::IDLE_SLEEP_DEFAULT,
-        stop_within: limits::STOP_WITHIN_DEFAULT,
-        keep_finished: limits::KEEP_FINISHED_DEFAULT,
-        audit_key: None,
-    };
-    if let Some(mut section) = section {
-        if let Some(name) = section.text("name", faults) {
-            if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
-                let most = limits::NAME_BYTES_MAX;
-                faults
-                    .add(section.place("name"), format!("is no name; give it 1 to {most} bytes and no NUL"));
-            }
-            name.clone_into(&mut worker.name);
-        }
-        if let Some(idle_sleep) = section.time("idle_sleep", faults) {
-            if idle_sleep.is_zero() {
-                faults.add(section.place("idle_sleep"), BuildError::NoIdleSleep.to_string());
-            }
-            worker.idle_sleep = idle_sleep;
-        }
-        worker.stop_within = section.time("stop_within", faults).unwrap_or(worker.stop_within);
-        worker.keep_finished = section.time("keep_finished", faults).unwrap_or(worker.keep_finished);
-        if let Some(reference) = section.text("audit_key", faults) {
-            let key = outside.secret(reference).and_then(|key| {
-                AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"))
-            });
-            worker.audit_key = faults.check(&section.place("audit_key"), key);
-        }
-        section.finish(faults);
+fn worker(section: &Section<'_>) -> WorkerConfig {
+    let name: String = section.of("name");
+    if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
+        let max = limits::NAME_BYTES_MAX;
+        section.fault("name", format!("is no name; give it 1 to {max} bytes and no NUL"));
     }
-    worker.idle_sleep = environment.idle_sleep.unwrap_or(worker.idle_sleep);
-    worker
+    let audit_key = section.secret("audit_key").and_then(|key| {
+        let key = AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"));
+        section.checked("audit_key", key)
+    });
+    WorkerConfig {
+        name,
+        idle_sleep: section.of("idle_sleep"),
+        stop_within: section.of("stop_within"),
+        keep_finished: section.of("keep_finished"),
+        audit_key,
+    }
 }
 
-fn traces(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> TracesConfig {
-    let mut traces = TracesConfig::default();
-    let Some(mut section) = section else { return traces };
-    if let Some(text) = section.text("endpoint", faults) {
-        traces.endpoint = faults.check(&section.place("endpoint"), outside.resolve(text));
-    }
-    section.finish(faults);
-    traces
+/// What is wrong where a queue or destination is named that is not there.
+fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    let meant = did_you_mean(name, known);
+    format!("there is no [{table}.{name}]{meant}; add it, or name one that is there")
 }
 
 /// Answers go into a queue that there is, are delivered as often as it says, and are not asked about themselves.
-fn answering(
-    destinations: Vec<Described>,
-    queues: &[Placed],
-    root: &Section<'_>,
-    faults: &mut Faults,
-) -> Vec<Described> {
-    let named = |name: &str| queues.iter().find(|placed| placed.queue.name == name);
+fn answering(destinations: Vec<Described>, queues: &[Placed<'_>], root: &Section<'_>) -> Vec<Described> {
     let checked = destinations.into_iter().map(|described| {
         let Some(queue) = described.answers_to() else { return described };
         let place = root.place_within(&format!("destinations.{}.answers_to", described.name));
-        let Some(placed) = named(queue) else {
-            let meant = nearest(queue, queues.iter().map(|placed| placed.queue.name.as_str()));
-            let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
-            let what = format!("there is no [queues.{queue}]{meant}; add it, or name one that is there");
-            faults.add(place, what);
+        let Some(placed) = queues.iter().find(|placed| placed.queue.name == queue) else {
+            let names = queues.iter().map(|placed| placed.queue.name.as_str());
+            root.fault_at(place, missing("queues", queue, names));
             return described;
         };
         if placed.queue.destination == described.name {
             let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
-            faults.add(place, what);
+            root.fault_at(place, what);
         }
         described.answer_tries(placed.queue.retry.tries)
     });
     checked.collect()
 }
 
-/// What contradicts itself between queues and destinations, each at its place.
+/// What contradicts itself between queues, receivers of alerts and destinations, each at its place.
 fn check(
     destinations: &[Described],
-    queues: &[Placed],
+    queues: &[Placed<'_>],
+    alerts: &alerts::Placed<'_>,
     named: &[&str],
     root: &Section<'_>,
-    faults: &mut Faults,
 ) {
+    for Placed { queue, section, .. } in
+        queues.iter().filter(|placed| placed.queue.name.starts_with(QUEUE_PREFIX))
+    {
+        let what = format!("{} is a name that is kept for what tells of alerts; take another", queue.name);
+        section.fault_at(section.own_place(), what);
+    }
     let known: Vec<(&str, Duration)> =
         destinations.iter().map(|described| (described.name.as_str(), described.time_out())).collect();
-    let wishes: Vec<Queue> = queues.iter().map(|placed| placed.queue.clone()).collect();
-    let place = |queue: &str, setting: &str| {
-        let placed = queues.iter().find(|placed| placed.queue.name == queue);
-        placed.map_or_else(String::new, |placed| placed.place(setting))
+    let own = queues.iter().map(|placed| (placed.queue.clone(), &placed.section));
+    let receivers = alerts.alerts.queues().into_iter().zip(&alerts.receivers);
+    let (wishes, sections): (Vec<Queue>, Vec<&Section<'_>>) = own.chain(receivers).unzip();
+    let place = |queue: &str, setting: &str| match wishes.iter().position(|wish| wish.name == queue) {
+        // Of its queue a receiver says the destination alone.
+        Some(index) if queues.len() <= index => sections[index].place("destination"),
+        Some(index) if setting.is_empty() => sections[index].own_place(),
+        Some(index) => sections[index].place(setting),
+        None => String::new(),
     };
     for error in problems(&known, &wishes) {
-        match &error {
-            // It is there, and what is wrong with it was said.
-            BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {}
+        let (place, what) = match &error {
+            // It is there, and what is wrong with it was reported.
+            BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {
+                continue;
+            }
             BuildError::NoDestination { queue, destination } => {
-                let meant = nearest(destination, named.iter().copied());
-                let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
-                faults.add(
-                    place(queue, "destination"),
-                    format!(
-                        "there is no [destinations.{destination}]{meant}; add it, or name one that is there"
-                    ),
-                );
+                (place(queue, "destination"), missing("destinations", destination, named.iter().copied()))
             }
             BuildError::LeaseTooShort { queue, .. }
             | BuildError::LeaseBelowLeast { queue, .. }
-            | BuildError::LeaseTooLong { queue, .. } => {
-                faults.add(place(queue, "lease"), error.to_string());
-            }
-            BuildError::TooMany { queue, what, .. } => faults.add(place(queue, what), error.to_string()),
-            BuildError::Retry { queue, .. } => faults.add(place(queue, "retry"), error.to_string()),
+            | BuildError::LeaseTooLong { queue, .. } => (place(queue, "lease"), error.to_string()),
+            BuildError::TooMany { queue, what, .. } => (place(queue, what), error.to_string()),
+            BuildError::Retry { queue, .. } => (place(queue, "retry"), error.to_string()),
             BuildError::QueueName { queue } | BuildError::QueueTwice { queue } => {
-                faults.add(place(queue, ""), error.to_string());
+                (place(queue, ""), error.to_string())
             }
             BuildError::NoQueue
             | BuildError::NoIdleSleep
             | BuildError::WorkerName
             | BuildError::DestinationName { .. }
-            | BuildError::DestinationTwice { .. } => {
-                faults.add(root.place("destinations"), error.to_string());
-            }
-        }
+            | BuildError::DestinationTwice { .. } => (root.place("destinations"), error.to_string()),
+        };
+        root.fault_at(place, what);
     }
 }

@@ -1,7 +1,7 @@
 //! Where messages go: `[destinations.NAME]`.
 
-mod http;
-mod llm;
+pub(super) mod http;
+pub(super) mod llm;
 mod nats;
 mod pace;
 
@@ -13,13 +13,11 @@ use ichido::destination::nats::{NatsPlan, StartError};
 use ichido::worker::Target;
 use ichido_core::pace::Settings;
 use ichido_core::retry::Guarantee;
-use ichido_core::settings::Faults;
 use ichido_llm::destination::LlmPlan;
 use ichido_store::Store;
 
 use super::document::Section;
-use super::outside::Outside;
-use llm::Dialect;
+use super::table::KIND;
 use pace::Paced;
 
 /// A destination that was understood.
@@ -133,70 +131,21 @@ fn target(name: String, destination: Destination, paced: Paced) -> Target {
     Target { pace, max_parallel, interval, ..Target::new(name, destination) }
 }
 
-/// The kinds there are.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Anthropic,
-    Http,
-    Nats,
-    OpenAi,
-    Paper,
-}
-
-impl Kind {
-    /// As the file names them.
-    const ALL: [(&'static str, Self); 5] = [
-        ("anthropic", Self::Anthropic),
-        ("http", Self::Http),
-        ("nats", Self::Nats),
-        ("openai", Self::OpenAi),
-        ("paper", Self::Paper),
-    ];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Http => "http",
-            Self::Nats => "nats",
-            Self::OpenAi => "openai",
-            Self::Paper => "paper",
-        }
-    }
-}
+/// Stands for what is missing, so the rest is judged as well. It was reported, and so leads to no configuration.
+const STAND_IN: &str = "missing";
 
 /// Reads one destination's section.
-pub(super) fn read(
-    name: &str,
-    mut section: Section<'_>,
-    outside: &Outside<'_>,
-    faults: &mut Faults,
-) -> Option<Described> {
-    // What is wrong with one kind makes no sense to another, so without a kind nothing more is said.
-    let kind = section.needed_word("kind", &Kind::ALL, faults)?;
-    let paced = pace::read(&mut section, faults);
-    let (whereto, way) = match kind {
-        Kind::Http | Kind::Paper => {
-            let is_paper = matches!(kind, Kind::Paper);
-            let (whereto, destination) = http::read(&mut section, is_paper, outside, faults);
-            (whereto, destination.map(Way::Known))
-        }
-        Kind::OpenAi => model(&mut section, Dialect::OpenAi, outside, faults),
-        Kind::Anthropic => model(&mut section, Dialect::Anthropic, outside, faults),
-        Kind::Nats => {
-            let (whereto, plan) = nats::read(&mut section, outside, faults);
-            (whereto, plan.map(|plan| Way::Stream(Box::new(plan))))
-        }
+pub(super) fn read(section: &Section<'_>) -> Option<Described> {
+    let kind = section.get::<String>(KIND)?;
+    let paced = pace::read(section);
+    let model = |(whereto, plan)| (whereto, Way::Model(Box::new(plan)));
+    let (kind, read) = match kind.as_str() {
+        "http" => ("http", http::read(section).map(|(whereto, http)| (whereto, Way::Known(http)))),
+        "paper" => ("paper", http::read(section).map(|(whereto, http)| (whereto, Way::Known(http)))),
+        "openai" => ("openai", llm::read(section, true).map(model)),
+        "anthropic" => ("anthropic", llm::read(section, false).map(model)),
+        _ => ("nats", nats::read(section).map(|(whereto, plan)| (whereto, Way::Stream(Box::new(plan))))),
     };
-    section.finish(faults);
-    Some(Described { name: name.to_owned(), kind: kind.word(), whereto, way: way?, paced })
-}
-
-fn model(
-    section: &mut Section<'_>,
-    dialect: Dialect,
-    outside: &Outside<'_>,
-    faults: &mut Faults,
-) -> (String, Option<Way>) {
-    let (whereto, plan) = llm::read(section, dialect, outside, faults);
-    (whereto, plan.map(|plan| Way::Model(Box::new(plan))))
+    let (whereto, way) = read?;
+    Some(Described { name: section.name.to_owned(), kind, whereto, way, paced })
 }

@@ -13,7 +13,11 @@ use ichido_core::settings::Faults;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::document::nearest;
+use super::document::did_you_mean;
+use super::kind::Kind;
+use super::outside::Outside;
+use super::setting::Variable;
+use super::table::ROOT;
 
 /// How the names begin.
 pub(super) const PREFIX: &str = "ICHIDO__";
@@ -33,21 +37,52 @@ pub fn of_this_process() -> Vec<(String, String)> {
     named
 }
 
-/// Puts what the variables say into a document. The n-th variable stands at `end + n`, where no text is.
+/// What a variable says of a setting.
+pub(super) struct Override {
+    /// The variable.
+    pub(super) name: String,
+    /// The setting, as a variable named after it would be called.
+    setting: String,
+    value: String,
+}
+
+/// All that the environment says: the variables named after settings, and then, which wins, those of the table with names of their own.
+pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Override> {
+    let named = outside.named.iter().cloned();
+    let mut all: Vec<_> =
+        named.map(|(name, value)| Override { setting: name.clone(), name, value }).collect();
+    for section in ROOT.iter().copied().flatten() {
+        let Kind::Table(table) = section.kind else { continue };
+        for setting in table.iter().copied().flatten() {
+            let Some(Variable::Number(name, unit, _)) = setting.variable else { continue };
+            let Some(text) = (outside.variable)(name) else { continue };
+            let Ok(number) = text.trim().parse::<u64>() else {
+                let what = format!("{text:?} is not taken; set it to a whole number, or unset it");
+                faults.add(format!("the variable {name}"), what);
+                continue;
+            };
+            let setting = format!("{PREFIX}{}{BETWEEN}{}", section.name, setting.name);
+            all.push(Override { name: name.to_owned(), setting, value: format!("{number}{unit}") });
+        }
+    }
+    all
+}
+
+/// Puts what the variables say into a document. The n-th variable is at `end + n`, where no text is.
 pub(super) fn lay_over<'a>(
     document: &mut DeTable<'a>,
-    variables: &'a [(String, String)],
+    variables: &'a [Override],
     end: usize,
     faults: &mut Faults,
 ) {
-    for (index, (name, value)) in variables.iter().enumerate() {
-        if let Err(what) = put(document, name, value, end + index) {
-            faults.add(format!("the variable {name}"), what);
+    for (index, variable) in variables.iter().enumerate() {
+        if let Err(what) = put(document, &variable.setting, &variable.value, end + index) {
+            faults.add(format!("the variable {}", variable.name), what);
         }
     }
 }
 
-fn put<'a>(document: &mut DeTable<'a>, name: &'a str, value: &'a str, at: usize) -> Result<(), String> {
+fn put<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) -> Result<(), String> {
     let parts: Vec<&str> = name.trim_start_matches(PREFIX).split(BETWEEN).collect();
     let Some((setting, tables)) = parts.split_last().filter(|(_, tables)| !tables.is_empty()) else {
         return Err("names no setting; write ICHIDO__SECTION__KEY, such as ICHIDO__STORE__URL".to_owned());
@@ -63,8 +98,7 @@ fn put<'a>(document: &mut DeTable<'a>, name: &'a str, value: &'a str, at: usize)
         let found = found(table, part)?;
         if found.is_none() && matches!(&path[..], [chosen] if CHOSEN.contains(&chosen.as_str())) {
             let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();
-            let meant = nearest(part, names.iter().map(String::as_str));
-            let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
+            let meant = did_you_mean(part, names.iter().map(String::as_str));
             return Err(format!(
                 "there is no [{}.{}]{meant}; add it to the file, or unset the variable",
                 path[0],

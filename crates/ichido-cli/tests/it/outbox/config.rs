@@ -145,3 +145,16 @@ fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
     let (code, made) = object(&["init", "new.toml"]);
     assert_eq!((code, &made["written"]), (Some(0), &"new.toml".into()));
 }
+
+#[test]
+fn the_schema_for_editors_is_printed_and_names_every_table() {
+    let folder = folder::fresh();
+    let printed = run(folder.path(), &["config", "schema"], "");
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    let schema: serde_json::Value = serde_json::from_str(&printed.out).expect("JSON");
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    for table in ["store", "serve", "worker", "traces", "alerts", "queue_defaults", "queues", "destinations"]
+    {
+        assert!(schema["properties"][table].is_object(), "{table}");
+    }
+}

@@ -7,15 +7,16 @@ use ichido_core::alert::{About, Rule, Terms};
 
 use serde_json::json;
 
-use crate::config::DEFAULT_FILE;
-use crate::config::show::uncommented;
+use crate::config::commented_file;
 use crate::config::summary;
-use crate::config::tests::{problems_of, resolved, resolved_with, shown, traced_with, variables};
+use crate::config::tests::{
+    problems_of, resolved, resolved_with, shown, traced_with, uncommented, variables,
+};
 
 #[test]
 fn the_commented_file_shows_the_terms_that_hold_when_nobody_says_otherwise() {
     let shown = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    let (bare, orders) = (resolved(DEFAULT_FILE), About::Queue("orders".to_owned()));
+    let (bare, orders) = (resolved(&commented_file()), About::Queue("orders".to_owned()));
     for rule in Rule::ALL {
         for config in [&shown, &bare] {
             assert_eq!(config.alerts.rules.terms(rule, &orders), Some(rule.terms()), "{rule:?}");
@@ -137,12 +138,12 @@ url = "https://ops.example.com/hook"
         "ichido.toml:3:1 alerts.dead_letterz",
         "did you mean dead_letter",
         "ichido.toml:4:24 alerts.duplicates.above",
-        "is a share that nothing is above; write it as a number below 1, such as 0.05 for 5 %",
+        "is a share that nothing is above; write a number below 1, such as 0.05 for 5 %",
         "ichido.toml:5:12 alerts.parked.window",
         "ichido.toml:6:14 alerts.dead_surge",
         "is a text; write a table of terms, such as { above = 20 }, or false to switch it off",
         "ichido.toml:7:22 alerts.lag_p95.window",
-        "is no window that can be looked back; give it 2m to 2h",
+        "is 3h; write a length of time from 2m to 2h",
         "ichido.toml:7:36 alerts.lag_p95.above",
         "is no queue's name",
         "ichido.toml:9:26 alerts.queues.no name.dead_letters.least",

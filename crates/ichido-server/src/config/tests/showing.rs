@@ -37,7 +37,7 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
 fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
     let whole = uncommented();
     let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_time_out = \"2s\"\ncircuit = { rest = \"9m\" }\n";
-    for text in [DEFAULT_FILE, &whole, short, NAMED] {
+    for text in [&commented_file(), &whole, short, NAMED] {
         let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
         let plain = shown(&traced, &[], false);
         let again = resolved_with(&plain, &variables()).unwrap_or_else(|faults| panic!("{faults}\n{plain}"));
@@ -66,7 +66,7 @@ fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
 fn what_may_be_secret_in_an_address_of_the_file_is_not_shown() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"https://a.test/in?apikey=s3cret\"\nreconcile = { url = \"https://a.test/by-key/{key}?apikey=s3cret\", rules = [{ status = \"200\", means = \"done\" }] }\n[destinations.b]\nkind = \"http\"\nurl = \"https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/s3cretABCDEFGHIJKLMNOP\"\n";
     let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    let all = show::shown(&traced.asked, &traced.environment, &[]);
+    let all = traced.shown(&[]);
     for text in [show::text(&all, true), show::json(&all).to_string()] {
         assert!(!text.contains("s3cret"), "{text}");
         assert!(
@@ -88,7 +88,7 @@ fn what_may_be_secret_in_a_destination_is_not_shown() {
         ("ICHIDO__DESTINATIONS__B__URL", "https://b.test/s3cret".to_owned()),
     ]);
     let traced = traced_with(text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
-    let all = show::shown(&traced.asked, &traced.environment, &[]);
+    let all = traced.shown(&[]);
     for text in [show::text(&all, true), show::json(&all).to_string()] {
         assert!(!text.contains("s3cret") && !text.contains(SECRET), "{text}");
         assert!(

@@ -1,0 +1,85 @@
+//! What the table refuses in a document.
+
+use toml::de::DeValue;
+
+use super::super::kind::Kind;
+use super::super::setting::{Absent, Setting};
+use super::Section;
+
+/// Two names that are less alike than this are not taken for a slip.
+const ALIKE_MIN: f64 = 0.8;
+impl Section<'_> {
+    /// Reports everything that the table refuses, here and inside.
+    pub(in super::super) fn check(&self) {
+        let missing = self.settings().filter(|setting| {
+            let is_there = self.has(setting.name) || self.default(setting).is_some();
+            matches!(setting.absent, Absent::Required(_)) && !is_there
+        });
+        missing.for_each(|setting| self.fault(setting.name, setting.missing()));
+        for (key, value) in self.members() {
+            let Some(setting) = self.setting(key.get_ref()) else {
+                self.unknown(key.get_ref(), key.span().start);
+                continue;
+            };
+            match setting.kind.refuses(value.get_ref()) {
+                Some(what) => self.fault(setting.name, what),
+                None => self.check_chosen(setting),
+            }
+            self.inside(setting).iter().for_each(Section::check);
+        }
+    }
+
+    /// Members whose names were chosen are tables or texts.
+    fn check_chosen(&self, setting: &'static Setting) {
+        let expected = match setting.kind {
+            Kind::Named(_) => "a table",
+            Kind::Fields => "a text in quotes",
+            _ => return,
+        };
+        let inside = self.chosen(setting.name);
+        for (key, value) in inside.members() {
+            let (value, is_fields) = (value.get_ref(), matches!(setting.kind, Kind::Fields));
+            let is_taken = if is_fields { value.is_str() } else { value.is_table() };
+            if !is_taken {
+                inside.fault(key.get_ref(), format!("is {}; write {expected}", kind_of(value)));
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str, at: usize) {
+        if self.is_unknown {
+            return;
+        }
+        let mut known: Vec<&str> = self.settings().map(|setting| setting.name).collect();
+        known.sort_unstable();
+        let meant = nearest(name, known.iter().copied());
+        let fix = meant.map_or_else(|| "take it out.".to_owned(), |meant| format!("did you mean {meant}?"));
+        let place = format!("{} {}", self.source.place(at), self.path_of(name));
+        self.fault_at(place, format!("is no setting; {fix} Known here: {}", known.join(", ")));
+    }
+}
+
+/// The name that is meant, where one is close.
+fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let name = name.to_lowercase().replace('-', "_");
+    let alike = known.into_iter().map(|known| (strsim::jaro_winkler(&name, known), known));
+    alike.filter(|(alike, _)| ALIKE_MIN <= *alike).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// `; did you mean orders`, where a name is close.
+pub(in super::super) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    nearest(name, known).map(|meant| format!("; did you mean {meant}")).unwrap_or_default()
+}
+
+/// What a value is; never the value, which may be a secret in the wrong place.
+pub(in super::super) fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number that is not taken here",
+        DeValue::Float(_) => "a number that is not taken here",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list of something else",
+        DeValue::Table(_) => "a table",
+    }
+}

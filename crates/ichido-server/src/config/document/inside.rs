@@ -1,0 +1,130 @@
+//! The tables inside a table, and what holds where one says nothing.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use ichido_core::settings::duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::super::kind::{Kind, Named};
+use super::super::setting::{Absent, Presets, Setting, Table};
+use super::super::show::written;
+use super::super::table::KIND;
+use super::Section;
+
+impl<'a> Section<'a> {
+    /// A table whose members have names that were chosen.
+    pub(super) fn chosen(&self, name: &str) -> Section<'a> {
+        let value = self.member(name);
+        let at = value.map_or(self.at, |value| value.span().start);
+        self.within(self.path_of(name), at, value.and_then(|value| value.get_ref().as_table()), &[])
+    }
+
+    /// A table inside; `None` where there is none, also not by default.
+    pub(in super::super) fn section(&self, name: &str) -> Option<Section<'a>> {
+        let setting = self.setting(name)?;
+        self.inside(setting).into_iter().next().or_else(|| {
+            let Kind::Table(table) = setting.kind else { return None };
+            let empty = self.within(self.path_of(name), self.at, None, table);
+            let default = self.default(setting)?;
+            Some(Self { presets: presets(DeValue::parse(&default).ok()?.get_ref()), ..empty })
+        })
+    }
+
+    /// A list of tables, as it was said or by default.
+    pub(in super::super) fn rows(&self, name: &str) -> Vec<Section<'a>> {
+        let Some(setting) = self.setting(name) else { return Vec::new() };
+        let (Kind::Rows(table), false) = (&setting.kind, self.has(name)) else { return self.inside(setting) };
+        let default = self.default(setting).unwrap_or_default();
+        let Ok(default) = DeValue::parse(&default) else { return Vec::new() };
+        let rows = default.get_ref().as_array().into_iter().flatten();
+        let empty = self.within(self.path_of(name), self.at, None, table);
+        rows.map(|row| Self { presets: presets(row.get_ref()), ..empty.clone() }).collect()
+    }
+
+    /// The tables inside whose names were chosen, in the order of the file.
+    pub(in super::super) fn sections(&self, name: &str) -> Vec<Section<'a>> {
+        self.setting(name).map(|setting| self.inside(setting)).unwrap_or_default()
+    }
+
+    /// The tables that a setting has as its value.
+    pub(super) fn inside(&self, setting: &'static Setting) -> Vec<Section<'a>> {
+        let (path, said) = (self.path_of(setting.name), self.member(setting.name));
+        let at = said.map_or(self.at, |value| value.span().start);
+        match (&setting.kind, said.map(Spanned::get_ref)) {
+            (
+                Kind::Table(table) | Kind::FlagOr(table) | Kind::WordOr(_, table),
+                Some(DeValue::Table(members)),
+            ) => {
+                let default = self.default(setting).filter(|_| !matches!(setting.absent, Absent::Members));
+                let presets = default
+                    .and_then(|default| Some(presets(DeValue::parse(&default).ok()?.get_ref())))
+                    .unwrap_or_default();
+                vec![Self { presets, ..self.within(path, at, Some(members), table) }]
+            }
+            // The tables of the document are there whether or not it has them.
+            (Kind::Table(table), None) if self.path.is_empty() => vec![self.within(path, at, None, table)],
+            (Kind::Rows(table), Some(DeValue::Array(items))) => {
+                let rows = items.iter().enumerate().filter_map(|(index, item)| {
+                    let members = item.get_ref().as_table()?;
+                    Some(self.within(format!("{path}[{index}]"), item.span().start, Some(members), table))
+                });
+                rows.collect()
+            }
+            (Kind::Named(named), _) => {
+                let tables = self.chosen(setting.name);
+                let tables = tables.members().into_iter().filter_map(|(key, value)| {
+                    let section = tables.named(named, key, value.get_ref().as_table()?);
+                    let fallback = named.fallback.and_then(|name| self.section(name)).map(Box::new);
+                    Some(Self { fallback, ..section })
+                });
+                tables.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn named(&self, named: &Named, key: &'a Spanned<Cow<'a, str>>, members: &'a DeTable<'a>) -> Section<'a> {
+        let kind = members.get(KIND).and_then(|value| value.get_ref().as_str()).unwrap_or_default();
+        let variant = named.variants.iter().find(|variant| variant.word.is_empty() || variant.word == kind);
+        let name: &'a str = key.get_ref();
+        // Of an unknown kind no more than that is reported.
+        let table = variant.or(named.variants.first()).map_or::<Table, _>(&[], |variant| variant.table);
+        let table = if variant.is_some() { table } else { &table[..1] };
+        let mut section = self.within(self.path_of(name), key.span().start, Some(members), table);
+        section.name = name;
+        section.is_as_said |= named.is_as_said;
+        section.is_unknown = variant.is_none();
+        section.presets =
+            variant.and_then(|variant| variant.presets).map(|presets| presets(&section)).unwrap_or_default();
+        section
+    }
+
+    /// What a setting is where nobody says it, as TOML.
+    pub(super) fn default(&self, setting: &'static Setting) -> Option<String> {
+        if let Some((_, value)) = self.presets.iter().find(|(name, _)| name == setting.name) {
+            return Some(value.clone());
+        }
+        let by_other = |other: &str, value: &str, choose: fn(Duration, Duration) -> Duration| {
+            let own = duration::parse(value).unwrap_or_default();
+            setting.toml(&duration::shown(choose(own, self.get(other).unwrap_or(own))))
+        };
+        match setting.absent {
+            _ if self.is_as_said => None,
+            Absent::Is(value) => Some(setting.toml(value)),
+            Absent::AtMost(other, value) => Some(by_other(other, value, Ord::min)),
+            Absent::AtLeast(other, value) => Some(by_other(other, value, Ord::max)),
+            Absent::Members => Some(setting.example()),
+            Absent::Unset(_) | Absent::Required(_) => None,
+        }
+    }
+}
+
+/// The members of a table, as TOML.
+fn presets(value: &DeValue<'_>) -> Presets {
+    let members = value.as_table().into_iter().flatten();
+    members
+        .map(|(key, value)| (key.get_ref().to_string(), written(value.get_ref(), &|text| text.to_owned())))
+        .collect()
+}

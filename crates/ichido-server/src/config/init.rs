@@ -1,0 +1,76 @@
+//! `ichido config init`: a file with every setting in it, explained.
+//!
+//! `init.toml` is its template. A line `@NAME` is replaced by a group of settings, each with its meaning and its default or an
+//! example; `@NAME setting = value` gives one of them another value, which is in force unless the line begins with `#`.
+
+use std::fmt::Write as _;
+
+use super::kind::Kind;
+use super::setting::Table;
+use super::table::{
+    ALERT_RULES, ALERTS, HTTP, MODEL, NATS, OPENAI, PACE, QUEUE, QUEUE_DEFAULTS, QUEUE_DESTINATION, RECEIVER,
+    ROOT, SERVE, STORE, TRACES, WORKER,
+};
+
+const TEMPLATE: &str = include_str!("init.toml");
+/// The widest line of a comment.
+const COLUMNS_MAX: usize = 120;
+
+/// The groups that the template names.
+const GROUPS: [(&str, Table); 11] = [
+    ("store", &[STORE]),
+    ("serve", &[SERVE]),
+    ("worker", &[WORKER]),
+    ("traces", &[TRACES]),
+    ("alerts", &[ALERT_RULES, ALERTS]),
+    ("receiver", &[RECEIVER]),
+    ("queue_defaults", &[QUEUE_DEFAULTS]),
+    ("queue", &[QUEUE_DESTINATION, QUEUE]),
+    ("http", &[HTTP, PACE]),
+    ("nats", &[NATS]),
+    ("openai", &[MODEL, OPENAI]),
+];
+
+/// The file that `ichido config init` writes. It works as it is.
+pub fn commented_file() -> String {
+    let mut out = String::new();
+    for line in TEMPLATE.lines() {
+        if let Some(directive) = line.trim_start_matches('#').strip_prefix('@') {
+            list(&mut out, directive, line.starts_with('#'));
+            continue;
+        }
+        let header = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        let section = ROOT.iter().copied().flatten().find(|section| header == Some(section.name));
+        out += &section.map(|section| comment(section.about)).unwrap_or_default();
+        out.extend([line, "\n"]);
+    }
+    out
+}
+
+/// Writes the settings of a group.
+fn list(out: &mut String, directive: &str, is_left_out: bool) {
+    let (group, given) = directive.split_once(' ').unwrap_or((directive, ""));
+    let (given, value) = given.split_once(" = ").unwrap_or_default();
+    let group = GROUPS.iter().find(|(name, _)| *name == group);
+    let settings = group.into_iter().flat_map(|(_, table)| table.iter().copied().flatten());
+    for setting in settings.filter(|setting| !matches!(setting.kind, Kind::Named(_))) {
+        let is_given = setting.name == given;
+        let value = if is_given { value.to_owned() } else { setting.example() };
+        let mark = if is_given && !is_left_out { "" } else { "#" };
+        // A string takes all that is written to it.
+        _ = writeln!(out, "{}{mark}{} = {value}", comment(&setting.explained()), setting.name);
+    }
+}
+
+/// A text as lines of a comment.
+fn comment(text: &str) -> String {
+    let mut lines = vec!["#".to_owned()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().filter(|line| line.chars().count() + word.chars().count() < COLUMNS_MAX);
+        match last {
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(format!("# {word}")),
+        }
+    }
+    lines.join("\n") + "\n"
+}

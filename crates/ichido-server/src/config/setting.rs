@@ -1,0 +1,111 @@
+//! What a setting is: its name, the values it takes, what holds without it, and what it means.
+
+use super::kind::Kind;
+
+/// The settings of a TOML table, in groups that several tables may share.
+pub(super) type Table = &'static [&'static [Setting]];
+/// Values as TOML, by the names of the settings that have them where nothing is said.
+pub(super) type Presets = Vec<(String, String)>;
+
+/// One row of the table of settings.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) absent: Absent,
+    pub(super) variable: Option<Variable>,
+    /// What it means, for people.
+    pub(super) about: &'static str,
+}
+
+/// What holds where a setting is absent. Texts are without their quotes.
+#[derive(Debug)]
+pub(super) enum Absent {
+    /// This value.
+    Is(&'static str),
+    /// The duration, unless the other setting is shorter.
+    AtMost(&'static str, &'static str),
+    /// The duration, unless the other setting is longer.
+    AtLeast(&'static str, &'static str),
+    /// The defaults of the members of the table that it is.
+    Members,
+    /// Nothing. The value is an example.
+    Unset(&'static str),
+    /// Its absence is an error. The value is an example.
+    Required(&'static str),
+}
+
+/// An environment variable with a name of its own that wins over the file.
+#[derive(Debug)]
+pub(super) enum Variable {
+    /// A whole number, which has this unit as a setting, and the section that it wins over.
+    Number(&'static str, &'static str, &'static str),
+    /// The commands or the exporter of traces apply it.
+    Elsewhere(&'static str),
+}
+
+impl Setting {
+    /// A value of this setting as TOML.
+    pub(super) fn toml(&self, value: &str) -> String {
+        let is_text = match self.kind {
+            Kind::WordOr(..) => !value.starts_with('{'),
+            Kind::Text | Kind::Reference | Kind::Secret | Kind::Path | Kind::Address => true,
+            _ => matches!(self.kind, Kind::Word(_) | Kind::Time(..) | Kind::Size(..)),
+        };
+        if is_text { format!("{value:?}") } else { value.to_owned() }
+    }
+
+    /// The default as TOML, or else an example.
+    pub(super) fn example(&self) -> String {
+        match (&self.absent, &self.kind) {
+            (Absent::Members, Kind::Table(table)) => {
+                let members = table.iter().copied().flatten().filter(|member| member.has_default());
+                inline(members.map(|member| (member.name, member.example())))
+            }
+            (Absent::Members, _) => String::new(),
+            (
+                Absent::Is(value)
+                | Absent::AtMost(_, value)
+                | Absent::AtLeast(_, value)
+                | Absent::Unset(value)
+                | Absent::Required(value),
+                _,
+            ) => self.toml(value),
+        }
+    }
+
+    /// What it means, and which variable wins over the file.
+    pub(super) fn explained(&self) -> String {
+        let about = self.about;
+        match self.variable {
+            None => about.to_owned(),
+            Some(Variable::Elsewhere(name)) => format!("{about} The variable {name} wins over the file."),
+            Some(Variable::Number(name, unit, section)) => {
+                let unit = match unit {
+                    "ms" => ", in milliseconds,",
+                    "m" => ", in minutes,",
+                    _ => "",
+                };
+                format!("{about} The variable {name}{unit} wins over `[{section}]`.")
+            }
+        }
+    }
+
+    pub(super) fn has_default(&self) -> bool {
+        !matches!(self.absent, Absent::Unset(_) | Absent::Required(_))
+    }
+
+    /// What is wrong where a required setting is missing.
+    pub(super) fn missing(&self) -> String {
+        match self.kind {
+            Kind::Word(words) => format!("is missing; write one of: {}", words.join(", ")),
+            _ => format!("is missing; write it, such as {} = {}", self.name, self.example()),
+        }
+    }
+}
+
+/// Members as a table in one line.
+pub(super) fn inline<'k>(members: impl Iterator<Item = (&'k str, String)>) -> String {
+    let members: Vec<String> = members.map(|(name, value)| format!("{name} = {value}")).collect();
+    format!("{{ {} }}", members.join(", "))
+}
