@@ -32,24 +32,58 @@ enum Either<A, B> {
     Together(B),
 }
 
-/// Hands a job in where its kind belongs, and takes the answer of that kind. Only the wait is a future: it does not carry the job,
-/// so that whoever awaits many of them moves little.
-macro_rules! submit {
-    ($batches:expr, $stream:ident, $job:ident => $answer:ident, $work:expr, $bytes:expr) => {{
-        let wait = match $batches {
-            Batches::Apart { $stream, .. } => Either::Apart($stream.submit($work, $bytes)),
-            Batches::Together(all) => Either::Together(all.submit(Job::$job($work), $bytes)),
-        };
-        async move {
-            match wait {
-                Either::Apart(wait) => wait.await,
-                Either::Together(wait) => match wait.await? {
-                    Answer::$answer(answer) => Ok(answer),
-                    _ => unreachable!("a job has an answer of its own kind"),
-                },
-            }
+/// Declares each kind of work: how it is submitted, and how PostgreSQL writes a batch of it.
+macro_rules! kinds {
+    ($($submit:ident($work:ty) -> $result:ty: $stream:ident, $job:ident, $answer:ident, $write:ident, $about:expr;)+) => {
+        impl Batches {
+            $(
+                /// Hands the work in where its kind belongs, and takes the answer of that kind. Only the wait is a future: it does not
+                /// carry the work, so callers that await many of them move little.
+                pub(crate) fn $submit(
+                    &self,
+                    work: $work,
+                    bytes: usize,
+                ) -> impl Future<Output = Result<$result, StoreError>> + Send {
+                    let wait = match self {
+                        Self::Apart { $stream, .. } => Either::Apart($stream.submit(work, bytes)),
+                        Self::Together(all) => Either::Together(all.submit(Job::$job(work), bytes)),
+                    };
+                    async move {
+                        match wait {
+                            Either::Apart(wait) => wait.await,
+                            Either::Together(wait) => match wait.await? {
+                                Answer::$answer(answer) => Ok(answer),
+                                _ => unreachable!("a job has an answer of its own kind"),
+                            },
+                        }
+                    }
+                }
+            )+
         }
-    }};
+
+        $(
+            impl Write<$work, $result> for Postgres {
+                const BUSY_FOR_ALL: bool = false;
+
+                fn about(job: &$work) -> u64 {
+                    let about: fn(&$work) -> u64 = $about;
+                    about(job)
+                }
+
+                async fn write(&self, jobs: &[$work], manner: Manner) -> Result<Vec<$result>, StoreError> {
+                    self.$write(jobs, manner).await
+                }
+            }
+        )+
+    };
+}
+
+kinds! {
+    claim(Attempt) -> KeyClaimed: claims, Claim, Claimed, key_claim, |job| thing(&job.claim.name);
+    settle(KeySettle) -> KeySettled: settles, Settle, Settled, key_settle, |job| thing(&job.name);
+    message(Numbered) -> Enqueued: messages, Message, Enqueued, enqueue,
+        |(_, new)| thing(&(&new.queue, &new.identity, new.key.as_str()));
+    settlement(Settlement) -> Stepped: settlements, Settlement, Stepped, settle, |job| thing(&job.id);
 }
 
 impl Batches {
@@ -64,86 +98,6 @@ impl Batches {
             },
             Driver::Sqlite(sqlite) => Self::Together(Batcher::start(bounds, Arc::clone(sqlite))),
         }
-    }
-
-    pub(crate) fn claim(
-        &self,
-        attempt: Attempt,
-        bytes: usize,
-    ) -> impl Future<Output = Result<KeyClaimed, StoreError>> + Send {
-        submit!(self, claims, Claim => Claimed, attempt, bytes)
-    }
-
-    pub(crate) fn settle(
-        &self,
-        settle: KeySettle,
-        bytes: usize,
-    ) -> impl Future<Output = Result<KeySettled, StoreError>> + Send {
-        submit!(self, settles, Settle => Settled, settle, bytes)
-    }
-
-    pub(crate) fn message(
-        &self,
-        message: Numbered,
-        bytes: usize,
-    ) -> impl Future<Output = Result<Enqueued, StoreError>> + Send {
-        submit!(self, messages, Message => Enqueued, message, bytes)
-    }
-
-    pub(crate) fn settlement(
-        &self,
-        settlement: Settlement,
-        bytes: usize,
-    ) -> impl Future<Output = Result<Stepped, StoreError>> + Send {
-        submit!(self, settlements, Settlement => Stepped, settlement, bytes)
-    }
-}
-
-impl Write<Attempt, KeyClaimed> for Postgres {
-    const BUSY_FOR_ALL: bool = false;
-
-    fn about(job: &Attempt) -> u64 {
-        thing(&job.claim.name)
-    }
-
-    async fn write(&self, jobs: &[Attempt], manner: Manner) -> Result<Vec<KeyClaimed>, StoreError> {
-        self.key_claim(jobs, manner).await
-    }
-}
-
-impl Write<KeySettle, KeySettled> for Postgres {
-    const BUSY_FOR_ALL: bool = false;
-
-    fn about(job: &KeySettle) -> u64 {
-        thing(&job.name)
-    }
-
-    async fn write(&self, jobs: &[KeySettle], manner: Manner) -> Result<Vec<KeySettled>, StoreError> {
-        self.key_settle(jobs, manner).await
-    }
-}
-
-impl Write<Numbered, Enqueued> for Postgres {
-    const BUSY_FOR_ALL: bool = false;
-
-    fn about((_, message): &Numbered) -> u64 {
-        thing(&(&message.queue, &message.identity, message.key.as_str()))
-    }
-
-    async fn write(&self, jobs: &[Numbered], manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
-        self.enqueue(jobs, manner).await
-    }
-}
-
-impl Write<Settlement, Stepped> for Postgres {
-    const BUSY_FOR_ALL: bool = false;
-
-    fn about(job: &Settlement) -> u64 {
-        thing(&job.id)
-    }
-
-    async fn write(&self, jobs: &[Settlement], manner: Manner) -> Result<Vec<Stepped>, StoreError> {
-        self.settle(jobs, manner).await
     }
 }
 

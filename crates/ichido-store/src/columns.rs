@@ -22,60 +22,33 @@ impl<'r, T> Readable<'r> for T where
 {
 }
 
+/// Declares the methods that read a column of one type.
+macro_rules! readers {
+    ($($name:ident: $type:ty,)+) => {
+        $(fn $name(&self, column: &str) -> Result<$type, sqlx::Error> {
+            self.column(column)
+        })+
+    };
+}
+
 /// A row whose columns are asked for by name and type. Each pair is the column that must be there, and the one that may be NULL.
 pub(crate) trait Columns {
     fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error>;
 
-    fn text(&self, column: &str) -> Result<&str, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn text_or_none(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn bytes(&self, column: &str) -> Result<&[u8], sqlx::Error> {
-        self.column(column)
-    }
-
-    fn bytes_or_none(&self, column: &str) -> Result<Option<&[u8]>, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn uuid(&self, column: &str) -> Result<Uuid, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn uuid_or_none(&self, column: &str) -> Result<Option<Uuid>, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn truth(&self, column: &str) -> Result<bool, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn real(&self, column: &str) -> Result<f64, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn small(&self, column: &str) -> Result<i16, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn small_or_none(&self, column: &str) -> Result<Option<i16>, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn count(&self, column: &str) -> Result<i32, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn number(&self, column: &str) -> Result<i64, sqlx::Error> {
-        self.column(column)
-    }
-
-    fn number_or_none(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
-        self.column(column)
+    readers! {
+        text: &str,
+        text_or_none: Option<String>,
+        bytes: &[u8],
+        bytes_or_none: Option<&[u8]>,
+        uuid: Uuid,
+        uuid_or_none: Option<Uuid>,
+        truth: bool,
+        real: f64,
+        small: i16,
+        small_or_none: Option<i16>,
+        count: i32,
+        number: i64,
+        number_or_none: Option<i64>,
     }
 
     fn moment(&self, column: &str) -> Result<Timestamp, sqlx::Error> {
@@ -116,6 +89,11 @@ fn corrupt(detail: &str) -> StoreError {
 pub(crate) fn small(status: u16) -> i16 {
     // One that does not fit was refused or left out before.
     i16::try_from(status).unwrap_or(i16::MAX)
+}
+
+/// A number of attempts or deaths as a column holds it.
+pub(crate) fn count(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 /// A fence as a column holds it.

@@ -107,6 +107,15 @@ impl Driver {
         on!(self, driver => driver.change(async |mut it| it.execute(statement, values).await).await)
     }
 
+    /// Writes by one statement; returns the rows that it changed.
+    pub(crate) async fn all_changed(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        on!(self, driver => driver.change(async |mut it| it.all(statement, values).await).await)
+    }
+
     /// Writes by one statement; returns the row that it changed, if any.
     pub(crate) async fn changed(
         &self,

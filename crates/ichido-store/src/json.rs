@@ -3,9 +3,6 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-/// One row of a batch: its columns by position.
-pub(crate) type Row = Vec<Value>;
-
 /// The text of a batch.
 pub(crate) fn text(rows: impl IntoIterator<Item = impl Into<Value>>) -> String {
     Value::Array(rows.into_iter().map(Into::into).collect()).to_string()

@@ -13,7 +13,6 @@ pub(crate) mod line;
 mod mark;
 mod parameters;
 pub(crate) mod step;
-mod tallies;
 mod upkeep;
 pub(crate) mod wake;
 mod work;

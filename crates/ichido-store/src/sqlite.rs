@@ -11,7 +11,6 @@ mod group;
 mod ledger;
 mod own;
 pub(crate) mod step;
-mod tallies;
 mod upkeep;
 mod values;
 mod work;
@@ -223,11 +222,6 @@ impl Writing {
     /// Draws one fence.
     pub(crate) fn draw_one(&mut self) -> Result<Fence, StoreError> {
         Ok(fence_from(self.draw(1).saturating_add(1))?)
-    }
-
-    /// Runs a statement whose only parameter is a batch.
-    async fn run(&mut self, sql: &'static str, batch: String) -> Result<u64, StoreError> {
-        Ok(sqlx::query(sql).bind(batch).execute(self.connection()).await?.rows_affected())
     }
 
     pub(crate) async fn rollback(self) -> Result<(), StoreError> {

@@ -1,7 +1,8 @@
 //! Statements that both databases run: their parameters are bound and their rows are read by the same code.
 //!
 //! A text that both databases understand is one file in `sql/` ([`shared`]). Where only the text differs, each driver's folder has
-//! a file of the same name, with the same parameters and the same columns ([`paired`]).
+//! a file of the same name, with the same parameters and the same columns ([`paired`]). A batch of rows is one parameter, made of
+//! [`Column`]s.
 
 use ichido_core::time::Timestamp;
 use sqlx::postgres::PgArguments;
@@ -50,9 +51,32 @@ macro_rules! paired {
 }
 pub(crate) use paired;
 
+/// A statement that only SQLite runs: `sqlite_only!("lease_unmark")` is `sqlite/sql/lease_unmark.sql`.
+macro_rules! sqlite_only {
+    ($name:literal) => {
+        $crate::statement::Statement::new(
+            "",
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $name, ".sql")),
+        )
+    };
+}
+pub(crate) use sqlite_only;
+
+/// A statement that only PostgreSQL runs: `postgres_only!("seal_lock")` is `postgres/sql/seal_lock.sql`.
+macro_rules! postgres_only {
+    ($name:literal) => {
+        $crate::statement::Statement::new(
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres/sql/", $name, ".sql")),
+            "",
+        )
+    };
+}
+pub(crate) use postgres_only;
+
 /// Binds values to the query of either database; only lists and the time differ.
 macro_rules! bind {
-    ($query:expr, $values:expr, now: $now:expr, ids: $ids:expr, hashes: $hashes:expr, texts: $texts:expr) => {
+    ($query:expr, $values:expr, now: $now:expr, ids: $ids:expr, hashes: $hashes:expr, texts: $texts:expr,
+     numbers: $numbers:expr, rows: $rows:expr) => {
         $values.iter().fold($query, |query, value| match *value {
             Value::Text(text) => query.bind(text),
             Value::Bytes(bytes) => query.bind(bytes),
@@ -65,7 +89,9 @@ macro_rules! bind {
             Value::Now => query.bind($now),
             Value::Ids(ids) => query.bind($ids(ids)),
             Value::Hashes(hashes) => query.bind($hashes(hashes)),
-            Value::Texts(texts) => query.bind($texts(texts)),
+            Value::Texts(texts) => query.bind(texts.map($texts)),
+            Value::Numbers(numbers) => query.bind($numbers(numbers)),
+            Value::Rows(columns) => $rows(query, columns),
         })
     };
 }
@@ -83,14 +109,21 @@ impl Statement {
     fn on_postgres<'v>(self, values: &[Value<'v>], skew: i64) -> Query<'v, Postgres, PgArguments> {
         let query = sqlx::query(self.postgres).persistent(!self.planned_anew);
         let hashes = |hashes: &'v [[u8; 32]]| hashes.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>();
-        bind!(query, values, now: skew, ids: |ids| ids, hashes: hashes, texts: |texts| texts)
+        let rows = |query, columns: &'v [Column<'v>]| {
+            columns.iter().fold(query, |query, column| column.bind_to(query))
+        };
+        bind!(query, values, now: skew, ids: |ids| ids, hashes: hashes, texts: |texts| texts,
+              numbers: |numbers| numbers, rows: rows)
     }
 
     fn on_sqlite<'v>(self, values: &[Value<'v>], now: Timestamp) -> Query<'v, Sqlite, SqliteArguments> {
         let ids = |ids: &[Uuid]| json::text(ids.iter().copied().map(json::id));
         let hashes = |hashes: &[[u8; 32]]| json::text(hashes.iter().map(|hash| crate::hex(hash)));
         let texts = |texts: &[&str]| json::text(texts.iter().copied());
-        bind!(sqlx::query(self.sqlite), values, now: Moment(now), ids: ids, hashes: hashes, texts: texts)
+        let numbers = |numbers: &[i64]| json::text(numbers.iter().copied());
+        let rows = |query: Query<'v, Sqlite, SqliteArguments>, columns| query.bind(rows_as_json(columns));
+        bind!(sqlx::query(self.sqlite), values, now: Moment(now), ids: ids, hashes: hashes, texts: texts,
+              numbers: numbers, rows: rows)
     }
 }
 
@@ -102,7 +135,7 @@ pub(crate) enum Value<'v> {
     Id(Option<Uuid>),
     Moment(Option<Timestamp>),
     Number(Option<i64>),
-    Small(i16),
+    Small(Option<i16>),
     Real(Option<f64>),
     Truth(bool),
     /// The present: PostgreSQL adds the store's skew to its own clock, SQLite gets the time itself.
@@ -110,7 +143,10 @@ pub(crate) enum Value<'v> {
     /// Lists are arrays on PostgreSQL and JSON on SQLite, where ids and hashes are hexadecimal.
     Ids(&'v [Uuid]),
     Hashes(&'v [[u8; 32]]),
-    Texts(&'v [&'v str]),
+    Texts(Option<&'v [&'v str]>),
+    Numbers(&'v [i64]),
+    /// The rows of a batch: a parameter for each column on PostgreSQL, one parameter with JSON on SQLite.
+    Rows(&'v [Column<'v>]),
 }
 
 macro_rules! values {
@@ -127,16 +163,83 @@ values! {
     &'v str => Text(Some);
     Option<&'v str> => Text;
     &'v [u8] => Bytes(Some);
+    Option<&'v [u8]> => Bytes;
     Uuid => Id(Some);
     Timestamp => Moment(Some);
     Option<Timestamp> => Moment;
     i64 => Number(Some);
     Option<i64> => Number;
-    i16 => Small;
+    i16 => Small(Some);
+    Option<i16> => Small;
     f64 => Real(Some);
     Option<f64> => Real;
     bool => Truth;
     &'v [Uuid] => Ids;
+}
+
+/// Declares the types of columns, and how SQLite reads a value of each in JSON.
+macro_rules! columns {
+    ($($variant:ident($type:ty) => $in_json:expr;)+) => {
+        /// A column of a batch of rows, in the order of the rows; `None` is NULL.
+        pub(crate) enum Column<'v> {
+            $($variant(Vec<Option<$type>>),)+
+        }
+
+        $(
+            impl<'v> FromIterator<$type> for Column<'v> {
+                fn from_iter<I: IntoIterator<Item = $type>>(values: I) -> Self {
+                    Self::$variant(values.into_iter().map(Some).collect())
+                }
+            }
+
+            impl<'v> FromIterator<Option<$type>> for Column<'v> {
+                fn from_iter<I: IntoIterator<Item = Option<$type>>>(values: I) -> Self {
+                    Self::$variant(values.into_iter().collect())
+                }
+            }
+        )+
+
+        impl<'v> Column<'v> {
+            pub(crate) fn len(&self) -> usize {
+                match self { $(Self::$variant(values) => values.len(),)+ }
+            }
+
+            fn bind_to(&'v self, query: Query<'v, Postgres, PgArguments>) -> Query<'v, Postgres, PgArguments> {
+                match self { $(Self::$variant(values) => query.bind(values),)+ }
+            }
+
+            fn in_json(&self, row: usize) -> serde_json::Value {
+                match self { $(
+                    Self::$variant(values) => values.get(row).copied().flatten().map($in_json).into(),
+                )+ }
+            }
+        }
+    };
+}
+
+columns! {
+    Texts(&'v str) => serde_json::Value::from;
+    Bytes(&'v [u8]) => crate::hex;
+    Ids(Uuid) => json::id;
+    Moments(Moment) => |moment| moment.0.as_micros();
+    Numbers(i64) => serde_json::Value::from;
+    Counts(i32) => serde_json::Value::from;
+    Smalls(i16) => serde_json::Value::from;
+    Truths(bool) => i32::from;
+}
+
+/// The column that holds a value of each row.
+pub(crate) fn column<'v, R, T>(rows: &'v [R], of: impl Fn(&'v R) -> T) -> Column<'v>
+where
+    Column<'v>: FromIterator<T>,
+{
+    rows.iter().map(of).collect()
+}
+
+/// The rows as SQLite's statements read them: a list of lists.
+fn rows_as_json(columns: &[Column<'_>]) -> String {
+    let rows = 0..columns.first().map_or(0, Column::len);
+    json::text(rows.map(|row| columns.iter().map(|column| column.in_json(row)).collect::<Vec<_>>()))
 }
 
 /// A connection of either database, with what [`Value::Now`] is there: the store's skew, or the time.
@@ -228,6 +331,22 @@ pub(crate) const fn text(bytes: &[u8]) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sqlite_reads_a_batch_as_rows_of_json() {
+        let id = Uuid::from_u128(0x0a);
+        let columns = [
+            [id, id].into_iter().collect(),
+            [Some("a\"b"), None].into_iter().collect(),
+            [&b"\x01\xff"[..], b""].into_iter().collect(),
+            [true, false].into_iter().collect(),
+            [Moment(Timestamp::from_micros(7)), Moment(Timestamp::EPOCH)].into_iter().collect::<Column<'_>>(),
+        ];
+        let id = "0000000000000000000000000000000a";
+        let expected = format!(r#"[["{id}","a\"b","01ff",1,7],["{id}",null,"",0,0]]"#);
+        assert_eq!(rows_as_json(&columns), expected);
+        assert_eq!(rows_as_json(&[]), "[]");
+    }
 
     #[test]
     fn sqlite_reads_the_names_of_its_own_tables() {

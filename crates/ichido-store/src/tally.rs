@@ -147,9 +147,7 @@ impl Counted {
             RETRIED => self.retried += count,
             RETRY_FAILED => self.retry_failed += count,
             LEFT => {
-                let slot =
-                    u8::try_from(u64::try_from(row.small("slot")?).map_err(|_| corrupt("a slot is none"))?)
-                        .map_err(|_| corrupt("a slot is none"))?;
+                let slot = u8::try_from(row.small("slot")?).map_err(|_| corrupt("a slot is none"))?;
                 *self.left.slots.entry(slot).or_default() += count;
                 self.left.micros = self.left.micros.saturating_add(micros);
             }

@@ -1,21 +1,26 @@
 //! Transactions that are written once for both databases.
 
+use ichido_core::fence::Fence;
 use ichido_core::time::Timestamp;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use crate::action::Action;
-use crate::columns::{Columns as _, number};
+use crate::columns::{Columns as _, Row, number};
 use crate::driver::Driver;
+use crate::ending::lease_over;
 use crate::error::StoreError;
 use crate::ledger::{KeySettle, KeySettled};
 use crate::letter::LetterRow;
-use crate::message::{Enqueued, Numbered};
+use crate::message::{Enqueued, Numbered, QueueName};
+use crate::moves;
 use crate::placement::{Moves, excerpt};
-use crate::postgres::{self, Postgres};
-use crate::rows::letter_row;
-use crate::sqlite::{self, Sqlite, Writing};
-use crate::statement::{Connection, Value, paired};
+use crate::postgres::Postgres;
+use crate::promised;
+use crate::rescue::Lapsed;
+use crate::rows::{lapsed_message, letter_row, queue_name};
+use crate::sqlite::{Sqlite, Writing};
+use crate::statement::{Connection, Value, paired, postgres_only};
 
 /// How often a letter that is being changed is looked for.
 const LOOKS_MAX: usize = 8;
@@ -63,6 +68,14 @@ impl Transaction<'_> {
         match self {
             Self::Postgres(connection, postgres) => postgres.connection(connection),
             Self::Sqlite(writing, _) => writing.either(),
+        }
+    }
+
+    /// Nobody else seals, prunes or forgets entries until the transaction ends; SQLite has one writer anyway.
+    pub(crate) async fn lock_seals(&mut self) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(..) => self.connection().execute(postgres_only!("seal_lock"), &[]).await.map(drop),
+            Self::Sqlite(..) => Ok(()),
         }
     }
 
@@ -114,11 +127,7 @@ impl Transaction<'_> {
     pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
         let values = [ids.into(), Value::Now];
         let rows = self.connection().all(paired!("letter_lock", "letter_find"), &values).await?;
-        let now = match (&*self, rows.first()) {
-            (Self::Sqlite(writing, _), _) => writing.now(),
-            (Self::Postgres(..), Some(row)) => row.moment("now")?,
-            (Self::Postgres(..), None) => Timestamp::EPOCH,
-        };
+        let now = self.now(rows.first())?;
         Ok((rows.iter().map(letter_row).collect::<Result<_, _>>()?, now))
     }
 
@@ -139,17 +148,71 @@ impl Transaction<'_> {
         Ok(looked)
     }
 
+    /// What time it is: SQLite's transaction has one moment, and PostgreSQL's statements say it in their rows.
+    fn now(&self, row: Option<&Row>) -> Result<Timestamp, StoreError> {
+        Ok(match (self, row) {
+            (Self::Sqlite(writing, _), _) => writing.now(),
+            (Self::Postgres(..), Some(row)) => row.moment("now")?,
+            (Self::Postgres(..), None) => Timestamp::EPOCH,
+        })
+    }
+
     /// Takes letters away and writes what becomes of them.
-    pub(crate) async fn move_letters(&mut self, moves: &Moves) -> Result<(), StoreError> {
+    pub(crate) async fn move_letters(&mut self, moves: &mut Moves) -> Result<(), StoreError> {
         if moves.taken.is_empty() {
             return Ok(());
         }
         self.connection().execute(paired!("letter_take"), &[Value::Ids(&moves.taken)]).await?;
+        self.apply(moves).await
+    }
+
+    /// Writes what a set of steps comes to.
+    pub(crate) async fn apply(&mut self, moves: &mut Moves) -> Result<(), StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => {
-                postgres::step::apply(connection, moves, postgres.skew()).await
-            }
-            Self::Sqlite(writing, _) => sqlite::step::apply(writing, moves).await,
+            Self::Postgres(..) => moves::apply(&mut self.connection(), moves).await,
+            Self::Sqlite(writing, _) => writing.apply(moves).await,
         }
+    }
+
+    /// One lapsed lease, of these queues if any are named, and what it still holds.
+    pub(crate) async fn lapsed(
+        &mut self,
+        queues: Option<&[QueueName]>,
+    ) -> Result<Option<Lapsed>, StoreError> {
+        let queues = queues.map(|queues| queues.iter().map(QueueName::as_str).collect::<Vec<_>>());
+        let lease = match self {
+            Self::Postgres(connection, postgres) => postgres.lapsed(connection, queues.as_deref()).await?,
+            Self::Sqlite(writing, sqlite) => sqlite.lapsed(writing, queues.as_deref()).await?,
+        };
+        let Some(lease) = lease else { return Ok(None) };
+        let (fence, marks) = (lease.fence()?, lease.truth("marks")?);
+        let of_lease = [number(fence).into(), lease.truth("suspect")?.into()];
+        let mut connection = self.connection();
+        let (rows, alone) = match &lease {
+            Row::Postgres(row) => {
+                let ids: Vec<Uuid> = row.try_get("message_ids")?;
+                let values = [&[Value::Ids(&ids)], &of_lease[..]].concat();
+                (connection.all(paired!("rescue_left"), &values).await?, ids.len() == 1)
+            }
+            Row::Sqlite(row) => {
+                (connection.all(paired!("rescue_left"), &of_lease).await?, row.number("held")? == 1)
+            }
+        };
+        Ok(Some(Lapsed {
+            fence,
+            queue: queue_name(lease.text("queue")?)?,
+            node: lease.uuid("node")?,
+            claimed_at: lease.moment("claimed_at")?,
+            now: self.now(Some(&lease))?,
+            alone,
+            guarantee: promised::guarantee(&lease)?,
+            travels_for: promised::travels_for(&lease)?,
+            left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
+        }))
+    }
+
+    /// Deletes a lease, and the marks made under it.
+    pub(crate) async fn lease_over(&mut self, fence: Fence) -> Result<(), StoreError> {
+        lease_over(&mut self.connection(), &[number(fence)]).await
     }
 }

@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ichido_core::audit::AuditKey;
+use ichido_core::audit::entry::{Entry, EntryId};
 use ichido_core::audit::leaf::{self, Leaf};
 use ichido_core::audit::request::{Request, RequestCodes};
 use ichido_core::audit::seal::{Forgotten, Seal};
 use ichido_core::audit::verify::{Issued, Verifier};
+use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::place::{judge_orphans, judge_page};
 use super::{
-    ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, forgotten, in_order, issued, messages_of, request,
-    seal,
+    AuditPruned, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, firsts, forgotten, in_order,
+    issued, messages_of, request, seal, stored,
 };
-use crate::columns::{Columns as _, Row};
+use crate::columns::{Columns as _, Row, count};
 use crate::error::StoreError;
-use crate::statement::{Connection, Statement, Value, paired, shared};
+use crate::statement::{Column, Connection, Statement, Value, column, paired, shared, sqlite_only};
 
 /// How many requests PostgreSQL hashes by one statement, which has its bound of time.
 const HASHED_PAGE: usize = 64;
@@ -63,8 +65,60 @@ pub(crate) async fn add(
     connection.execute(shared!("seal_add"), &values).await.map(drop)
 }
 
-/// Lets a seal's list go if all of it is forgotten; returns how many entries of each message it listed.
+/// Lets the lists of seals after a number go where all that they list is forgotten.
 pub(crate) async fn prune(
+    connection: &mut Connection<'_>,
+    key: Option<&AuditKey>,
+    after: u64,
+    limit: u32,
+) -> Result<AuditPruned, StoreError> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut pruned = AuditPruned { seals: 0, after: None };
+    for row in &seals(connection, after, i64::from(limit)).await? {
+        let stored = stored(row)?;
+        pruned.after = Some(stored.seal.number);
+        let Some(leaves) = stored.leaves else { continue };
+        if let Some(counts) = prune_one(connection, &stored.seal, leaves, key).await? {
+            unlist(connection, &counts).await?;
+            pruned.seals += 1;
+        }
+    }
+    Ok(pruned)
+}
+
+/// A seal lists so many entries of these messages no more.
+async fn unlist(connection: &mut Connection<'_>, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
+    let fewer = [counts.keys().copied().collect(), counts.values().map(|fewer| count(*fewer)).collect()];
+    connection.execute(paired!("forgotten_unlist"), &[Value::Rows(&fewer)]).await?;
+    if let Connection::Sqlite(..) = connection {
+        connection.execute(sqlite_only!("forgotten_over"), &[Value::Rows(&fewer)]).await?;
+    }
+    Ok(())
+}
+
+/// Notes why so many sealed entries of these messages are missing.
+pub(crate) async fn note_forgotten(
+    connection: &mut Connection<'_>,
+    key: Option<&AuditKey>,
+    now: Timestamp,
+    sealed: &[(Uuid, i32)],
+) -> Result<(), StoreError> {
+    if sealed.is_empty() {
+        return Ok(());
+    }
+    let signed =
+        |(message, entries): &(Uuid, i32)| Forgotten::signed(*message, now, entries.unsigned_abs(), key).mac;
+    let codes: Vec<_> = sealed.iter().map(signed).collect();
+    let rows = [
+        column(sealed, |(message, _)| *message),
+        column(sealed, |(_, entries)| *entries),
+        column(&codes, |code| &code.as_bytes()[..]),
+    ];
+    connection.execute(paired!("forgotten_add"), &[Value::Rows(&rows), now.into()]).await.map(drop)
+}
+
+/// Lets a seal's list go if all of it is forgotten; returns how many entries of each message it listed.
+async fn prune_one(
     connection: &mut Connection<'_>,
     seal: &Seal,
     leaves: &[u8],
@@ -88,6 +142,25 @@ pub(crate) async fn notes(
         return Ok(HashMap::new());
     }
     forgotten(&connection.all(paired!("forgotten_find"), &[Value::Ids(&messages_of(gone))]).await?)
+}
+
+/// The last entries before the first ones of each message, in order.
+pub(crate) async fn before(
+    connection: &mut Connection<'_>,
+    entries: &[Entry],
+) -> Result<Vec<Entry>, StoreError> {
+    let firsts = firsts(entries);
+    let values = [Value::Rows(&ids(&firsts)), i64::from(BEFORE_MAX).into()];
+    in_order(&connection.all(paired!("seal_before"), &values).await?)
+}
+
+/// Entries as statements find them.
+pub(crate) fn ids(entries: &[EntryId]) -> [Column<'_>; 3] {
+    [
+        column(entries, |entry| entry.message),
+        column(entries, |entry| entry.fence),
+        column(entries, |entry| entry.step),
+    ]
 }
 
 /// The codes of what these messages asked for. PostgreSQL hashes the bytes: they need not travel.
@@ -139,6 +212,20 @@ pub(crate) async fn unlisted(
     each_page(connection, paired!("unlisted"), from, |page| {
         for row in page {
             verifier.inserted(None, entry_id(row)?, row.moment("at")?);
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Tells the verifier of entries that should wait for a seal and are gone, which only SQLite notes.
+pub(crate) async fn gone(
+    connection: &mut Connection<'_>,
+    verifier: &mut Verifier<'_>,
+) -> Result<(), StoreError> {
+    each_page(connection, sqlite_only!("unsealed_gone"), &[], |page| {
+        for row in page {
+            verifier.removed_unsealed(entry_id(row)?);
         }
         Ok(())
     })

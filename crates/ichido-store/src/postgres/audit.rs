@@ -3,12 +3,10 @@
 //! An entry's position is the number of the transaction that wrote it. Below the oldest transaction that still runs, every one has
 //! ended, so what is there to be seen stays all there is: spans of positions are sealed, whatever the clocks say.
 
-use std::collections::BTreeMap;
-
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::Entry;
 use ichido_core::audit::leaf::Leaf;
-use ichido_core::audit::seal::{Forgotten, Head};
+use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::{Checked, Report, Verifier};
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
@@ -16,12 +14,10 @@ use uuid::Uuid;
 
 use super::Postgres;
 use crate::audit::{
-    AuditPruned, AuditSealed, BEFORE_MAX, SEALS_PAGE, begun, begun_in, entries, entry, firsts, in_order,
-    misfits, next_seal, previous, stored, trail,
+    AuditSealed, SEALS_PAGE, begun, begun_in, entries, entry, misfits, next_seal, previous, stored, trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::moment::Moment;
 
 /// How many bytes of requests are hashed for one seal, which has its bound of time too: where there are more, it has fewer entries.
 const REQUEST_BYTES_PER_SEAL: i64 = 256 << 20;
@@ -69,7 +65,7 @@ impl Postgres {
                 return Ok(AuditSealed::Nothing);
             };
             let entries = entries_of(connection, since, until).await?;
-            let before = before(connection, &entries).await?;
+            let before = trail::before(&mut self.connection(connection), &entries).await?;
             let begun = begun(&entries, &before);
             if limit == 1 || request_bytes(connection, &begun).await? <= REQUEST_BYTES_PER_SEAL {
                 break (until, entries, before, begun);
@@ -123,56 +119,6 @@ impl Postgres {
         trail::unlisted(&mut snapshot, &mut verifier, &[until.max(following).into()]).await?;
         trail::judge(&mut snapshot, &mut verifier).await?;
         Ok(verifier.finish())
-    }
-
-    pub(crate) async fn audit_prune(
-        &self,
-        key: Option<&AuditKey>,
-        after: u64,
-        limit: u32,
-    ) -> Result<AuditPruned, StoreError> {
-        let from = i64::try_from(after).unwrap_or(i64::MAX);
-        self.calls
-            .talk(async |connection| {
-                let mut transaction = connection.begin().await?;
-                sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
-                let page =
-                    trail::seals(&mut self.connection(&mut transaction), from, i64::from(limit)).await?;
-                let mut pruned = AuditPruned { seals: 0, after: None };
-                for row in &page {
-                    let stored = stored(row)?;
-                    pruned.after = Some(stored.seal.number);
-                    let Some(leaves) = stored.leaves else { continue };
-                    let mut connection = self.connection(&mut transaction);
-                    if let Some(counts) = trail::prune(&mut connection, &stored.seal, leaves, key).await? {
-                        unlist(&mut transaction, &counts).await?;
-                        pruned.seals += 1;
-                    }
-                }
-                transaction.commit().await?;
-                Ok(pruned)
-            })
-            .await
-    }
-
-    /// Notes why sealed entries are missing.
-    pub(super) async fn note_forgotten(
-        connection: &mut PgConnection,
-        key: Option<&AuditKey>,
-        now: Timestamp,
-        sealed: &[(Uuid, i32)],
-    ) -> Result<(), StoreError> {
-        let codes = sealed.iter().map(|(message, entries)| {
-            Forgotten::signed(*message, now, entries.unsigned_abs(), key).mac.as_bytes().to_vec()
-        });
-        sqlx::query(include_str!("sql/forgotten_add.sql"))
-            .bind(sealed.iter().map(|(message, _)| *message).collect::<Vec<_>>())
-            .bind(Moment(now))
-            .bind(sealed.iter().map(|(_, entries)| *entries).collect::<Vec<_>>())
-            .bind(codes.collect::<Vec<_>>())
-            .execute(connection)
-            .await?;
-        Ok(())
     }
 
     /// Compares the entries of one span with the seal's list.
@@ -254,29 +200,8 @@ async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Re
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }
 
-/// The last entries before the first ones of each message, in order.
-async fn before(connection: &mut PgConnection, entries: &[Entry]) -> Result<Vec<Entry>, StoreError> {
-    let firsts = firsts(entries);
-    let query = sqlx::query(include_str!("sql/seal_before.sql"))
-        .bind(firsts.iter().map(|id| id.message).collect::<Vec<_>>())
-        .bind(firsts.iter().map(|id| id.fence).collect::<Vec<_>>())
-        .bind(firsts.iter().map(|id| id.step).collect::<Vec<_>>())
-        .bind(i64::from(BEFORE_MAX));
-    in_order(&query.fetch_all(connection).await?)
-}
-
 /// How many bytes these messages' requests have; the server knows without reading them.
 async fn request_bytes(connection: &mut PgConnection, messages: &[Uuid]) -> Result<i64, StoreError> {
     let query = sqlx::query(include_str!("sql/request_bytes.sql")).bind(messages);
     Ok(query.fetch_one(connection).await?.number("bytes")?)
-}
-
-/// A seal lists so many entries of these messages no more.
-async fn unlist(connection: &mut PgConnection, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
-    sqlx::query(include_str!("sql/forgotten_unlist.sql"))
-        .bind(counts.keys().copied().collect::<Vec<_>>())
-        .bind(counts.values().map(|count| count.cast_signed()).collect::<Vec<_>>())
-        .execute(connection)
-        .await?;
-    Ok(())
 }

@@ -3,7 +3,7 @@
 //! A batch is first inserted without `ON CONFLICT DO NOTHING`, which makes each insert speculative and costs about half as much again; it is
 //! inserted with it if that fails. COPY was tried for large batches: through sqlx it reached half the rate of the insert.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -12,12 +12,11 @@ use uuid::Uuid;
 
 use super::Postgres;
 use crate::alone::Manner;
-use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::message::{Enqueued, First, Numbered, answer};
+use crate::known::{find, known};
+use crate::message::{Enqueued, Numbered, answer};
 use crate::micros;
-use crate::moment::Moment;
-use crate::statement::{Value, shared};
+use crate::statement::{Value, postgres_only};
 
 /// How often the first message of a duplicate is looked for; it may be swept away between insert and look.
 const ROUNDS_MAX: usize = 3;
@@ -43,7 +42,7 @@ impl Postgres {
         let outcome = insertion(new, messages, &all, self.skew()).execute(&mut *connection).await;
         match outcome.map_err(StoreError::from) {
             Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
-            Err(StoreError::Refused(_)) => enqueue_in(connection, messages, self.skew()).await,
+            Err(StoreError::Refused(_)) => self.enqueue_in(connection, messages).await,
             Err(error) => Err(error),
         }
     }
@@ -76,7 +75,36 @@ impl Postgres {
         connection: &mut PgConnection,
         messages: &[Numbered],
     ) -> Result<Vec<Enqueued>, StoreError> {
-        enqueue_in(connection, messages, self.skew()).await
+        let mut answers: Vec<Option<Enqueued>> = vec![None; messages.len()];
+        for _ in 0..ROUNDS_MAX {
+            let open: Vec<usize> = (0..messages.len()).filter(|index| answers[*index].is_none()).collect();
+            if open.is_empty() {
+                break;
+            }
+            let added: HashSet<Uuid> =
+                insertion(include_str!("sql/enqueue.sql"), messages, &open, self.skew())
+                    .fetch_all(&mut *connection)
+                    .await?
+                    .iter()
+                    .map(|row| row.try_get("id"))
+                    .collect::<Result<_, _>>()?;
+            for index in &open {
+                let id = messages[*index].0;
+                if added.contains(&id) {
+                    answers[*index] = Some(Enqueued::New { id });
+                }
+            }
+            let rest: Vec<usize> = open.into_iter().filter(|index| answers[*index].is_none()).collect();
+            if rest.is_empty() {
+                break;
+            }
+            let wanted: Vec<&Numbered> = rest.iter().map(|index| &messages[*index]).collect();
+            let found = find(&mut self.connection(connection), &wanted).await?;
+            for (position, index) in rest.into_iter().enumerate() {
+                answers[index] = found.get(&position).map(|found| answer(&messages[index], *found));
+            }
+        }
+        answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
 
     /// The same for one message that may be compared by content.
@@ -87,41 +115,18 @@ impl Postgres {
     ) -> Result<Enqueued, StoreError> {
         let (id, new) = message;
         let Some(same) = &new.same_content else {
-            return one(enqueue_in(connection, std::slice::from_ref(message), self.skew()).await?);
+            return one(self.enqueue_in(connection, std::slice::from_ref(message)).await?);
         };
-        // Its own key first: a repetition of the same action is that action, not merely equal content.
-        if let Some(found) = find(connection, &[message]).await?.remove(&0) {
-            return Ok(answer(message, found));
+        let retention = self.skew.retention();
+        if let Some(known) = known(&mut self.connection(connection), message, retention).await? {
+            return Ok(known);
         }
-        let won = sqlx::query(include_str!("sql/content_claim.sql"))
-            .bind(new.queue.as_str())
-            .bind(&new.identity)
-            .bind(same.content.as_bytes().as_slice())
-            .bind(id)
-            .bind(micros(same.window))
-            .bind(self.skew())
-            .bind(Moment(self.skew.retention()))
-            .fetch_optional(&mut *connection)
-            .await?;
-        if won.is_none() {
-            let content = Value::from(&same.content.as_bytes()[..]);
-            let values = [new.queue.as_str().into(), (&*new.identity).into(), content];
-            let first = self.connection(&mut *connection).optional(shared!("content_find"), &values).await?;
-            return match first {
-                Some(row) => Ok(Enqueued::SameContent { id: row.uuid("message_id")? }),
-                None => Err(StoreError::Busy),
-            };
-        }
-        let enqueued = one(enqueue_in(connection, std::slice::from_ref(message), self.skew()).await?)?;
+        let enqueued = one(self.enqueue_in(connection, std::slice::from_ref(message)).await?)?;
         if !matches!(enqueued, Enqueued::New { .. }) {
             // Somebody put the same key in just now: the place among the contents is for a message that is there.
-            sqlx::query(include_str!("sql/content_release.sql"))
-                .bind(new.queue.as_str())
-                .bind(&new.identity)
-                .bind(same.content.as_bytes().as_slice())
-                .bind(id)
-                .execute(&mut *connection)
-                .await?;
+            let content = Value::from(&same.content.as_bytes()[..]);
+            let values = [new.queue.as_str().into(), (&*new.identity).into(), content, (*id).into()];
+            self.connection(connection).execute(postgres_only!("content_release"), &values).await?;
         }
         Ok(enqueued)
     }
@@ -129,42 +134,6 @@ impl Postgres {
 
 fn one(answers: Vec<Enqueued>) -> Result<Enqueued, StoreError> {
     answers.into_iter().next().ok_or(StoreError::Busy)
-}
-
-async fn enqueue_in(
-    connection: &mut PgConnection,
-    messages: &[Numbered],
-    skew: i64,
-) -> Result<Vec<Enqueued>, StoreError> {
-    let mut answers: Vec<Option<Enqueued>> = vec![None; messages.len()];
-    for _ in 0..ROUNDS_MAX {
-        let open: Vec<usize> = (0..messages.len()).filter(|index| answers[*index].is_none()).collect();
-        if open.is_empty() {
-            break;
-        }
-        let added: HashSet<Uuid> = insertion(include_str!("sql/enqueue.sql"), messages, &open, skew)
-            .fetch_all(&mut *connection)
-            .await?
-            .iter()
-            .map(|row| row.try_get("id"))
-            .collect::<Result<_, _>>()?;
-        for index in &open {
-            let id = messages[*index].0;
-            if added.contains(&id) {
-                answers[*index] = Some(Enqueued::New { id });
-            }
-        }
-        let rest: Vec<usize> = open.into_iter().filter(|index| answers[*index].is_none()).collect();
-        if rest.is_empty() {
-            break;
-        }
-        let wanted: Vec<&Numbered> = rest.iter().map(|index| &messages[*index]).collect();
-        let found = find(connection, &wanted).await?;
-        for (position, index) in rest.into_iter().enumerate() {
-            answers[index] = found.get(&position).map(|found| answer(&messages[index], *found));
-        }
-    }
-    answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
 }
 
 /// In the order of their keys, so that two batches with the same ones do not meet crosswise.
@@ -192,24 +161,4 @@ fn insertion<'q>(
         .bind(new().map(|new| new.made_from).collect::<Vec<_>>())
         .bind(skew)
         .bind(new().map(|new| new.hops.as_deref()).collect::<Vec<_>>())
-}
-
-/// The first messages under these keys, by position.
-async fn find(
-    connection: &mut PgConnection,
-    wanted: &[&Numbered],
-) -> Result<HashMap<usize, First>, StoreError> {
-    let new = || wanted.iter().map(|(_, new)| new);
-    let rows = sqlx::query(include_str!("sql/enqueue_find.sql"))
-        .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.identity.as_str()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.key.as_str()).collect::<Vec<_>>())
-        .fetch_all(&mut *connection)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let position = usize::try_from(row.try_get::<i64, _>("position")? - 1).unwrap_or(usize::MAX);
-            Ok((position, First { id: row.uuid("id")?, digest: row.digest("digest")? }))
-        })
-        .collect()
 }

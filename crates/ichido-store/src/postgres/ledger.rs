@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::LEASE_MAX;
@@ -24,6 +23,7 @@ use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySett
 use crate::micros;
 use crate::moment::Moment;
 use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
+use crate::statement::{Connection, Statement, Value, column, postgres_only};
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
 const ROUNDS_MAX: usize = 8;
@@ -234,10 +234,11 @@ impl Postgres {
         rows: &[Named<'_>],
     ) -> Result<HashSet<[u8; 32]>, StoreError> {
         let mut stands = self.settle_keep(connection, rows).await?;
-        let release = include_str!("sql/key_release.sql");
-        stands.extend(settle_without(connection, rows, &KeyOutcome::Release, release).await?);
-        let hold = include_str!("sql/key_hold.sql");
-        stands.extend(settle_without(connection, rows, &KeyOutcome::Hold, hold).await?);
+        let mut connection = self.connection(connection);
+        let release = postgres_only!("key_release");
+        stands.extend(settle_without(&mut connection, rows, &KeyOutcome::Release, release).await?);
+        let hold = postgres_only!("key_hold");
+        stands.extend(settle_without(&mut connection, rows, &KeyOutcome::Hold, hold).await?);
         Ok(stands)
     }
 
@@ -246,44 +247,32 @@ impl Postgres {
         connection: &mut PgConnection,
         rows: &[Named<'_>],
     ) -> Result<HashSet<[u8; 32]>, StoreError> {
-        let mut names = Vec::new();
-        let mut fences = Vec::new();
-        let mut states = Vec::new();
-        let mut statuses = Vec::new();
-        let mut header_blobs = Vec::new();
-        let mut bodies = Vec::new();
-        let mut digests = Vec::new();
-        let mut messages = Vec::new();
-        let mut ttls = Vec::new();
-        for (name, settle) in rows {
-            if let KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } = &settle.outcome {
-                names.push(name.as_slice());
-                fences.push(number(settle.fence));
-                states.push(settled_name(*settled));
-                statuses.push(small(response.status));
-                header_blobs.push(headers::encode(&response.headers));
-                bodies.push(response.body.as_deref());
-                digests.push(result_digest.map(|digest| digest.as_bytes().to_vec()));
-                messages.push(*message_id);
-                ttls.push(micros(*ttl));
-            }
-        }
-        if names.is_empty() {
+        let kept: Vec<_> = rows
+            .iter()
+            .filter_map(|(name, settle)| match &settle.outcome {
+                KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } => {
+                    let headers = headers::encode(&response.headers);
+                    Some((name, settle.fence, *settled, response, headers, result_digest, message_id, *ttl))
+                }
+                KeyOutcome::Release | KeyOutcome::Hold => None,
+            })
+            .collect();
+        if kept.is_empty() {
             return Ok(HashSet::new());
         }
-        let kept = sqlx::query(include_str!("sql/key_settle.sql"))
-            .bind(names)
-            .bind(fences)
-            .bind(states)
-            .bind(statuses)
-            .bind(header_blobs)
-            .bind(bodies)
-            .bind(digests)
-            .bind(messages)
-            .bind(ttls)
-            .bind(self.skew())
-            .fetch_all(connection)
-            .await?;
+        let columns = [
+            column(&kept, |(name, ..)| &name[..]),
+            column(&kept, |(_, fence, ..)| number(*fence)),
+            column(&kept, |(_, _, settled, ..)| settled_name(*settled)),
+            column(&kept, |(_, _, _, response, ..)| small(response.status)),
+            column(&kept, |(.., headers, _, _, _)| &headers[..]),
+            column(&kept, |(_, _, _, response, ..)| response.body.as_deref()),
+            column(&kept, |(.., digest, _, _)| digest.as_ref().map(|digest| &digest.as_bytes()[..])),
+            column(&kept, |(.., message_id, _)| **message_id),
+            column(&kept, |(.., ttl)| micros(*ttl)),
+        ];
+        let values = [Value::Rows(&columns), Value::Now];
+        let kept = self.connection(connection).all(postgres_only!("key_settle"), &values).await?;
         kept.iter().map(name_of).collect()
     }
 
@@ -319,29 +308,6 @@ impl Postgres {
             KeyOutcome::Hold => without(connection, include_str!("sql/key_hold.sql")).await?,
         };
         Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
-    }
-
-    /// Prolongs claims; answers which of them still stand.
-    pub(crate) async fn key_renew(
-        &self,
-        claims: &[(RecordName, Fence, Duration)],
-    ) -> Result<Vec<bool>, StoreError> {
-        let mut rows: Vec<([u8; 32], Fence, Duration)> =
-            claims.iter().map(|(name, fence, lease)| (name.hash(), *fence, *lease)).collect();
-        rows.sort_by_key(|(name, ..)| *name);
-        let renewed = self
-            .calls
-            .all(
-                sqlx::query(include_str!("sql/key_renew.sql"))
-                    .bind(rows.iter().map(|(name, ..)| name.as_slice()).collect::<Vec<_>>())
-                    .bind(rows.iter().map(|(_, fence, _)| number(*fence)).collect::<Vec<_>>())
-                    .bind(rows.iter().map(|(.., lease)| micros(*lease)).collect::<Vec<_>>())
-                    .bind(self.skew()),
-            )
-            .await?;
-        let renewed: HashSet<([u8; 32], Fence)> =
-            renewed.iter().map(|row| Ok((name_of(row)?, row.fence()?))).collect::<Result<_, StoreError>>()?;
-        Ok(claims.iter().map(|(name, fence, _)| renewed.contains(&(name.hash(), *fence))).collect())
     }
 
     /// A record, and the moment it was looked at.
@@ -414,20 +380,17 @@ fn takes_one_statement(named: &[Named<'_>]) -> bool {
 
 /// Settles those of one outcome that keeps nothing; answers which of them it changed.
 async fn settle_without(
-    connection: &mut PgConnection,
+    connection: &mut Connection<'_>,
     rows: &[Named<'_>],
     outcome: &KeyOutcome,
-    sql: &'static str,
+    statement: Statement,
 ) -> Result<Vec<[u8; 32]>, StoreError> {
     let same = std::mem::discriminant(outcome);
-    let these = || rows.iter().filter(|(_, settle)| std::mem::discriminant(&settle.outcome) == same);
-    if these().next().is_none() {
+    let these = rows.iter().filter(|(_, settle)| std::mem::discriminant(&settle.outcome) == same);
+    let these: Vec<_> = these.collect();
+    if these.is_empty() {
         return Ok(Vec::new());
     }
-    let done = sqlx::query(sql)
-        .bind(these().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
-        .bind(these().map(|(_, settle)| number(settle.fence)).collect::<Vec<_>>())
-        .fetch_all(connection)
-        .await?;
-    done.iter().map(name_of).collect()
+    let columns = [column(&these, |(name, _)| &name[..]), column(&these, |(_, settle)| number(settle.fence))];
+    connection.all(statement, &[Value::Rows(&columns)]).await?.iter().map(name_of).collect()
 }

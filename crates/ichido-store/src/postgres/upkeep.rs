@@ -2,17 +2,15 @@
 
 use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
 use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
-use crate::columns::Columns as _;
+use crate::audit::trail::note_forgotten;
+use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::moment::Moment;
-use crate::rows::last_id;
+use crate::statement::{Statement, Value, postgres_only};
 
 impl Postgres {
     /// What time it is.
@@ -37,61 +35,28 @@ impl Postgres {
         Ok(promoted)
     }
 
-    pub(crate) async fn fold_counts(&self, limit: u32) -> Result<u64, StoreError> {
-        let row =
-            self.calls.one(sqlx::query(include_str!("sql/count_fold.sql")).bind(i64::from(limit))).await?;
-        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
-    }
-
-    /// Forgets messages that were finished before a moment; where their entries were sealed, it notes why they are missing.
+    /// Forgets the messages that a statement finds; where their entries were sealed, it notes why they are missing.
     pub(crate) async fn forget(
         &self,
         key: Option<&AuditKey>,
-        finished_before: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let query = sqlx::query(include_str!("sql/retention.sql"))
-            .bind(last_id(finished_before))
-            .bind(Moment(finished_before))
-            .bind(i64::from(limit))
-            .bind(self.skew());
-        self.forget_by(key, query).await
-    }
-
-    /// Forgets what is over of an identity in a queue, in the same way.
-    pub(crate) async fn forget_of(
-        &self,
-        key: Option<&AuditKey>,
-        (queue, identity): (&QueueName, &str),
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let query = sqlx::query(include_str!("sql/forget_of.sql"))
-            .bind(queue.as_str())
-            .bind(identity)
-            .bind(i64::from(limit))
-            .bind(self.skew());
-        self.forget_by(key, query).await
-    }
-
-    async fn forget_by(
-        &self,
-        key: Option<&AuditKey>,
-        query: Query<'_, sqlx::Postgres, PgArguments>,
+        statement: Statement,
+        values: &[Value<'_>],
     ) -> Result<u64, StoreError> {
         self.calls
             .talk(async |connection| {
                 let mut transaction = connection.begin().await?;
+                let mut connection = self.connection(&mut transaction);
                 // Or an entry could be sealed that this has not seen sealed, and be missed for ever.
-                sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
-                let row = query.fetch_one(&mut *transaction).await?;
-                let (ids, entries): (Vec<Uuid>, Vec<i32>) =
-                    (row.try_get("message_ids")?, row.try_get("entries")?);
-                if !ids.is_empty() {
-                    let sealed: Vec<(Uuid, i32)> = ids.into_iter().zip(entries).collect();
-                    Self::note_forgotten(&mut transaction, key, row.moment("now")?, &sealed).await?;
-                }
+                connection.execute(postgres_only!("seal_lock"), &[]).await?;
+                let row = connection.one(statement, values).await?;
+                let (ids, entries) = match &row {
+                    Row::Postgres(row) => (row.try_get("message_ids")?, row.try_get("entries")?),
+                    Row::Sqlite(_) => (Vec::<Uuid>::new(), Vec::<i32>::new()),
+                };
+                let sealed: Vec<(Uuid, i32)> = ids.into_iter().zip(entries).collect();
+                note_forgotten(&mut connection, key, row.moment("now")?, &sealed).await?;
                 transaction.commit().await?;
-                Ok(row.try_get::<i64, _>("gone")?.unsigned_abs())
+                Ok(row.number("gone")?.unsigned_abs())
             })
             .await
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, State, Why};
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -17,18 +18,18 @@ use uuid::Uuid;
 use super::Postgres;
 use super::line::Lines;
 use super::mark::{BEGINNING, Mark, Place};
-use super::step::apply;
 use crate::alone::Manner;
-use crate::columns::{Columns, number, small};
+use crate::columns::{Columns, count, number, small};
+use crate::ending::{Pair, ends, fences, foreign, is_refused, lease_over, marks, settle};
 use crate::error::StoreError;
-use crate::held::{Ending, Ends, lock};
+use crate::held::Ending;
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::micros;
 use crate::moment::Moment;
-use crate::placement::{Moves, Stamp};
+use crate::moves::apply;
 use crate::promised::Promised;
-use crate::rows::{self, work};
-use crate::statement::shared;
+use crate::rows::work;
+use crate::statement::{Connection, Value, paired, postgres_only, shared};
 
 /// How often reports are looked at again when others about the same messages get ahead.
 const ROUNDS_MAX: usize = 8;
@@ -194,19 +195,11 @@ impl Postgres {
         lines: &Lines,
         pairs: impl Iterator<Item = (Uuid, Fence)>,
     ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-        let mut strangers: HashSet<_> = self.held.strangers(pairs).into_iter().collect();
-        if !strangers.is_empty() {
-            let rows = lines
-                .all(
-                    sqlx::query(include_str!("sql/lease_members.sql"))
-                        .bind(strangers.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-                        .bind(strangers.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>()),
-                )
-                .await?;
-            let members = of_messages(&rows)?;
-            strangers.retain(|pair| !members.contains(pair));
+        let strangers = self.held.strangers(pairs);
+        if strangers.is_empty() {
+            return Ok(HashSet::new());
         }
-        Ok(strangers)
+        lines.talk(async |connection| foreign(&mut self.connection(connection), strangers).await).await
     }
 
     /// Writes the successes; answers those that stand, by index.
@@ -227,7 +220,8 @@ impl Postgres {
                 endings.iter().filter(|ending| stand.contains(&ending.fence)).collect()
             }
             Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => {
-                let stand = of_messages(&lines.all(reporting(include_str!("sql/settle_sent.sql"))).await?)?;
+                let rows = lines.all(reporting(include_str!("sql/settle_sent.sql"))).await?;
+                let stand: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
                 endings.iter().filter(|ending| stand.contains(&ending.pair())).collect::<Vec<_>>()
             }
             Err(error) => return Err(error),
@@ -263,49 +257,35 @@ impl Postgres {
         endings: &[Ending<'_>],
     ) -> Result<HashMap<usize, Stepped>, StoreError> {
         let mut transaction = connection.begin().await?;
-        let rows = sqlx::query(include_str!("sql/lease_hold.sql"))
-            .bind(fences(endings))
-            .bind(self.skew())
-            .fetch_all(&mut *transaction)
-            .await?;
-        let held: HashMap<Fence, (Uuid, Timestamp)> = rows
+        let mut connection = self.connection(&mut transaction);
+        let values = [Value::Numbers(&fences(endings)), Value::Now];
+        let held: HashMap<Fence, (Uuid, Timestamp)> = connection
+            .all(paired!("lease_hold"), &values)
+            .await?
             .iter()
             .map(|row| Ok((row.fence()?, (row.uuid("node")?, row.moment("now")?))))
             .collect::<Result<_, sqlx::Error>>()?;
-        let Ends { ended, proven } = ends(&mut transaction, endings).await?;
-        let mut ended: HashSet<(Uuid, Fence)> = ended.into_keys().collect();
+        let mut ends = ends(&mut connection, endings).await?;
         let back = endings.iter().filter(|ending| {
-            ending.is_given_back() && held.contains_key(&ending.fence) && !ended.contains(&ending.pair())
+            ending.is_given_back()
+                && held.contains_key(&ending.fence)
+                && !ends.ended.contains_key(&ending.pair())
         });
-        let is_proven = |ending: &Ending<'_>| proven.contains(&ending.settlement.id);
-        let never_begun = never_begin(&mut transaction, back).await?;
-        let mut moves = Moves::default();
-        let mut settled = HashMap::new();
-        for ending in endings {
-            let Some((node, now)) = held.get(&ending.fence) else { continue };
-            if ended.contains(&ending.pair()) {
-                continue;
-            }
-            if ending.is_given_back() && !never_begun.contains(&ending.pair()) && !is_proven(ending) {
-                settled.insert(ending.index, Stepped::Refused(Why::MayHaveBegun));
-            } else {
-                let claimed_at = Some(ending.settlement.claimed_at);
-                let stamp = Stamp { fence: Some(ending.fence), claimed_at, node: Some(*node), now: *now };
-                let Settlement { state, event, note, .. } = ending.settlement;
-                let states = if is_proven(ending) { ending.proven() } else { ending.states };
-                moves.add(&ending.moving(), *state, *event, states, note, stamp);
-                ended.insert(ending.pair());
-                settled.insert(ending.index, Stepped::Now(states.1.unwrap_or(states.0)));
-            }
-        }
-        apply(&mut transaction, &moves, self.skew()).await?;
+        let back: Vec<Pair> = back.map(Ending::pair).collect();
+        // What is given back can begin no more; what was marked before may have begun.
+        let never_begun = match &*back {
+            [] => HashSet::new(),
+            back => marks(&mut connection, postgres_only!("begin_never"), back).await?,
+        };
+        let holder = |ending: &Ending<'_>| held.get(&ending.fence).copied();
+        let may_have_begun =
+            |ending: &Ending<'_>| ending.is_given_back() && !never_begun.contains(&ending.pair());
+        let (moves, settled) = settle(endings, &mut ends, holder, may_have_begun);
+        apply(&mut connection, &moves).await?;
         // What was refused is still held.
-        let let_go = || endings.iter().filter(|ending| !is_refused(settled.get(&ending.index)));
-        let over = self.held.over(let_go().filter(|ending| held.contains_key(&ending.fence)));
-        sqlx::query(include_str!("sql/lease_over.sql"))
-            .bind(over.into_iter().map(number).collect::<Vec<_>>())
-            .execute(&mut *transaction)
-            .await?;
+        let let_go = || endings.iter().filter(|ending| !is_refused(&settled, ending));
+        let gone = self.held.over(let_go().filter(|ending| held.contains_key(&ending.fence)));
+        lease_over(&mut connection, &gone.into_iter().map(number).collect::<Vec<_>>()).await?;
         transaction.commit().await?;
         self.held.let_go(let_go());
         // What can be claimed again has its old place, which is behind the mark.
@@ -317,8 +297,9 @@ impl Postgres {
 
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
     async fn settle_late(&self, lines: &Lines, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
-        let looking =
-            async |connection: &mut PgConnection| ends(connection, std::slice::from_ref(ending)).await;
+        let looking = async |connection: &mut PgConnection| {
+            ends(&mut self.connection(connection), std::slice::from_ref(ending)).await
+        };
         let mut ends = lines.talk(looking).await?;
         let Settlement { id, event, note, .. } = ending.settlement;
         let Some(before) = ends.ended.remove(&ending.pair()) else {
@@ -350,45 +331,20 @@ impl Postgres {
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         let foreign = self.foreign(&self.calls, calls.iter().copied()).await?;
         // Sorted, so that two batches with the same ones do not meet crosswise.
-        let sorted: BTreeSet<(Uuid, Fence)> =
-            calls.iter().filter(|call| !foreign.contains(call)).copied().collect();
-        let mut may = self.marks(include_str!("sql/begin_mark.sql"), &sorted).await?;
+        let sorted: BTreeSet<Pair> = calls.iter().filter(|call| !foreign.contains(call)).copied().collect();
+        let sorted: Vec<Pair> = sorted.into_iter().collect();
+        let marked = async |mut it: Connection<'_>| marks(&mut it, paired!("begin_mark"), &sorted).await;
+        let mut may = self.change(marked).await?;
         if may.len() < sorted.len() {
-            may.extend(self.marks(include_str!("sql/begin_find.sql"), &sorted).await?);
+            let found = async |mut it: Connection<'_>| marks(&mut it, paired!("begin_find"), &sorted).await;
+            may.extend(self.change(found).await?);
         }
         Ok(calls.iter().map(|call| may.contains(call)).collect())
     }
 
-    async fn marks(
-        &self,
-        sql: &'static str,
-        calls: &BTreeSet<(Uuid, Fence)>,
-    ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-        let rows = self
-            .calls
-            .all(
-                sqlx::query(sql)
-                    .bind(calls.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-                    .bind(calls.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>()),
-            )
-            .await?;
-        of_messages(&rows)
-    }
-
-    /// Prolongs claims; answers which of them still stand.
-    pub(crate) async fn renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        let rows = self
-            .calls
-            .all(
-                sqlx::query(include_str!("sql/lease_renew.sql"))
-                    .bind(fences.iter().map(|fence| number(*fence)).collect::<Vec<_>>())
-                    .bind(micros(lease))
-                    .bind(self.skew()),
-            )
-            .await?;
-        let renewed: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
-        self.held.renewed(fences, &renewed);
-        Ok(fences.iter().map(|fence| renewed.contains(fence)).collect())
+    /// Claims were renewed, those of `renewed`.
+    pub(crate) fn renewed(&self, fences: &[Fence], renewed: &HashSet<Fence>, _lease: Duration) {
+        self.held.renewed(fences, renewed);
     }
 }
 
@@ -418,49 +374,6 @@ fn sent_reports<'q>(
         .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>())
 }
 
-/// The claims of these reports, each once.
-fn fences(endings: &[Ending<'_>]) -> Vec<i64> {
-    let fences: BTreeSet<i64> = endings.iter().map(|ending| number(ending.fence)).collect();
-    fences.into_iter().collect()
-}
-
-/// Of messages that are given back, those whose call was not marked as begun; it can begin no more.
-async fn never_begin<'a>(
-    connection: &mut PgConnection,
-    back: impl Iterator<Item = &'a Ending<'a>>,
-) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-    let (ids, fences): (Vec<Uuid>, Vec<i64>) =
-        back.map(|ending| (ending.settlement.id, number(ending.fence))).unzip();
-    if ids.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let rows =
-        sqlx::query(include_str!("sql/begin_never.sql")).bind(ids).bind(fences).fetch_all(connection).await?;
-    of_messages(&rows)
-}
-
-/// How messages ended under their claims, where they have.
-async fn ends(connection: &mut PgConnection, endings: &[Ending<'_>]) -> Result<Ends, StoreError> {
-    let rows = sqlx::query(include_str!("sql/event_find.sql"))
-        .bind(endings.iter().map(|ending| ending.settlement.id).collect::<Vec<_>>())
-        .bind(endings.iter().map(|ending| number(ending.fence)).collect::<Vec<_>>())
-        .fetch_all(connection)
-        .await?;
-    rows::ends(&rows)
-}
-
 fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {
     Ok((row.uuid("message_id")?, row.fence()?))
-}
-
-fn of_messages(rows: &[PgRow]) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-    rows.iter().map(of_message).collect()
-}
-
-fn is_refused(stepped: Option<&Stepped>) -> bool {
-    matches!(stepped, Some(Stepped::Refused(_)))
-}
-
-pub(super) fn count(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }

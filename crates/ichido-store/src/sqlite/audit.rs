@@ -3,26 +3,20 @@
 //! A trigger notes each new entry until it is sealed. Entries are never updated, so they are read and hashed beside the one
 //! writer; its transaction only writes the seal, if nothing has come between.
 
-use std::collections::BTreeMap;
-
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::{Entry, EntryId};
 use ichido_core::audit::leaf::Leaf;
-use ichido_core::audit::seal::{Forgotten, Head};
+use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::{Checked, Report, Verifier};
-use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
-use uuid::Uuid;
 
-use super::{Sqlite, Writing, looking};
+use super::{Sqlite, looking};
 use crate::audit::{
-    AuditPruned, AuditSealed, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, begun, begun_in, entries,
-    entry, entry_id, firsts, in_order, misfits, next_seal, previous, stored, trail,
+    AuditSealed, SEALS_PAGE, begun, begun_in, entries, entry, misfits, next_seal, previous, stored, trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::hex;
-use crate::json as batch;
+use crate::statement::{Value, sqlite_only};
 
 impl Sqlite {
     pub(crate) async fn audit_seal(
@@ -39,7 +33,7 @@ impl Sqlite {
         let rows =
             sqlx::query(include_str!("sql/seal_entries.sql")).bind(limit).fetch_all(&mut *reader).await?;
         let entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
-        let before = before(&mut reader, &entries).await?;
+        let before = trail::before(&mut looking(&mut reader), &entries).await?;
         let requests = trail::requests(&mut looking(&mut reader), &begun(&entries, &before)).await?;
         let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let until = last.map_or(0, |last| last.until).saturating_add(count);
@@ -53,7 +47,9 @@ impl Sqlite {
             return Ok(AuditSealed::Nothing);
         };
         let mut writing = self.write().await?;
-        let done = writing.run(include_str!("sql/seal_done.sql"), named(&leaves)).await?;
+        let sealed: Vec<EntryId> = leaves.iter().map(|leaf| leaf.id).collect();
+        let values = [Value::Rows(&trail::ids(&sealed))];
+        let done = writing.either().execute(sqlite_only!("seal_done"), &values).await?;
         if trail::last_seal(&mut writing.either()).await? != last || done != u64::from(seal.count) {
             // Another node has sealed or forgotten some of it meanwhile.
             writing.rollback().await?;
@@ -92,70 +88,12 @@ impl Sqlite {
             }
         }
         trail::waiting(&mut looking(&mut snapshot), &mut verifier, &[]).await?;
-        gone(&mut snapshot, &mut verifier).await?;
         let mut snapshot = looking(&mut snapshot);
+        trail::gone(&mut snapshot, &mut verifier).await?;
         trail::unlisted(&mut snapshot, &mut verifier, &[]).await?;
         trail::judge(&mut snapshot, &mut verifier).await?;
         Ok(verifier.finish())
     }
-
-    pub(crate) async fn audit_prune(
-        &self,
-        key: Option<&AuditKey>,
-        after: u64,
-        limit: u32,
-    ) -> Result<AuditPruned, StoreError> {
-        let mut writing = self.write().await?;
-        let from = i64::try_from(after).unwrap_or(i64::MAX);
-        let page = trail::seals(&mut writing.either(), from, i64::from(limit)).await?;
-        let mut pruned = AuditPruned { seals: 0, after: None };
-        for row in &page {
-            let stored = stored(row)?;
-            pruned.after = Some(stored.seal.number);
-            let Some(leaves) = stored.leaves else { continue };
-            if let Some(counts) = trail::prune(&mut writing.either(), &stored.seal, leaves, key).await? {
-                unlist(&mut writing, &counts).await?;
-                pruned.seals += 1;
-            }
-        }
-        writing.commit().await?;
-        Ok(pruned)
-    }
-}
-
-/// Notes why the sealed entries of these messages will be missing.
-pub(super) async fn note_forgotten(
-    writing: &mut Writing,
-    key: Option<&AuditKey>,
-    ids: &str,
-) -> Result<(), StoreError> {
-    let now = writing.now;
-    let rows = sqlx::query(include_str!("sql/forgotten_count.sql"))
-        .bind(ids)
-        .fetch_all(writing.connection())
-        .await?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut notes = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let (message, entries) = (row.uuid("message_id")?, row.positive("entries")?);
-        let note = Forgotten::signed(message, now, entries, key);
-        notes.push(json!([batch::id(message), entries, hex(note.mac.as_bytes())]));
-    }
-    sqlx::query(include_str!("sql/forgotten_add.sql"))
-        .bind(batch::text(notes))
-        .bind(now.as_micros())
-        .execute(writing.connection())
-        .await?;
-    Ok(())
-}
-
-/// The last entries before the first ones of each message, in order.
-async fn before(connection: &mut SqliteConnection, entries: &[Entry]) -> Result<Vec<Entry>, StoreError> {
-    let firsts = batch::text(firsts(entries).into_iter().map(name));
-    let query = sqlx::query(include_str!("sql/seal_before.sql")).bind(firsts).bind(BEFORE_MAX);
-    in_order(&query.fetch_all(connection).await?)
 }
 
 /// Compares the entries that a seal lists with the list, and remembers that they are listed.
@@ -164,50 +102,14 @@ async fn compare(
     verifier: &mut Verifier<'_>,
     checked: &Checked,
 ) -> Result<(), StoreError> {
-    let listed = named(&checked.leaves);
-    let query = sqlx::query(include_str!("sql/seal_listed.sql")).bind(&listed);
-    let found = entries(&query.fetch_all(&mut *connection).await?)?;
+    let listed: Vec<EntryId> = checked.leaves.iter().map(|leaf| leaf.id).collect();
+    let listed = [Value::Rows(&trail::ids(&listed))];
+    let mut connection = looking(connection);
+    let found = entries(&connection.all(sqlite_only!("seal_listed"), &listed).await?)?;
     let gone: Vec<Leaf> =
         checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
-    let forgotten = trail::notes(&mut looking(connection), &gone).await?;
-    let requests = trail::requests(&mut looking(connection), &begun_in(&checked.leaves)).await?;
+    let forgotten = trail::notes(&mut connection, &gone).await?;
+    let requests = trail::requests(&mut connection, &begun_in(&checked.leaves)).await?;
     verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
-    sqlx::query(include_str!("sql/listed_add.sql")).bind(listed).execute(connection).await?;
-    Ok(())
-}
-
-/// Tells the verifier of entries that should wait for a seal and are gone.
-async fn gone(connection: &mut SqliteConnection, verifier: &mut Verifier<'_>) -> Result<(), StoreError> {
-    let mut last = FIRST_ENTRY;
-    loop {
-        let page = sqlx::query(include_str!("sql/unsealed_gone.sql"))
-            .bind(last.message)
-            .bind(last.fence)
-            .bind(last.step)
-            .bind(ENTRIES_PAGE)
-            .fetch_all(&mut *connection)
-            .await?;
-        let Some(row) = page.last() else { return Ok(()) };
-        last = entry_id(row)?;
-        for row in &page {
-            verifier.removed_unsealed(entry_id(row)?);
-        }
-    }
-}
-
-/// A seal lists so many entries of these messages no more.
-async fn unlist(writing: &mut Writing, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
-    let fewer = batch::text(counts.iter().map(|(message, count)| json!([batch::id(*message), count])));
-    writing.run(include_str!("sql/forgotten_unlist.sql"), fewer.clone()).await?;
-    writing.run(include_str!("sql/forgotten_over.sql"), fewer).await?;
-    Ok(())
-}
-
-/// Entries as a statement finds them.
-fn named(leaves: &[Leaf]) -> String {
-    batch::text(leaves.iter().map(|leaf| name(leaf.id)))
-}
-
-fn name(id: EntryId) -> Value {
-    json!([batch::id(id.message), id.fence, id.step])
+    connection.execute(sqlite_only!("listed_add"), &listed).await.map(drop)
 }

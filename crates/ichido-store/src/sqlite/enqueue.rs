@@ -1,19 +1,15 @@
 //! Putting messages in, on SQLite: by the store, or inside the caller's own transaction.
 
-use std::collections::HashMap;
-
 use ichido_core::clock::Now;
 use ichido_core::time::Timestamp;
-use serde_json::json;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
 use super::{Sqlite, Writing, looking, values};
-use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::json;
-use crate::message::{Enqueued, First, Numbered, answer};
-use crate::statement::{Value, shared};
+use crate::known::{find, known};
+use crate::message::{Enqueued, Numbered, answer};
+use crate::statement::Connection;
 
 impl Sqlite {
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
@@ -63,27 +59,9 @@ async fn enqueue_content(
     message: &Numbered,
     now: Now,
 ) -> Result<Enqueued, StoreError> {
-    let (id, new) = message;
-    // Its own key first: a repetition of the same action is that action, not merely equal content.
-    if let Some(first) = find(connection, &[message]).await?.remove(&0) {
-        return Ok(answer(message, first));
-    }
-    if let Some(same) = &new.same_content {
-        let won = sqlx::query(include_str!("sql/content_claim.sql"))
-            .bind(new.queue.as_str())
-            .bind(&new.identity)
-            .bind(same.content.as_bytes().as_slice())
-            .bind(id)
-            .bind(now.wall.plus(same.window).as_micros())
-            .bind(now.expired_until().as_micros())
-            .fetch_optional(&mut *connection)
-            .await?;
-        if won.is_none() {
-            let content = Value::from(&same.content.as_bytes()[..]);
-            let values = [new.queue.as_str().into(), (&*new.identity).into(), content];
-            let first = looking(&mut *connection).one(shared!("content_find"), &values).await?;
-            return Ok(Enqueued::SameContent { id: first.uuid("message_id")? });
-        }
+    let mut either = Connection::Sqlite(&mut *connection, now.wall);
+    if let Some(known) = known(&mut either, message, now.retention).await? {
+        return Ok(known);
     }
     let enqueued = enqueue_at(connection, &[message], now.wall).await?;
     enqueued.into_iter().next().ok_or(StoreError::Busy)
@@ -107,7 +85,7 @@ pub(super) async fn enqueue_at(
         return Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect());
     }
     // Those that were put in just now are found as well, and known again by their id.
-    let found = find(connection, messages).await?;
+    let found = find(&mut looking(connection), messages).await?;
     let first = |position| found.get(&position).copied().ok_or(StoreError::Busy);
     messages.iter().enumerate().map(|(position, message)| Ok(answer(message, first(position)?))).collect()
 }
@@ -141,22 +119,4 @@ async fn insert(
         inserted += query.execute(&mut *connection).await?.rows_affected();
     }
     Ok(usize::try_from(inserted).unwrap_or(usize::MAX))
-}
-
-/// The first messages under these keys, by position.
-async fn find(
-    connection: &mut SqliteConnection,
-    wanted: &[&Numbered],
-) -> Result<HashMap<usize, First>, StoreError> {
-    let keys = wanted.iter().map(|(_, new)| json!([new.queue.as_str(), new.identity, new.key.as_str()]));
-    let rows = sqlx::query(include_str!("sql/enqueue_find.sql"))
-        .bind(json::text(keys))
-        .fetch_all(connection)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let position = usize::try_from(row.number("position")?).unwrap_or(usize::MAX);
-            Ok((position, First { id: row.uuid("id")?, digest: row.digest("digest")? }))
-        })
-        .collect()
 }

@@ -8,27 +8,22 @@ use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::LEASE_MAX;
 use ichido_core::ledger::{Phase, RecordName};
 use ichido_core::time::Timestamp;
-use serde_json::json;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::sqlite::SqliteConnection;
 
-use super::{Sqlite, Writing, values};
+use super::{Sqlite, Writing, looking, values};
 use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
-use crate::hex;
-use crate::json;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
 use crate::rescue::lapsed_ends;
+use crate::statement::{Value, sqlite_only};
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
 const ROUNDS_MAX: usize = 3;
 
 /// How much later an expired record is looked at again while a living message uses it.
 const LATER: Duration = Duration::from_hours(1);
-
-/// Which claim of which record.
-type Named = ([u8; 32], Fence);
 
 impl Sqlite {
     /// Claims keys; the caller commits and then calls [`Sqlite::key_claimed`].
@@ -133,29 +128,9 @@ impl Sqlite {
         }
     }
 
-    /// Prolongs claims; answers which of them still stand.
-    pub(crate) async fn key_renew(
-        &self,
-        claims: &[(RecordName, Fence, Duration)],
-    ) -> Result<Vec<bool>, StoreError> {
-        let mut writing = self.write().await?;
-        let rows = claims.iter().map(|(name, fence, lease)| {
-            json!([hex(&name.hash()), number(*fence), writing.now.plus(*lease).as_micros()])
-        });
-        let rows = json::text(rows);
-        let renewed =
-            sqlx::query(include_str!("sql/key_renew.sql")).bind(rows).fetch_all(writing.connection()).await?;
-        let renewed: HashSet<Named> = renewed.iter().map(named).collect::<Result<_, _>>()?;
-        writing.commit().await?;
-        let mut stands = Vec::with_capacity(claims.len());
-        for (name, fence, lease) in claims {
-            let stood = renewed.contains(&(name.hash(), *fence));
-            if stood {
-                self.own.hold(*fence, *lease);
-            }
-            stands.push(stood);
-        }
-        Ok(stands)
+    /// A claim of this process was renewed.
+    pub(crate) fn holds(&self, fence: Fence, lease: Duration) {
+        self.own.hold(fence, lease);
     }
 
     /// A record, and the moment it was looked at.
@@ -173,19 +148,13 @@ impl Sqlite {
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        let (operations, alive) =
-            (json::text(operations.iter().map(String::as_str)), json::text(self.own.alive()));
-        let mut marked = 0;
+        let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
+        let (alive, mut marked) = (self.own.alive(), 0);
         for (from, to) in lapsed_ends(writing.now, LEASE_MAX) {
-            let done = sqlx::query(include_str!("sql/key_lapse.sql"))
-                .bind(from)
-                .bind(&operations)
-                .bind(&alive)
-                .bind(i64::from(limit).saturating_sub_unsigned(marked))
-                .bind(to)
-                .execute(writing.connection())
-                .await?;
-            marked += done.rows_affected();
+            let left = i64::from(limit).saturating_sub_unsigned(marked);
+            let (operations, alive) = (Value::Texts(Some(&operations)), Value::Numbers(&alive));
+            let values = [from.into(), operations, alive, left.into(), to.into()];
+            marked += writing.either().execute(sqlite_only!("key_lapse"), &values).await?;
         }
         writing.commit().await?;
         Ok(marked)
@@ -211,25 +180,18 @@ impl Sqlite {
     /// Forgets records that had expired at a moment, at most `limit`; answers how many.
     pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        let rows = sqlx::query(include_str!("sql/key_expired.sql"))
-            .bind(now.as_micros())
-            .bind(i64::from(limit))
-            .fetch_all(writing.connection())
-            .await?;
+        let values = [now.into(), i64::from(limit).into()];
+        let rows = writing.either().all(sqlite_only!("key_expired"), &values).await?;
         let (mut held, mut over) = (Vec::new(), Vec::new());
         for row in &rows {
-            let name = hex(&name_of(row)?);
-            if row.truth("held")? { held.push(name) } else { over.push(name) }
+            if row.truth("held")? { held.push(name_of(row)?) } else { over.push(name_of(row)?) }
         }
         if rows.is_empty() {
             return Ok(0);
         }
-        sqlx::query(include_str!("sql/key_later.sql"))
-            .bind(json::text(held))
-            .bind(now.plus(LATER).as_micros())
-            .execute(writing.connection())
-            .await?;
-        let gone = writing.run(include_str!("sql/key_forget.sql"), json::text(over)).await?;
+        let values = [Value::Hashes(&held), now.plus(LATER).into()];
+        writing.either().execute(sqlite_only!("key_later"), &values).await?;
+        let gone = writing.either().execute(sqlite_only!("key_forget"), &[Value::Hashes(&over)]).await?;
         writing.commit().await?;
         Ok(gone)
     }
@@ -384,13 +346,6 @@ async fn find_many(
     names: &[[u8; 32]],
     now: Now,
 ) -> Result<HashMap<[u8; 32], Found>, StoreError> {
-    let rows = sqlx::query(include_str!("sql/key_find.sql"))
-        .bind(json::text(names.iter().map(|name| hex(name))))
-        .fetch_all(connection)
-        .await?;
+    let rows = looking(connection).all(sqlite_only!("key_find"), &[Value::Hashes(names)]).await?;
     rows.iter().map(|row| Ok((name_of(row)?, found(row, now)?))).collect()
-}
-
-fn named(row: &SqliteRow) -> Result<Named, StoreError> {
-    Ok((name_of(row)?, row.fence()?))
 }

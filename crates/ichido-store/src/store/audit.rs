@@ -5,10 +5,11 @@ use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::Report;
 
 use super::AuditTrail;
-use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX};
+use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX, trail};
 use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::statement::shared;
+use crate::transaction::Transaction;
 
 impl AuditTrail<'_> {
     /// Seals at most `limit` entries, never more than [`SEAL_ENTRIES_MAX`] by much (SPEC F5). Call it again until there is nothing to seal; the
@@ -39,6 +40,11 @@ impl AuditTrail<'_> {
         after: u64,
         limit: u32,
     ) -> Result<AuditPruned, StoreError> {
-        on!(&*self.0.driver, driver => driver.audit_prune(key, after, limit).await)
+        let work = async |transaction: &mut Transaction<'_>| {
+            transaction.lock_seals().await?;
+            trail::prune(&mut transaction.connection(), key, after, limit).await.map(Some)
+        };
+        let pruned = self.0.driver.transact(work).await?;
+        Ok(pruned.unwrap_or(AuditPruned { seals: 0, after: None }))
     }
 }

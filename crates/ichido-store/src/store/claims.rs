@@ -1,8 +1,7 @@
 //! Claims of messages: taken, begun, settled, renewed, rescued.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
@@ -12,16 +11,17 @@ use uuid::Uuid;
 use super::Claims;
 use crate::alone::write_all;
 use crate::batch::Bounds;
+use crate::columns::{Columns, number};
 use crate::driver::on;
 use crate::error::StoreError;
-use crate::held::lock;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{ClaimTerms, LetterState, QueueName, Settlement, Stepped, Work};
 use crate::micros;
 use crate::placement::fitting;
-use crate::rescue::{Lapsed, RescueTerms, Rescued, UNSERVED_MAX, Unserved, judge};
+use crate::rescue::{RescueTerms, Rescued, UNSERVED_MAX, Unserved, judge};
 use crate::rows;
 use crate::statement::{Value, paired};
+use crate::transaction::Transaction;
 
 impl Claims<'_> {
     /// Takes up to `count` messages of a queue, most urgent and oldest first; the example is at [`crate::message`].
@@ -103,7 +103,13 @@ impl Claims<'_> {
     /// Prolongs claims of messages by so much from now; answers which of them still stand, in the order they were given. Messages
     /// of one [`Claims::take`] share a fence: name it once.
     pub async fn renew(self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        on!(&*self.0.driver, driver => driver.renew(fences, lease.min(LEASE_MAX)).await)
+        let lease = lease.min(LEASE_MAX);
+        let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
+        let values = [Value::Numbers(&numbers), micros(lease).into(), Value::Now];
+        let rows = self.0.driver.all_changed(paired!("lease_renew"), &values).await?;
+        let renewed: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
+        on!(&*self.0.driver, driver => driver.renewed(fences, &renewed, lease));
+        Ok(fences.iter().map(|fence| renewed.contains(fence)).collect())
     }
 
     /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed. Call it again until it does;
@@ -144,7 +150,7 @@ impl Claims<'_> {
     ) -> Result<Vec<Unserved>, StoreError> {
         let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let (ago, longest) = (micros(ago).into(), micros(LEASE_MAX).into());
-        let values = [Value::Texts(&queues), ago, Value::Now, UNSERVED_MAX.into(), longest];
+        let values = [Value::Texts(Some(&queues)), ago, Value::Now, UNSERVED_MAX.into(), longest];
         self.0.driver.all(paired!("lapsed_elsewhere"), &values).await?.iter().map(rows::unserved).collect()
     }
 
@@ -153,26 +159,24 @@ impl Claims<'_> {
         queues: Option<&[QueueName]>,
         terms: &(dyn Fn(&QueueName) -> RescueTerms + Send + Sync),
     ) -> Result<Option<Rescued>, StoreError> {
-        let seen = Mutex::new(None);
-        let judge = |lapsed: &Lapsed| {
-            let moves = judge(lapsed, &terms(&lapsed.queue));
-            let letters = moves.letters.iter().map(|letter| (letter.moving.id, letter.place.state));
-            *lock(&seen) = Some((lapsed.queue.clone(), letters.collect::<Vec<_>>()));
-            moves
+        let work = async |transaction: &mut Transaction<'_>| {
+            let Some(lapsed) = transaction.lapsed(queues).await? else { return Ok(None) };
+            let mut moves = judge(&lapsed, &terms(&lapsed.queue));
+            transaction.apply(&mut moves).await?;
+            transaction.lease_over(lapsed.fence).await?;
+            let of = |state: LetterState| {
+                let letters = moves.letters.iter().filter(|letter| letter.place.state == state.as_str());
+                letters.map(|letter| letter.moving.id).collect()
+            };
+            let (dead, parked) = (of(LetterState::Dead), of(LetterState::Parked));
+            let rescued = Rescued { queue: lapsed.queue, count: lapsed.left.len(), dead, parked };
+            Ok(Some((lapsed.fence, rescued)))
         };
-        let count = on!(&*self.0.driver, driver => driver.rescue(queues, &judge).await)?;
-        let (Some(count), Some((queue, letters))) =
-            (count, seen.into_inner().unwrap_or_else(PoisonError::into_inner))
-        else {
-            return Ok(None);
-        };
-        if 0 < count {
-            self.0.queues().wake(&queue);
+        let Some((fence, rescued)) = self.0.driver.transact(work).await? else { return Ok(None) };
+        on!(&*self.0.driver, driver => driver.rescued(fence, &rescued.queue));
+        if 0 < rescued.count {
+            self.0.queues().wake(&rescued.queue);
         }
-        let of = |state: LetterState| {
-            letters.iter().filter(|(_, name)| *name == state.as_str()).map(|(id, _)| *id).collect()
-        };
-        let (dead, parked) = (of(LetterState::Dead), of(LetterState::Parked));
-        Ok(Some(Rescued { queue, count, dead, parked }))
+        Ok(Some(rescued))
     }
 }

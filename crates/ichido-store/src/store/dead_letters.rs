@@ -100,8 +100,8 @@ impl DeadLetters<'_> {
         let once: Vec<Uuid> = once.into_iter().collect();
         let work = async |transaction: &mut Transaction<'_>| {
             let (found, now) = transaction.letters(&once).await?;
-            let (moves, answers) = operate_letters(&found, &event, &note, now);
-            transaction.move_letters(&moves).await?;
+            let (mut moves, answers) = operate_letters(&found, &event, &note, now);
+            transaction.move_letters(&mut moves).await?;
             Ok(Some((answers, moves.claimable())))
         };
         let (stepped, claimable) = self.0.driver.transact(work).await?.unwrap_or_default();
@@ -125,14 +125,14 @@ impl DeadLetters<'_> {
         let work = async |transaction: &mut Transaction<'_>| {
             let (found, now) = transaction.letter(old).await?;
             let Some(letter) = found.first() else { return Ok(None) };
-            let (moves, answers) = operate_letters(&found, |_, _| Event::Replaced, &note, now);
+            let (mut moves, answers) = operate_letters(&found, |_, _| Event::Replaced, &note, now);
             if let Some((_, LetterStepped::Refused(why))) = answers.first() {
                 not_replaced = Replaced::Refused(*why);
                 return Ok(None);
             }
             match transaction.enqueue_content(&numbered).await? {
                 Enqueued::New { id } => {
-                    transaction.move_letters(&moves).await?;
+                    transaction.move_letters(&mut moves).await?;
                     Ok(Some(Replaced::By { id, effect: letter.effect }))
                 }
                 Enqueued::Same { id } | Enqueued::Different { id } | Enqueued::SameContent { id } => {
@@ -157,7 +157,7 @@ impl DeadLetters<'_> {
     ) -> Result<BTreeMap<String, u64>, StoreError> {
         let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let values =
-            [Value::Texts(&queues), since.into(), until.into(), i64::from(LETTERS_COUNTED_MAX).into()];
+            [Value::Texts(Some(&queues)), since.into(), until.into(), i64::from(LETTERS_COUNTED_MAX).into()];
         let rows = self.0.driver.all(paired!("letter_counts"), &values).await?;
         rows.iter()
             .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))

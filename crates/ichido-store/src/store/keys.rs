@@ -1,5 +1,6 @@
 //! Keys: claimed, settled, looked up, resolved.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
@@ -13,15 +14,17 @@ use uuid::Uuid;
 use super::Keys;
 use crate::action::Action;
 use crate::check;
+use crate::columns::{Columns as _, number};
 use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
 use crate::ledger::{
     KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response, limits,
 };
 use crate::message::limits::EXCERPT_BYTES_MAX;
+use crate::micros;
 use crate::postgres::wake::Topic;
-use crate::record::{Attempt, found, page_after, settled_name};
-use crate::statement::{Value, paired, shared};
+use crate::record::{Attempt, found, name_of, page_after, settled_name};
+use crate::statement::{Value, column, paired, shared};
 use crate::transaction::Transaction;
 
 /// How often a finding about a record looks again when the record changes under its eyes.
@@ -101,11 +104,30 @@ impl Keys<'_> {
 
     /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
     pub async fn renew(self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
-        let claims: Vec<_> = claims
+        let claims: Vec<([u8; 32], Fence, Duration)> = claims
             .iter()
-            .map(|(name, fence, lease)| (name.clone(), *fence, (*lease).min(LEASE_MAX)))
+            .map(|(name, fence, lease)| (name.hash(), *fence, (*lease).min(LEASE_MAX)))
             .collect();
-        on!(&*self.0.driver, driver => driver.key_renew(&claims).await)
+        // In one order, so that two nodes never wait crosswise.
+        let mut rows: Vec<_> = claims.iter().collect();
+        rows.sort_by_key(|(name, ..)| *name);
+        let rows = [
+            column(&rows, |(name, ..)| &name[..]),
+            column(&rows, |(_, fence, _)| number(*fence)),
+            column(&rows, |(.., lease)| micros(*lease)),
+        ];
+        let renewed =
+            self.0.driver.all_changed(paired!("key_renew"), &[Value::Rows(&rows), Value::Now]).await?;
+        let renewed: HashSet<([u8; 32], Fence)> =
+            renewed.iter().map(|row| Ok((name_of(row)?, row.fence()?))).collect::<Result<_, StoreError>>()?;
+        let still_holds = |(name, fence, lease): &([u8; 32], Fence, Duration)| {
+            let holds = renewed.contains(&(*name, *fence));
+            if let (true, Driver::Sqlite(sqlite)) = (holds, &*self.0.driver) {
+                sqlite.holds(*fence, *lease);
+            }
+            holds
+        };
+        Ok(claims.iter().map(still_holds).collect())
     }
 
     /// What is stored under a key; an expired record is there until it is swept.

@@ -24,7 +24,7 @@ use crate::message::{
 use crate::placement::fitting;
 use crate::rows;
 use crate::rows::stage_row;
-use crate::statement::{paired, shared};
+use crate::statement::{Value, paired, shared};
 
 impl Messages<'_> {
     /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at
@@ -150,8 +150,7 @@ impl Messages<'_> {
     /// [`Keys::sweep`](crate::Keys::sweep). Where seals are made under a key, it is
     /// [`Messages::forget_keyed`] that the audit believes.
     pub async fn forget(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let Some(now) = self.0.forget_until().await? else { return Ok(0) };
-        on!(&*self.0.driver, driver => driver.forget(None, now.moved(finished_before), limit).await)
+        self.forget_by(None, finished_before, limit).await
     }
 
     /// Forgets at most `limit` messages of an identity in a queue, with their history, whatever their age; answers how many. Only what is
@@ -165,7 +164,9 @@ impl Messages<'_> {
         limit: u32,
     ) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
-        on!(&*self.0.driver, driver => driver.forget_of(key, (queue, identity), limit).await)
+        let values = [queue.as_str().into(), identity.into(), i64::from(limit).into(), Value::Now];
+        let statement = paired!("forget_of", "forget_find");
+        on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
     /// The same as [`Messages::forget`] where seals are made under a key: that sealed entries are missing is then known to have
@@ -176,8 +177,20 @@ impl Messages<'_> {
         finished_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
+        self.forget_by(Some(key), finished_before, limit).await
+    }
+
+    async fn forget_by(
+        self,
+        key: Option<&AuditKey>,
+        finished_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
-        on!(&*self.0.driver, driver => driver.forget(Some(key), now.moved(finished_before), limit).await)
+        let before = now.moved(finished_before);
+        let values = [rows::last_id(before).into(), before.into(), i64::from(limit).into(), Value::Now];
+        let statement = paired!("retention", "retention_find");
+        on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
     /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its

@@ -6,10 +6,9 @@ use std::time::Duration;
 use ichido_core::alert::{About, WINDOW_MAX};
 
 use super::Tallies;
-use crate::driver::on;
 use crate::error::StoreError;
 use crate::micros;
-use crate::statement::{Value, paired};
+use crate::statement::{Value, column, paired};
 use crate::tally::{Counted, SUMS_MAX, rows, sums};
 
 /// How long counts are kept beyond the longest window.
@@ -24,12 +23,18 @@ impl Tallies<'_> {
         if rows.is_empty() {
             return Ok(());
         }
-        let added = on!(&*self.0.driver, driver => driver.tally_add(&rows).await);
+        let columns = [
+            column(&rows, |row| row.about),
+            column(&rows, |row| row.kind),
+            column(&rows, |row| row.slot),
+            column(&rows, |row| row.count),
+            column(&rows, |row| row.micros),
+        ];
+        let added = self.0.driver.execute(paired!("tally_add"), &[Value::Rows(&columns), Value::Now]).await;
         if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
-            drop(rows);
             self.0.tally.give_back(taken);
         }
-        added
+        added.map(drop)
     }
 
     /// What was counted on all nodes in the minutes that began within the window.

@@ -138,6 +138,16 @@ pub enum ClusterError {
     },
 }
 
+impl ClusterError {
+    fn io(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { doing, source }
+    }
+
+    fn database(doing: &'static str) -> impl Fn(sqlx::Error) -> Self {
+        move |source| Self::Database { doing, source }
+    }
+}
+
 /// How a server is told to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -184,15 +194,10 @@ impl Cluster {
         let account = Account::needed()?;
         let binaries = find_binaries(account.as_ref()).ok_or(ClusterError::NotFound)?;
         let folder = choose_folder(account.as_ref())?;
-        let mut watcher = Watcher::start(&binaries, &folder, account.as_ref()).map_err(|source| {
-            let doing = "start the watcher";
-            ClusterError::Io { doing, source }
-        })?;
+        let mut watcher = Watcher::start(&binaries, &folder, account.as_ref())
+            .map_err(ClusterError::io("start the watcher"))?;
         watcher.ask(verb, word)?;
-        write_settings(&folder, settings).map_err(|source| {
-            let doing = "write the server's settings";
-            ClusterError::Io { doing, source }
-        })?;
+        write_settings(&folder, settings).map_err(ClusterError::io("write the server's settings"))?;
         let port = watcher.start_server(ports)?;
         Ok(Self { watcher: Mutex::new(watcher), folder, port, databases: AtomicU32::new(0) })
     }
@@ -246,14 +251,11 @@ impl Stop {
 
 /// Where the cluster's folder will be. The watcher makes it, so that it never stands there unwatched.
 fn choose_folder(account: Option<&Account>) -> Result<PathBuf, ClusterError> {
-    let io = |source| {
-        let doing = "look at the temporary folder";
-        ClusterError::Io { doing, source }
-    };
-    let parent = std::env::temp_dir().canonicalize().map_err(io)?;
+    let io = ClusterError::io("look at the temporary folder");
+    let parent = std::env::temp_dir().canonicalize().map_err(&io)?;
     if let Some(account) = account {
         for (index, folder) in parent.ancestors().enumerate() {
-            let mode = folder.metadata().map_err(io)?.mode();
+            let mode = folder.metadata().map_err(&io)?.mode();
             let needed = if index == 0 { 0o003 } else { 0o001 };
             if mode & needed != needed {
                 let (account, folder) = (account.name, folder.to_owned());

@@ -7,4 +7,4 @@ folded AS (
     INSERT INTO ichido.counts AS c (queue, state, count) SELECT queue, state, delta FROM sums ORDER BY queue, state
     ON CONFLICT (queue, state) DO UPDATE SET count = c.count + excluded.count
 )
-SELECT coalesce(sum(rows), 0)::bigint FROM sums
+SELECT coalesce(sum(rows), 0)::bigint AS folded FROM sums

@@ -1,13 +1,13 @@
--- A success whose claim was lost, while another claim ($3) holds the message: kept under the claim that it belongs to, beside its end,
+-- A success whose claim was lost, while another claim ($10) holds the message: kept under the claim that it belongs to, beside its end,
 -- and looked for when the present try ends. The counts are those of that end, since the last event before a try tells what was tried.
 -- The holder's lease is locked by now; should the message have ended under it meanwhile, nothing is kept, and the step is made anew.
-WITH ended AS (SELECT 1 FROM ichido.events WHERE message_id = $1 AND fence = $3 LIMIT 1),
+WITH ended AS (SELECT 1 FROM ichido.events WHERE message_id = $1 AND fence = $10 LIMIT 1),
 kept AS (
     INSERT INTO ichido.events
         (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect,
          code, status, result_digest, receipt, excerpt, node, actor)
-    SELECT e.message_id, e.fence, 2, clock_timestamp() + $4 * interval '1 microsecond', 'sending', 'sending', 'late_success',
-           e.tries, e.deaths, e.doubt_since, e.travels_until, 'done', $5, $6, $7, $8, $9, e.node, $10
+    SELECT e.message_id, e.fence, 2, clock_timestamp() + $3 * interval '1 microsecond', 'sending', 'sending', 'late_success',
+           e.tries, e.deaths, e.doubt_since, e.travels_until, 'done', $4, $5, $6, $7, $8, e.node, $9
     FROM ichido.events e
     WHERE e.message_id = $1 AND e.fence = $2 AND e.step = 0 AND e.claimed_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ended)
     ON CONFLICT DO NOTHING

@@ -1,6 +1,6 @@
--- The first of equal contents within the window keeps its place; an outdated one is taken over.
-INSERT INTO ichido_contents AS c (queue, identity, content, message_id, until) VALUES (?1, ?2, ?3, ?4, ?5)
+-- The first of equal contents within the window keeps its place; an outdated one is taken over, if retention (?7) has come to its time too.
+INSERT INTO ichido_contents AS c (queue, identity, content, message_id, until) VALUES (?1, ?2, ?3, ?4, ?6 + ?5)
 ON CONFLICT (queue, identity, content) DO UPDATE
     SET message_id = excluded.message_id, until = excluded.until
-    WHERE c.until <= ?6
+    WHERE c.until <= min(?6, ?7)
 RETURNING message_id

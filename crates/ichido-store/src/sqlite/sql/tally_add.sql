@@ -1,5 +1,6 @@
--- Adds to the counts of this minute. The row is repeated for each of them.
+-- Adds to the counts of this minute.
 INSERT INTO ichido_tallies (minute, about, kind, slot, count, micros)
-VALUES
-(?, ?, ?, ?, ?, ?)
+SELECT ?2 - ?2 % 60000000, i.value ->> 0, i.value ->> 1, i.value ->> 2, i.value ->> 3, i.value ->> 4
+FROM json_each(?1) AS i
+WHERE true -- Without it, SQLite reads ON as a join's.
 ON CONFLICT (minute, about, kind, slot) DO UPDATE SET count = count + excluded.count, micros = micros + excluded.micros

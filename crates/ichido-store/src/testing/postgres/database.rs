@@ -104,10 +104,7 @@ impl Cluster {
             let connection = PgConnection::connect(&self.url("postgres")).await?;
             execute(connection, format!("{sql}; {ended}")).await
         };
-        close.await.map_err(|source| {
-            let doing = "close";
-            ClusterError::Database { doing, source }
-        })?;
+        close.await.map_err(ClusterError::database("close"))?;
         Ok(TEMPLATE.to_owned())
     }
 }
@@ -156,10 +153,7 @@ async fn create_database(administrator: &str, name: &str, template: &str) -> Res
         }
         execute(connection, sql).await
     };
-    create.await.map_err(|source| {
-        let doing = "create";
-        ClusterError::Database { doing, source }
-    })
+    create.await.map_err(ClusterError::database("create"))
 }
 
 async fn drop_database(administrator: &str, name: &str) -> Result<(), BoxError> {

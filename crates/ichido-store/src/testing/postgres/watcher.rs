@@ -116,10 +116,7 @@ impl Watcher {
     }
 
     pub(super) fn ask(&mut self, verb: &'static str, word: &str) -> Result<(), ClusterError> {
-        let status = self.exchange(verb, word).map_err(|source| {
-            let doing = "talk to the watcher";
-            ClusterError::Io { doing, source }
-        })?;
+        let status = self.exchange(verb, word).map_err(ClusterError::io("talk to the watcher"))?;
         if status == "0" {
             return Ok(());
         }

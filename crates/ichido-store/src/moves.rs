@@ -1,0 +1,117 @@
+//! Writes the rows that steps of the lifecycle come to, on either database.
+
+use ichido_core::lifecycle::Doubt;
+use ichido_core::verdict::ErrorCode;
+
+use crate::columns::{count, number, small};
+use crate::error::StoreError;
+use crate::moment::Moment;
+use crate::placement::{EventRow, Letter, Moves, Placed};
+use crate::statement::{Column, Connection, Statement, Value, column, paired};
+
+/// Writes what a set of steps comes to. On SQLite each event has a fence by now.
+pub(crate) async fn apply(connection: &mut Connection<'_>, moves: &Moves) -> Result<(), StoreError> {
+    insert(connection, paired!("event_add"), &events(&moves.events), &[Value::Now]).await?;
+    insert(connection, paired!("place_ready"), &claimable(&moves.ready), &[]).await?;
+    let mut scheduled = claimable(&moves.scheduled);
+    scheduled.push(column(&moves.scheduled, |placed| placed.place.state));
+    scheduled.push(column(&moves.scheduled, |placed| Moment(placed.place.due)));
+    insert(connection, paired!("place_scheduled"), &scheduled, &[]).await?;
+    insert(connection, paired!("place_letter"), &letters(&moves.letters), &[Value::Now]).await?;
+    let deltas = moves.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
+    add_counts(connection, deltas).await
+}
+
+/// Changes counts of queues' states.
+pub(crate) async fn add_counts<'a>(
+    connection: &mut Connection<'_>,
+    deltas: impl IntoIterator<Item = (&'a str, &'a str, i32)>,
+) -> Result<(), StoreError> {
+    let deltas: Vec<_> = deltas.into_iter().filter(|(.., delta)| *delta != 0).collect();
+    let columns = [
+        column(&deltas, |(queue, ..)| *queue),
+        column(&deltas, |(_, state, _)| *state),
+        column(&deltas, |(.., delta)| *delta),
+    ];
+    insert(connection, paired!("count_add"), &columns, &[]).await
+}
+
+/// Writes rows, if there are any, by a statement that takes them and then the values.
+async fn insert(
+    connection: &mut Connection<'_>,
+    statement: Statement,
+    columns: &[Column<'_>],
+    values: &[Value<'_>],
+) -> Result<(), StoreError> {
+    if columns.first().is_none_or(|column| column.len() == 0) {
+        return Ok(());
+    }
+    let values = [&[Value::Rows(columns)], values].concat();
+    connection.execute(statement, &values).await.map(drop)
+}
+
+fn events(events: &[EventRow]) -> [Column<'_>; 19] {
+    [
+        column(events, |event| event.message_id),
+        column(events, |event| event.fence.map(number)),
+        column(events, |event| event.step),
+        column(events, |event| event.claimed_at.map(Moment)),
+        column(events, |event| event.from),
+        column(events, |event| event.to),
+        column(events, |event| event.kind),
+        column(events, |event| count(event.tries)),
+        column(events, |event| count(event.deaths)),
+        column(events, |event| event.doubt.map(since)),
+        column(events, |event| event.doubt.map(until)),
+        column(events, |event| event.effect.as_str()),
+        column(events, |event| event.note.code.map(ErrorCode::as_str)),
+        column(events, |event| event.note.status.map(small)),
+        column(events, |event| event.note.result_digest.as_ref().map(|digest| &digest.as_bytes()[..])),
+        column(events, |event| event.note.receipt.as_deref()),
+        column(events, |event| event.note.excerpt.as_deref()),
+        column(events, |event| event.node),
+        column(events, |event| event.note.actor.as_deref()),
+    ]
+}
+
+/// The columns that every row on the move has.
+fn moving<P>(placed: &[Placed<P>]) -> Vec<Column<'_>> {
+    vec![
+        column(placed, |placed| placed.moving.id),
+        column(placed, |placed| placed.moving.queue.as_str()),
+        column(placed, |placed| count(placed.history.tries)),
+        column(placed, |placed| count(placed.history.deaths)),
+        column(placed, |placed| placed.history.doubt.map(since)),
+        column(placed, |placed| placed.history.doubt.map(until)),
+        column(placed, |placed| placed.history.last_fence.map(number)),
+    ]
+}
+
+/// Those of a row that will be claimed.
+fn claimable<P>(placed: &[Placed<P>]) -> Vec<Column<'_>> {
+    let mut columns = moving(placed);
+    columns.push(column(placed, |placed| i16::from(placed.moving.priority)));
+    columns.push(column(placed, |placed| placed.history.suspect));
+    columns
+}
+
+fn letters(letters: &[Placed<Letter>]) -> Vec<Column<'_>> {
+    let mut columns = moving(letters);
+    columns.extend([
+        column(letters, |letter| letter.place.state),
+        column(letters, |letter| letter.place.effect.as_str()),
+        column(letters, |letter| letter.place.code.as_deref()),
+        column(letters, |letter| letter.place.error.as_deref()),
+        column(letters, |letter| letter.place.since.map(Moment)),
+        column(letters, |letter| letter.place.standing.as_str()),
+    ]);
+    columns
+}
+
+fn since(doubt: Doubt) -> Moment {
+    Moment(doubt.since)
+}
+
+fn until(doubt: Doubt) -> Moment {
+    Moment(doubt.travels_until)
+}
