@@ -8,12 +8,13 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::sync::lock;
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use tokio::sync::futures::OwnedNotified;
 use tokio::time::sleep;
 
 /// Who waits for what.
@@ -27,7 +28,7 @@ pub struct Waiters<K> {
 
 #[derive(Default)]
 struct Room {
-    woken: Notify,
+    woken: Arc<Notify>,
     /// Its holder looks for all.
     turn: tokio::sync::Mutex<()>,
 }
@@ -58,8 +59,12 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
 
     /// Begins to wait: from here on no wake-up is missed.
     pub fn join(&self, key: &K) -> Waiting<'_, K> {
-        let room = Arc::clone(lock(&self.rooms).entry(key.clone()).or_default());
-        Waiting { waiters: self, key: key.clone(), room }
+        let mut rooms = lock(&self.rooms);
+        let room = Arc::clone(rooms.entry(key.clone()).or_default());
+        // While the map is locked, so that no wake-up comes between.
+        let woken = Box::pin(Arc::clone(&room.woken).notified_owned());
+        drop(rooms);
+        Waiting { waiters: self, key: key.clone(), room, woken }
     }
 
     /// Wakes all who wait for a key.
@@ -79,16 +84,17 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
     /// Waits until a key is woken or a turn to look at it is over, at most so long. `look` returns whether something happened; it runs
     /// only in this one's turn. However the wait ends, the caller asks again.
     pub async fn wait_in_turn(&self, key: &K, at_most: Duration, look: impl Future<Output = bool>) {
-        let waiting = self.join(key);
+        let mut waiting = self.join(key);
+        let Waiting { room, woken, .. } = &mut waiting;
         let looked = async {
-            let _turn = waiting.room.turn.lock().await;
+            let _turn = room.turn.lock().await;
             if look.await {
-                waiting.room.woken.notify_waiters();
+                room.woken.notify_waiters();
             }
         };
         tokio::select! {
             biased;
-            () = waiting.woken() => {}
+            () = woken.as_mut() => {}
             () = sleep(at_most) => {}
             () = looked => {}
         }
@@ -100,12 +106,13 @@ pub struct Waiting<'a, K: Hash + Eq> {
     waiters: &'a Waiters<K>,
     key: K,
     room: Arc<Room>,
+    woken: Pin<Box<OwnedNotified>>,
 }
 
 impl<K: Hash + Eq> Waiting<'_, K> {
-    /// Ends at the next wake-up after this call, whenever it is polled first.
-    pub fn woken(&self) -> Notified<'_> {
-        self.room.woken.notified()
+    /// Ends at the first wake-up since [`Waiters::join`].
+    pub fn woken(&mut self) -> Pin<&mut OwnedNotified> {
+        self.woken.as_mut()
     }
 }
 
@@ -197,10 +204,9 @@ mod tests {
         waiters.wake(&8);
         assert_eq!(waiters.keys(), [KEY]);
         waiters.join(&KEY).woken().await;
-        let waiting = waiters.join(&KEY);
-        let mut woken = Box::pin(waiting.woken());
+        let mut waiting = waiters.join(&KEY);
         std::future::poll_fn(|cx| {
-            assert!(woken.as_mut().poll(cx).is_pending(), "it wakes once");
+            assert!(waiting.woken().poll(cx).is_pending(), "it wakes once");
             std::task::Poll::Ready(())
         })
         .await;

@@ -9,6 +9,10 @@
 //! `prometheus`). Language models have a crate of their own, `ichido-llm`.
 
 #[cfg(any(feature = "once", feature = "worker"))]
+#[cfg_attr(
+    not(feature = "worker"),
+    allow(dead_code, unreachable_pub, reason = "the layer needs our own clock alone")
+)]
 mod clock;
 #[cfg(feature = "worker")]
 pub mod destination;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::sync::lock;
-use metrics::{counter, describe_counter};
+use metrics::{Counter, counter, describe_counter};
 
 use crate::models::Usage;
 
@@ -79,7 +79,12 @@ impl Counts {
 /// What is counted of one model: here, and for the page of metrics.
 pub(crate) struct Counting {
     here: Mutex<Counts>,
-    model: String,
+    calls: Counter,
+    retries: Counter,
+    throttled: Counter,
+    unusable: Counter,
+    fallbacks: Counter,
+    billed_twice: Counter,
 }
 
 /// Tells the recorder of metrics, once it is installed, what each metric of calls to models is.
@@ -98,20 +103,20 @@ pub fn describe_metrics() {
 
 impl Counting {
     pub(crate) fn of(model: &str) -> Self {
-        let counting = Self { here: Mutex::default(), model: model.to_owned() };
-        // What is missing cannot be told from what never happened.
-        for name in [CALLS, RETRIES, THROTTLED, UNUSABLE, FALLBACKS, BILLED_TWICE] {
-            counting.tell(name, 0);
+        let counter = |name: &'static str| counter!(name, "model" => model.to_owned());
+        Self {
+            here: Mutex::default(),
+            calls: counter(CALLS),
+            retries: counter(RETRIES),
+            throttled: counter(THROTTLED),
+            unusable: counter(UNUSABLE),
+            fallbacks: counter(FALLBACKS),
+            billed_twice: counter(BILLED_TWICE),
         }
-        counting
     }
 
     fn here(&self) -> MutexGuard<'_, Counts> {
         lock(&self.here)
-    }
-
-    fn tell(&self, name: &'static str, count: u64) {
-        counter!(name, "model" => self.model.clone()).increment(count);
     }
 
     pub(super) fn batch(&self, missing: usize, known: usize) {
@@ -125,8 +130,8 @@ impl Counting {
         here.calls += 1;
         here.under_way += 1;
         here.retries += u64::from(!is_first);
-        self.tell(CALLS, 1);
-        self.tell(RETRIES, u64::from(!is_first));
+        self.calls.increment(1);
+        self.retries.increment(u64::from(!is_first));
     }
 
     /// A call has ended, whatever came of it.
@@ -150,22 +155,22 @@ impl Counting {
 
     pub(crate) fn unusable(&self) {
         self.here().unusable += 1;
-        self.tell(UNUSABLE, 1);
+        self.unusable.increment(1);
     }
 
     pub(crate) fn throttled(&self) {
         self.here().throttled += 1;
-        self.tell(THROTTLED, 1);
+        self.throttled.increment(1);
     }
 
     pub(crate) fn lost(&self, count: u32) {
         self.here().lost += u64::from(count);
-        self.tell(BILLED_TWICE, u64::from(count));
+        self.billed_twice.increment(u64::from(count));
     }
 
     pub(super) fn fallback(&self) {
         self.here().fallbacks += 1;
-        self.tell(FALLBACKS, 1);
+        self.fallbacks.increment(1);
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -71,11 +71,10 @@ impl Waiting {
         let mut stopping = self.stop.subscribe();
         let _place = self.room.places.try_acquire().map_err(|_| NotEnded::NoRoom)?;
         let _counted = Counted::new();
-        let waiting = self.room.waiters.join(&id);
-        let ended = timeout(within, waiting.woken());
+        let mut waiting = self.room.waiters.join(&id);
         self.room.came.notify_one();
         tokio::select! {
-            ended = ended => ended.map_err(|_| NotEnded::InTime),
+            ended = timeout(within, waiting.woken()) => ended.map_err(|_| NotEnded::InTime),
             _ = stopping.wait_for(|stops| *stops) => Err(NotEnded::Stopping),
         }
     }

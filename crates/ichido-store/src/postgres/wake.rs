@@ -111,9 +111,8 @@ impl Wakes {
         at_most: Duration,
         look: impl AsyncFnOnce() -> bool,
     ) -> bool {
-        let waiting = self.here.join(topic);
-        let woken = waiting.woken();
-        look().await || timeout(at_most, woken).await.is_ok()
+        let mut waiting = self.here.join(topic);
+        look().await || timeout(at_most, waiting.woken()).await.is_ok()
     }
 }
 

@@ -90,7 +90,7 @@ impl From<Done> for Came {
 ///
 /// It is no [`std::error::Error`] itself, so that all others can become it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed(Came);
+pub struct Failed(Box<Came>); // Boxed, so that a result with it stays small.
 
 impl Failed {
     /// Nothing was done; try again, as the queue's schedule says.
@@ -130,7 +130,7 @@ impl Failed {
     /// Not now: nothing was done, and it comes again after this long. The try does not count, except in a queue that marks the
     /// beginning of calls, where only a counted failure can follow the mark.
     pub fn snooze(wait: Duration) -> Self {
-        Self(Came::Snoozed { wait })
+        Self(Box::new(Came::Snoozed { wait }))
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {
@@ -147,13 +147,14 @@ impl Failed {
         report: Option<PaceReport>,
         why: impl fmt::Display,
     ) -> Self {
-        Self(Came::said(Verdict::said(Some(code), effect, advice, hint, report), why.to_string()))
+        let verdict = Verdict::said(Some(code), effect, advice, hint, report);
+        Self(Box::new(Came::said(verdict, why.to_string())))
     }
 }
 
 impl From<Failed> for Came {
     fn from(failed: Failed) -> Self {
-        failed.0
+        *failed.0
     }
 }
 

@@ -80,7 +80,8 @@ impl Hold {
     /// A lease, and what renews it until it is dropped. Both go to their ends before the release: a renewal that is cut off could still
     /// come after it.
     pub(super) fn renewed(&self) -> (Lease<Self>, impl Future<Output = ()> + use<>) {
-        let clock = Arc::new(Clock::new(self.store.clone()));
+        // A clock of its own says when to renew; whether the letters are held is said by the store's.
+        let clock = Arc::new(Clock::alone());
         let leases = Leases::new(self.clone(), Arc::clone(&clock));
         // It was taken a moment ago, which the third of a lease after which it is renewed allows for.
         let lease = leases.hold((), LEASE, clock.own());

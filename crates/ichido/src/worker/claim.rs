@@ -20,6 +20,8 @@ use crate::lease::{Lease, Leases, Renew};
 pub(super) struct Works(pub(super) Store);
 
 impl Renew for Works {
+    const LOOK_EVERY: Duration = Duration::from_millis(100);
+
     /// The claim, and what tells those who hold its messages that it is no longer ours.
     type On = (Fence, Cancel);
 
