@@ -20,7 +20,7 @@ use ichido_store::vitals;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::configuration;
+use crate::store::configuration;
 use crate::store::there;
 use report::Check;
 

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{configuration, gave_up};
+use crate::reach::gave_up;
+use crate::store::configuration;
 
 /// How long the server may take. It gives its store less than that.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

@@ -30,7 +30,7 @@ use ichido_server::serve::Inside;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::open_existing;
+use crate::store::{configuration, open_existing};
 
 /// Who asks. By the environment alone: everybody on a machine can read the flags of a program.
 const TOKEN: &str = "ICHIDO_TOKEN";
@@ -318,12 +318,6 @@ fn failed(error: impl std::fmt::Display) -> Exit {
 
 fn uri(target: &str) -> Result<Uri, Exit> {
     target.parse().map_err(|error| Exit::Failed(format!("{target} is no target of a request: {error}")))
-}
-
-/// The configuration that was named, or the one that is there.
-pub(crate) fn configuration(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
-    let here = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
-    named.or_else(here).map(|path| config::load(&path)).transpose()
 }
 
 /// The address of the store that was given, or else of the configuration's.

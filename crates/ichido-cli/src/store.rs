@@ -1,17 +1,16 @@
 //! Opening the store for a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use ichido_core::settings::Faults;
 use ichido_core::sync::lock;
-use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
+use ichido_server::config::{self, CONNECTIONS_DEFAULT, Config, DEFAULT_URL, FILE_NAME, sqlite_file};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 
 use crate::exit::Exit;
-use crate::reach::configuration;
 
 /// How long the end of a command waits for its stores to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -74,4 +73,10 @@ pub(crate) fn address(store: Option<String>, config: Option<PathBuf>) -> Result<
     }
     let config = configuration(config)?;
     Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned()))
+}
+
+/// The configuration that was named, or the one that is there.
+pub(crate) fn configuration(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
+    let here = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
+    named.or_else(here).map(|path| config::load(&path)).transpose()
 }

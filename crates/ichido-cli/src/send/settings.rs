@@ -44,7 +44,7 @@ impl Settings {
         let config = match &address {
             // The server has its own configuration.
             Address::Server(_) => None,
-            Address::Store(_) | Address::None => reach::configuration(args.config.clone())?,
+            Address::Store(_) | Address::None => store::configuration(args.config.clone())?,
         };
         let is_sent = matches!(address, Address::Server(_));
         let queue = queue(args, config.as_ref(), &mut faults);
