@@ -28,6 +28,7 @@
 //!   its end, so a claim appends nothing.
 //! - `answers`: what models answered, kept until a person has it forgotten. A row exists before the first call, so calls of a dead run are known.
 //! - `tallies`: counts per minute, from all nodes. `alerts`: incidents, at most one open for each rule and subject.
+//! - `queue_facts`: what each node knows of its queues, for commands without a configuration. `queue_keys`: their kind of outbound key.
 //! - The view `message` shows all of this as one row. PostgreSQL keeps counts as deltas, which a maintenance task folds; SQLite, with its one
 //!   writer, counts in place.
 
@@ -44,6 +45,7 @@ mod columns;
 mod driver;
 mod ending;
 pub mod error;
+pub mod facts;
 mod fault;
 mod headers;
 mod held;
@@ -78,8 +80,8 @@ pub mod vitals;
 pub mod waiters;
 
 pub use store::{
-    Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Keys, Messages, Nodes, Paces, Queues, Store,
-    Tallies, Tokens,
+    Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
+    Store, Tallies, Tokens,
 };
 
 /// The longest delay, window, lease or time to live: a hundred years. More is taken as this, alike on both databases: PostgreSQL

@@ -221,6 +221,7 @@ pub(crate) fn migrator() -> Migrator {
         migration(1, "begin", include_str!("../migrations/postgres/1_begin.sql")),
         migration(2, "alerts", include_str!("../migrations/postgres/2_alerts.sql")),
         migration(3, "answers", include_str!("../migrations/postgres/3_answers.sql")),
+        migration(4, "facts", include_str!("../migrations/postgres/4_facts.sql")),
     ]);
     migrator.dangerous_set_table_name("ichido.migrations");
     migrator.create_schema("ichido");

@@ -1,6 +1,6 @@
-//! What the holder of a claim believes of its destination, as the columns of its lease have it.
+//! What a node believes of a destination, as columns have it: of a lease, and of the facts that a worker publishes.
 //!
-//! It is kept because who rescues the claim may have been told otherwise, as while a configuration changes (SPEC F2).
+//! A lease keeps it because who rescues the claim may have been told otherwise, as while a configuration changes (SPEC F2).
 
 use std::time::Duration;
 
@@ -19,25 +19,27 @@ pub(crate) struct Promised {
 
 impl Promised {
     pub(crate) fn of(terms: &ClaimTerms) -> Self {
-        let (guarantee, keeps_for) = match terms.guarantee {
-            Guarantee::HonoursKeys { keeps_for } => ("honours_keys", Some(micros(keeps_for))),
-            Guarantee::Repeatable => ("repeatable", None),
-            Guarantee::Nothing => ("nothing", None),
-        };
+        let (guarantee, keeps_for) = columns(terms.guarantee);
         Self { guarantee, keeps_for, travels_for: micros(terms.travels_for) }
     }
 }
 
-/// What the holder of a lease believed of repetitions.
-pub(crate) fn guarantee(lease: &impl Columns) -> Result<Guarantee, StoreError> {
-    Ok(match (lease.text("guarantee")?, lease.number_or_none("keeps_for")?) {
+/// A guarantee as the columns `guarantee` and `keeps_for` have it.
+pub(crate) fn columns(guarantee: Guarantee) -> (&'static str, Option<i64>) {
+    match guarantee {
+        Guarantee::HonoursKeys { keeps_for } => ("honours_keys", Some(micros(keeps_for))),
+        Guarantee::Repeatable => ("repeatable", None),
+        Guarantee::Nothing => ("nothing", None),
+    }
+}
+
+/// The guarantee that a row of a table has.
+pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guarantee, StoreError> {
+    Ok(match (row.text("guarantee")?, row.number_or_none("keeps_for")?) {
         ("honours_keys", Some(keeps_for)) => Guarantee::HonoursKeys { keeps_for: duration(keeps_for) },
         ("repeatable", None) => Guarantee::Repeatable,
         ("nothing", None) => Guarantee::Nothing,
-        _ => {
-            let detail = "an unknown guarantee of a claim's holder".to_owned();
-            return Err(StoreError::Corrupt { table: "leases", detail });
-        }
+        _ => return Err(StoreError::Corrupt { table, detail: "an unknown guarantee".to_owned() }),
     })
 }
 
@@ -46,6 +48,7 @@ pub(crate) fn travels_for(lease: &impl Columns) -> Result<Duration, StoreError> 
     Ok(duration(lease.number("travels_for")?))
 }
 
-fn duration(micros: i64) -> Duration {
+/// The duration that a column's microseconds are.
+pub(crate) fn duration(micros: i64) -> Duration {
     Duration::from_micros(micros.unsigned_abs())
 }

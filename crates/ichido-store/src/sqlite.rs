@@ -243,7 +243,7 @@ impl Writing {
 }
 
 /// A connection for statements of both databases that do not ask for the time.
-fn looking(connection: &mut SqliteConnection) -> Connection<'_> {
+pub(crate) fn looking(connection: &mut SqliteConnection) -> Connection<'_> {
     Connection::Sqlite(connection, Timestamp::EPOCH)
 }
 
@@ -358,6 +358,7 @@ pub(crate) fn migrator() -> Migrator {
         migration(1, "begin", include_str!("../migrations/sqlite/1_begin.sql")),
         migration(2, "alerts", include_str!("../migrations/sqlite/2_alerts.sql")),
         migration(3, "answers", include_str!("../migrations/sqlite/3_answers.sql")),
+        migration(4, "facts", include_str!("../migrations/sqlite/4_facts.sql")),
     ]);
     migrator.dangerous_set_table_name("ichido_migrations");
     migrator

@@ -6,6 +6,7 @@ mod answers;
 mod audit;
 mod claims;
 mod dead_letters;
+mod facts;
 mod keys;
 mod messages;
 mod nodes;
@@ -81,6 +82,8 @@ handles! {
     claims: Claims,
     /// Dead letters.
     dead_letters: DeadLetters,
+    /// What workers publish of their queues.
+    facts: Facts,
     /// Idempotency keys.
     keys: Keys,
     /// Messages.

@@ -205,7 +205,7 @@ impl Transaction<'_> {
             claimed_at: lease.moment("claimed_at")?,
             now: self.now(Some(&lease))?,
             alone,
-            guarantee: promised::guarantee(&lease)?,
+            guarantee: promised::guarantee(&lease, "leases")?,
             travels_for: promised::travels_for(&lease)?,
             left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
         }))

@@ -12,6 +12,7 @@ use ichido_core::time::Timestamp;
 
 use crate::driver::UNKNOWN_ADDRESS;
 use crate::error::StoreError;
+use crate::facts::PublishedQueue;
 
 /// The most open transactions that are told of.
 pub const OPEN_TRANSACTIONS_MAX: u32 = 20;
@@ -23,6 +24,8 @@ pub struct Vitals {
     pub schema_found: Option<i64>,
     /// The version that this program makes of it.
     pub schema_known: i64,
+    /// The queues that workers have published; none where the store's version does not have them yet.
+    pub queues: Vec<PublishedQueue>,
     /// What is special to the database.
     pub database: Database,
 }
@@ -99,7 +102,7 @@ pub async fn look(
     open_for: Duration,
 ) -> Result<Vitals, StoreError> {
     match url.split_once(':') {
-        Some(("sqlite", _)) => sqlite::look(url).await,
+        Some(("sqlite", _)) => sqlite::look(url, clock).await,
         Some(("postgres" | "postgresql", _)) => postgres::look(url, clock, open_for).await,
         _ => Err(StoreError::Address(UNKNOWN_ADDRESS)),
     }

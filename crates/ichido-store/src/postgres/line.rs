@@ -110,7 +110,7 @@ impl Lines {
 
     /// Talks with the server over one connection. What is said in it takes no longer than the patience, however many answers it waits
     /// for.
-    pub(super) async fn talk<T>(
+    pub(crate) async fn talk<T>(
         &self,
         say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

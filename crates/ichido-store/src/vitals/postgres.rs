@@ -8,9 +8,10 @@ use sqlx::postgres::PgRow;
 use super::{ClockReading, Database, OPEN_TRANSACTIONS_MAX, OpenTransaction, Server, Vitals};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::micros;
 use crate::postgres::line::{CALL_TIMEOUT, Lines};
 use crate::postgres::{first_connection, migrator, options};
+use crate::statement::Connection;
+use crate::{facts, micros};
 
 /// A node that beat within this time lives: nodes beat far more often.
 const LIVES_WITHIN: Duration = Duration::from_mins(1);
@@ -36,6 +37,10 @@ pub(crate) async fn look(
     let before = clock();
     let now = lines.one(sqlx::query(include_str!("../postgres/sql/now.sql")).bind(0_i64)).await?;
     let clock = ClockReading { before, database: now.moment("now")?, after: clock() };
+    let queues = lines.talk(async |connection| {
+        facts::look(Connection::Postgres(connection, 0), schema_found, clock.database).await
+    });
+    let queues = queues.await?;
     let query = sqlx::query(include_str!("../postgres/sql/vitals_open.sql"))
         .bind(micros(open_for))
         .bind(i64::from(OPEN_TRANSACTIONS_MAX));
@@ -54,7 +59,7 @@ pub(crate) async fn look(
         open_transactions,
     };
     let schema_known = migrator().iter().map(|migration| migration.version).max().unwrap_or(0);
-    Ok(Vitals { schema_found, schema_known, database: Database::Postgres(Box::new(server)) })
+    Ok(Vitals { schema_found, schema_known, queues, database: Database::Postgres(Box::new(server)) })
 }
 
 /// The version of the store's schema, and its live nodes.

@@ -1,21 +1,24 @@
 //! How a file is set up.
 
+use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::{Database, Vitals};
 use crate::error::StoreError;
-use crate::sqlite::{migrator, options, schema_found};
+use crate::facts;
+use crate::sqlite::{looking, migrator, options, schema_found};
 
 /// Looks at a file that is there, on a connection set up as ours are.
-pub(crate) async fn look(url: &str) -> Result<Vitals, StoreError> {
+pub(crate) async fn look(url: &str, clock: impl Fn() -> Timestamp) -> Result<Vitals, StoreError> {
     let mut connection = options(url)?.connect().await.map_err(StoreError::Unavailable)?;
     let schema_found = schema_found(&mut connection).await?;
     let journal_mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut connection).await?.try_get(0)?;
     let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut connection).await?.try_get(0)?;
+    let queues = facts::look(looking(&mut connection), schema_found, clock()).await?;
     // Nothing was written, so that nothing can be lost.
     drop(connection.close().await);
     let database = Database::Sqlite { journal_mode, synchronous };
-    Ok(Vitals { schema_found, schema_known: newest(&migrator()), database })
+    Ok(Vitals { schema_found, schema_known: newest(&migrator()), queues, database })
 }
 
 fn newest(migrator: &sqlx::migrate::Migrator) -> i64 {

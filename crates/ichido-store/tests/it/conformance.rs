@@ -11,6 +11,7 @@ mod audit_rules;
 mod bounds;
 mod clock;
 mod evidence;
+mod facts;
 pub(crate) mod ledger;
 mod letters;
 mod marks;

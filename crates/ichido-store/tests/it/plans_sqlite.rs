@@ -34,11 +34,14 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 21] = [
+const SMALL: [(&str, &str); 23] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
     ("node_list.sql", "SCAN ichido_nodes"),
+    // As many as there are queues, times the nodes that served them within an hour.
+    ("facts_list.sql", "SCAN f"),
+    ("facts_forget.sql", "SCAN ichido_queue_facts"),
     // As many as there are queues, and tokens.
     ("queue_list.sql", "SCAN ichido_queues"),
     ("token_list.sql", "SCAN ichido_tokens"),

@@ -86,6 +86,8 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.paces().write("d", 0, b"p").await?;
         store.nodes().beat(id, "n").await?;
         store.nodes().list().await?;
+        store.facts().publish(id, &[]).await?;
+        store.facts().list().await?;
         store.nodes().claim_duty(Duty::Ledger, id, Duration::ZERO).await?;
         Ok(())
     });

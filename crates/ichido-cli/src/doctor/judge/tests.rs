@@ -22,8 +22,8 @@ fn server() -> Server {
 }
 
 fn findings(server: Server, connections_max: u32) -> Vec<(&'static str, String)> {
-    let seen =
-        Vitals { schema_found: Some(2), schema_known: 2, database: Database::Postgres(Box::new(server)) };
+    let database = Database::Postgres(Box::new(server));
+    let seen = Vitals { schema_found: Some(2), schema_known: 2, queues: Vec::new(), database };
     let found = vitals(&seen, connections_max);
     found.into_iter().filter(Check::is_finding).map(|check| (check.name, check.what)).collect()
 }

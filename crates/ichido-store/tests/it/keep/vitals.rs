@@ -1,9 +1,13 @@
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::facts::QueueFacts;
+use ichido_store::message::QueueName;
 use ichido_store::testing::postgres::{durable_database, fresh_database};
 use ichido_store::testing::sqlite::fresh_file;
 use ichido_store::vitals::{Database, Server, Vitals, look};
@@ -24,6 +28,16 @@ fn no_clock() -> Timestamp {
     Timestamp::EPOCH
 }
 
+/// As a worker does when it starts; its node beat already, or does so now.
+async fn publish(store: &Store) {
+    let queue = QueueName::parse("orders").unwrap();
+    let (guarantee, max_attempts) = (Guarantee::Nothing, NonZeroU32::MIN);
+    let facts = QueueFacts { guarantee, requeue: true, max_attempts, horizon: LONG };
+    store.queues().kind_of_key(&queue, "derived").await.unwrap();
+    store.nodes().beat(Uuid::from_u128(1), "worker").await.unwrap();
+    store.facts().publish(Uuid::from_u128(1), &[(queue, facts)]).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_file_is_seen_as_it_is_and_not_made() {
     let place = fresh_file();
@@ -32,8 +46,11 @@ async fn a_file_is_seen_as_it_is_and_not_made() {
     assert!(!place.path().exists());
 
     let store = Store::open(&place.url, 2).await.unwrap();
+    publish(&store).await;
     let seen = look(&place.url, no_clock, LONG).await.unwrap();
     assert_eq!(seen.schema_found, Some(seen.schema_known));
+    assert_eq!(seen.queues, store.facts().list().await.unwrap());
+    assert_eq!(seen.queues.len(), 1);
     assert_eq!(seen.database, Database::Sqlite { journal_mode: "wal".to_owned(), synchronous: 2 });
 
     store.close(LONG).await;
@@ -54,6 +71,7 @@ async fn a_server_is_seen_as_our_connections_meet_it() {
     for node in [1, 2] {
         store.nodes().beat(Uuid::from_u128(node), "worker").await.unwrap();
     }
+    publish(&store).await;
     // What a role was told otherwise does not hold for us.
     let name = sqlx::query_scalar::<_, String>("SELECT current_database()::text");
     let name = name.fetch_one(store.postgres_pool().unwrap()).await.unwrap();
@@ -61,6 +79,8 @@ async fn a_server_is_seen_as_our_connections_meet_it() {
     sqlx::query(role).execute(store.postgres_pool().unwrap()).await.unwrap();
     let seen = look(&database.url, no_clock, LONG).await.unwrap();
     assert_eq!(seen.schema_found, Some(seen.schema_known));
+    assert_eq!(seen.queues, store.facts().list().await.unwrap());
+    assert_eq!(seen.queues.len(), 1);
     let server = server(seen);
     let mut plain = PgConnection::connect(&database.url).await.unwrap();
     let said = sqlx::query_as::<_, (String, String, String, String)>(

@@ -1,0 +1,159 @@
+//! What workers know of their queues, published for commands and servers that have no such settings of their own.
+//!
+//! Guarantee: where nodes disagree, what counts is what all of them cover. The last facts of a queue stay known while no worker runs.
+//!
+//! A worker publishes when it starts, and now and then afterwards. The facts of a queue are those of the node that was last heard of,
+//! and of all nodes that were alive then: heard of within [`ALIVE_WITHIN`] before it. While workers run these are the live ones; when
+//! all are gone they are the last ones that lived.
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use std::time::Duration;
+//!
+//! use ichido_core::retry::Guarantee;
+//! use ichido_store::Store;
+//! use ichido_store::facts::QueueFacts;
+//! use ichido_store::message::QueueName;
+//! use uuid::Uuid;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let store = Store::open(&file.url, 4).await?;
+//! let (node, queue) = (Uuid::now_v7(), QueueName::parse("orders").ok_or("not a name")?);
+//! let facts = QueueFacts {
+//!     guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+//!     requeue: true,
+//!     max_attempts: NonZeroU32::MIN,
+//!     horizon: Duration::from_mins(10),
+//! };
+//! store.queues().kind_of_key(&queue, "derived").await?;
+//! store.nodes().beat(node, "web-1").await?;
+//! store.facts().publish(node, &[(queue.clone(), facts)]).await?;
+//!
+//! let published = store.facts().list().await?;
+//! assert_eq!((&published[0].queue, published[0].facts), (&queue, facts));
+//! # Ok(())
+//! # }
+//! ```
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::retry::Guarantee;
+use ichido_core::time::Timestamp;
+
+use crate::columns::{Columns as _, Row};
+use crate::error::StoreError;
+use crate::message::QueueName;
+use crate::node::Node;
+use crate::statement::{Connection, Statement, shared};
+use crate::{promised, rows};
+
+/// A node that was heard of within this time is alive: nodes beat far more often.
+pub const ALIVE_WITHIN: Duration = Duration::from_secs(30);
+/// How long the facts of a node are kept after it was last heard of, where another node serves the queue.
+pub(crate) const KEPT_FOR: Duration = Duration::from_hours(1);
+
+/// The version of the store that has them.
+const SINCE_VERSION: i64 = 4;
+const TABLE: &str = "queue_facts";
+pub(crate) const LIST: Statement = shared!("facts_list");
+
+/// What a worker knows of a queue that it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueFacts {
+    /// What its destination promises about repeated calls.
+    pub guarantee: Guarantee,
+    /// Whether an operator may requeue its dead messages.
+    pub requeue: bool,
+    /// How often a message is attempted, the first attempt included.
+    pub max_attempts: NonZeroU32,
+    /// How long the attempts of a message may take together, all backoffs included.
+    pub horizon: Duration,
+}
+
+impl QueueFacts {
+    /// What both of these cover: where they differ, neither counts for more than the other allows.
+    #[must_use]
+    pub fn weaker(self, other: Self) -> Self {
+        Self {
+            guarantee: self.guarantee.weaker(other.guarantee),
+            requeue: self.requeue && other.requeue,
+            max_attempts: self.max_attempts.min(other.max_attempts),
+            horizon: self.horizon.max(other.horizon),
+        }
+    }
+}
+
+/// A queue that at least one worker has published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedQueue {
+    /// Its name.
+    pub queue: QueueName,
+    /// The kind of key that its calls carry.
+    pub key_kind: String,
+    /// What counts: what all nodes cover.
+    pub facts: QueueFacts,
+    /// What each node says, the last heard of first.
+    pub nodes: Vec<(Node, QueueFacts)>,
+}
+
+impl PublishedQueue {
+    /// Whether nodes disagree about it.
+    pub fn is_disputed(&self) -> bool {
+        // Were all the same, so would be what counts.
+        self.nodes.iter().any(|(_, facts)| *facts != self.facts)
+    }
+
+    /// When the node that was last heard of was.
+    fn seen_at(&self) -> Timestamp {
+        self.nodes.first().map_or(Timestamp::EPOCH, |(node, _)| node.seen_at)
+    }
+}
+
+/// What a row says: a node's facts of a queue, and the queue's kind of key.
+fn read(row: &Row) -> Result<(QueueName, String, Node, QueueFacts), StoreError> {
+    let max_attempts = NonZeroU32::new(row.positive("max_attempts")?);
+    let corrupt = || StoreError::Corrupt { table: TABLE, detail: "no attempt is allowed".to_owned() };
+    let facts = QueueFacts {
+        guarantee: promised::guarantee(row, TABLE)?,
+        requeue: row.truth("requeue")?,
+        max_attempts: max_attempts.ok_or_else(corrupt)?,
+        horizon: promised::duration(row.number("horizon")?),
+    };
+    Ok((rows::queue_name(row.text("queue")?)?, row.text("kind")?.to_owned(), rows::node(row)?, facts))
+}
+
+/// The queues in a database of this version, which may be older than the facts.
+pub(crate) async fn look(
+    mut connection: Connection<'_>,
+    version: Option<i64>,
+    now: Timestamp,
+) -> Result<Vec<PublishedQueue>, StoreError> {
+    if version.is_none_or(|version| version < SINCE_VERSION) {
+        return Ok(Vec::new());
+    }
+    by_queue(&connection.all(LIST, &[]).await?, now)
+}
+
+/// The queues that rows are about. The rows of a queue follow each other, the node last heard of first.
+pub(crate) fn by_queue(rows: &[Row], now: Timestamp) -> Result<Vec<PublishedQueue>, StoreError> {
+    let mut queues: Vec<PublishedQueue> = Vec::new();
+    for row in rows {
+        let (queue, key_kind, node, facts) = read(row)?;
+        match queues.last_mut().filter(|known| known.queue == queue) {
+            None => queues.push(PublishedQueue { queue, key_kind, facts, nodes: vec![(node, facts)] }),
+            // Its node beat while the clock was ahead, which says nothing about when that was.
+            Some(known) if now.plus(ALIVE_WITHIN) < known.seen_at() => {
+                (known.facts, known.nodes) = (facts, vec![(node, facts)]);
+            }
+            Some(known) if known.seen_at().since(node.seen_at) <= ALIVE_WITHIN => {
+                known.facts = known.facts.weaker(facts);
+                known.nodes.push((node, facts));
+            }
+            Some(_) => (),
+        }
+    }
+    Ok(queues)
+}

@@ -1,0 +1,36 @@
+//! What workers publish of their queues.
+
+use uuid::Uuid;
+
+use super::Facts;
+use crate::error::StoreError;
+use crate::facts::{KEPT_FOR, LIST, PublishedQueue, QueueFacts, by_queue};
+use crate::message::QueueName;
+use crate::statement::{Value, column, paired};
+use crate::{micros, promised};
+
+impl Facts<'_> {
+    /// Publishes what a node knows of the queues that it serves; what it published before of these queues is replaced. What nodes said
+    /// of them that are long gone is forgotten. Publish after [`Queues::kind_of_key`](crate::Queues::kind_of_key) and
+    /// [`Nodes::beat`](crate::Nodes::beat): without these it is not listed.
+    pub async fn publish(self, node: Uuid, queues: &[(QueueName, QueueFacts)]) -> Result<(), StoreError> {
+        let columns = [
+            column(queues, |(queue, _)| queue.as_str()),
+            column(queues, |(_, facts)| promised::columns(facts.guarantee).0),
+            column(queues, |(_, facts)| promised::columns(facts.guarantee).1),
+            column(queues, |(_, facts)| facts.requeue),
+            column(queues, |(_, facts)| i32::try_from(facts.max_attempts.get()).unwrap_or(i32::MAX)),
+            column(queues, |(_, facts)| micros(facts.horizon)),
+        ];
+        let values = [node.into(), Value::Rows(&columns)];
+        self.0.noted(self.0.driver.execute(paired!("facts_publish"), &values).await)?;
+        let values = [node.into(), Value::Now, micros(KEPT_FOR).into()];
+        self.0.driver.execute(paired!("facts_forget"), &values).await.map(drop)
+    }
+
+    /// All queues that were ever published, with what counts of each. [`crate::facts`] says which nodes are asked.
+    pub async fn list(self) -> Result<Vec<PublishedQueue>, StoreError> {
+        let rows = self.0.driver.all(LIST, &[]).await?;
+        by_queue(&rows, self.0.now().await?)
+    }
+}

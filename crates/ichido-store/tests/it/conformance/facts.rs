@@ -1,0 +1,154 @@
+//! What workers publish of their queues: the weaker counts, and the last word stays.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::facts::{ALIVE_WITHIN, PublishedQueue, QueueFacts};
+use ichido_store::message::QueueName;
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{DAY, Fixture, KEYED};
+
+const A: Uuid = Uuid::from_u128(1);
+const B: Uuid = Uuid::from_u128(2);
+/// Longer than a node may be silent and count as alive.
+const GONE: Duration = Duration::from_mins(1);
+const KEPT: QueueFacts = QueueFacts {
+    guarantee: KEYED,
+    requeue: true,
+    max_attempts: NonZeroU32::new(9).unwrap(),
+    horizon: Duration::from_mins(20),
+};
+
+fn name(queue: &str) -> QueueName {
+    QueueName::parse(queue).unwrap()
+}
+
+/// As a worker does when it starts.
+async fn publish(store: &Store, node: Uuid, queue: &str, facts: QueueFacts) {
+    store.queues().kind_of_key(&name(queue), "derived").await.unwrap();
+    store.nodes().beat(node, &format!("node-{}", node.as_u128())).await.unwrap();
+    store.facts().publish(node, &[(name(queue), facts)]).await.unwrap();
+}
+
+async fn published(store: &Store, queue: &str) -> PublishedQueue {
+    let queues = store.facts().list().await.unwrap();
+    queues.into_iter().find(|known| known.queue == name(queue)).unwrap()
+}
+
+fn nodes(queue: &PublishedQueue) -> Vec<Uuid> {
+    queue.nodes.iter().map(|(node, _)| node.id).collect()
+}
+
+both_databases! {
+    #[test]
+    async fn published_facts_are_listed_by_queue_with_their_node(fixture: Fixture) {
+        let store = &fixture.store;
+        assert_eq!(store.facts().list().await.unwrap(), []);
+        let mail = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
+        let ping = QueueFacts { guarantee: Guarantee::Repeatable, horizon: Duration::ZERO, ..KEPT };
+        for (queue, kind) in [("orders", "derived"), ("mail", "own"), ("ping", "derived")] {
+            store.queues().kind_of_key(&name(queue), kind).await.unwrap();
+        }
+        store.nodes().beat(A, "web-1").await.unwrap();
+        let all = [(name("orders"), KEPT), (name("mail"), mail), (name("ping"), ping)];
+        store.facts().publish(A, &all).await.unwrap();
+        let queues = fixture.another_node().await.facts().list().await.unwrap();
+        let listed: Vec<_> = queues.iter().map(|queue| (queue.queue.as_str(), queue.key_kind.as_str(), queue.facts)).collect();
+        assert_eq!(listed, [("mail", "own", mail), ("orders", "derived", KEPT), ("ping", "derived", ping)]);
+        for queue in &queues {
+            assert_eq!((nodes(queue), queue.nodes[0].0.name.as_str()), (vec![A], "web-1"));
+            assert!(!queue.is_disputed());
+        }
+    }
+
+    #[test]
+    async fn a_node_that_publishes_again_replaces_what_it_said(fixture: Fixture) {
+        let changed = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, max_attempts: NonZeroU32::MIN, horizon: DAY };
+        publish(&fixture.store, A, "orders", KEPT).await;
+        publish(&fixture.store, A, "orders", changed).await;
+        let queue = published(&fixture.store, "orders").await;
+        assert_eq!((queue.facts, nodes(&queue)), (changed, vec![A]));
+    }
+
+    #[test]
+    async fn where_nodes_disagree_the_weaker_counts(fixture: Fixture) {
+        let other = QueueFacts {
+            guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(1) },
+            requeue: false,
+            max_attempts: NonZeroU32::MIN,
+            horizon: DAY,
+        };
+        publish(&fixture.store, A, "orders", KEPT).await;
+        publish(&fixture.store, B, "orders", other).await;
+        let queue = published(&fixture.store, "orders").await;
+        assert_eq!((queue.facts, queue.is_disputed()), (other, true));
+        let mut said: Vec<_> = queue.nodes.iter().map(|(node, facts)| (node.id, *facts)).collect();
+        said.sort_by_key(|(node, _)| *node);
+        assert_eq!(said, [(A, KEPT), (B, other)]);
+
+        // Neither order nor the kind of guarantee matters.
+        publish(&fixture.store, A, "orders", QueueFacts { guarantee: Guarantee::Nothing, ..KEPT }).await;
+        let facts = published(&fixture.store, "orders").await.facts;
+        assert_eq!(facts, QueueFacts { guarantee: Guarantee::Nothing, ..other });
+        publish(&fixture.store, A, "orders", other).await;
+        assert!(!published(&fixture.store, "orders").await.is_disputed());
+    }
+
+    #[test]
+    async fn a_node_that_is_gone_does_not_count_beside_one_that_lives(fixture: Fixture) {
+        let weak = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
+        publish(&fixture.store, A, "orders", weak).await;
+        fixture.pass(ALIVE_WITHIN / 2);
+        publish(&fixture.store, B, "orders", KEPT).await;
+        assert_eq!(published(&fixture.store, "orders").await.facts, weak, "it may still live");
+        fixture.pass(GONE);
+        fixture.store.nodes().beat(B, "node-2").await.unwrap();
+        let queue = published(&fixture.store, "orders").await;
+        assert_eq!((queue.facts, nodes(&queue)), (KEPT, vec![B]));
+        fixture.store.nodes().beat(A, "node-1").await.unwrap();
+        assert_eq!(published(&fixture.store, "orders").await.facts, weak, "it was only silent");
+    }
+
+    #[test]
+    async fn the_last_facts_stay_when_all_nodes_are_gone(fixture: Fixture) {
+        let weak = QueueFacts { guarantee: Guarantee::Nothing, ..KEPT };
+        publish(&fixture.store, A, "orders", QueueFacts { requeue: false, ..weak }).await;
+        fixture.pass(GONE);
+        publish(&fixture.store, A, "mail", weak).await;
+        publish(&fixture.store, A, "orders", KEPT).await;
+        publish(&fixture.store, B, "orders", weak).await;
+        fixture.pass(DAY);
+        let queue = published(&fixture.store, "orders").await;
+        assert_eq!((queue.facts, queue.nodes.len()), (weak, 2), "those of all that lived last");
+        // A node that serves another queue takes nothing away.
+        publish(&fixture.store, Uuid::from_u128(3), "mail", KEPT).await;
+        assert_eq!(published(&fixture.store, "orders").await, queue);
+        assert_eq!(published(&fixture.store, "mail").await.facts, KEPT);
+    }
+
+    #[test]
+    async fn facts_of_a_node_long_gone_are_forgotten_until_it_publishes_again(fixture: Fixture) {
+        publish(&fixture.store, A, "orders", KEPT).await;
+        fixture.pass(DAY);
+        publish(&fixture.store, B, "orders", KEPT).await;
+        fixture.store.nodes().beat(A, "node-1").await.unwrap();
+        assert_eq!(nodes(&published(&fixture.store, "orders").await), [B]);
+        publish(&fixture.store, A, "orders", KEPT).await;
+        assert_eq!(published(&fixture.store, "orders").await.nodes.len(), 2);
+    }
+
+    #[test]
+    async fn a_node_that_beat_while_the_clock_was_ahead_does_not_hide_the_others(fixture: Fixture) {
+        let ahead = fixture.another_node().await;
+        ahead.skew_by(DAY);
+        publish(&ahead, A, "orders", QueueFacts { guarantee: Guarantee::Repeatable, ..KEPT }).await;
+        assert_eq!(nodes(&published(&fixture.store, "orders").await), [A], "better than nothing");
+        publish(&fixture.store, B, "orders", KEPT).await;
+        let queue = published(&fixture.store, "orders").await;
+        assert_eq!((queue.facts, nodes(&queue)), (KEPT, vec![B]));
+    }
+}
