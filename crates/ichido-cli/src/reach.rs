@@ -9,7 +9,7 @@ pub(crate) mod shown;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use form_urlencoded::Serializer;
@@ -25,7 +25,7 @@ pub(crate) use address::Address;
 pub(crate) use end::{Refusal, gave_up, redirected};
 use ichido_core::settings::Faults;
 use ichido_core::text::table;
-use ichido_server::config::{self, Config, FILE_NAME};
+use ichido_server::config::Config;
 use ichido_server::serve::Inside;
 
 use crate::exit::Exit;
@@ -65,7 +65,7 @@ pub(crate) struct Whom {
     )]
     store: Option<String>,
 
-    /// The configuration with the queues, where there is no server [default: ichido.toml, if it is there]
+    /// The configuration with the store, destinations and schemas, if any [default: ichido.toml, if it is there]
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
@@ -94,8 +94,6 @@ enum Way {
     },
     Store {
         api: Inside,
-        /// Whether a configuration says what its queues are.
-        is_configured: bool,
     },
 }
 
@@ -130,29 +128,10 @@ impl Reach {
                 let config = configuration(args.config)?;
                 let url = store(address, config.as_ref(), &mut faults);
                 let url = faults.or(url)?;
-                let api = Inside::new(open_existing(&url).await?, config.as_ref(), args.by);
-                Way::Store { api, is_configured: config.is_some() }
+                Way::Store { api: Inside::new(open_existing(&url).await?, config.as_ref(), args.by) }
             }
         };
         Ok(Self { json: args.json, way })
-    }
-
-    /// Whether the queues are known: to a server, or by a configuration.
-    pub(crate) const fn knows_queues(&self) -> bool {
-        matches!(self.way, Way::Server { .. } | Way::Store { is_configured: true, .. })
-    }
-
-    /// Why nothing is known of a queue that the API does not know.
-    pub(crate) fn why_unknown(&self, queue: &str) -> String {
-        match self.way {
-            Way::Server { .. } => "not known there: the server does not serve this queue".to_owned(),
-            Way::Store { is_configured: true, .. } => format!(
-                "not known here: the configuration has no [queues.{queue}]; give the worker's by --config"
-            ),
-            Way::Store { is_configured: false, .. } => {
-                format!("not known here: there is no {FILE_NAME} that says it; give the worker's by --config")
-            }
-        }
     }
 
     /// What is at a target: a path of ours, and a query if any.
@@ -164,7 +143,7 @@ impl Reach {
     pub(crate) async fn look(&self, target: &str) -> Result<Result<Answer, Refusal>, Exit> {
         let answer = match &self.way {
             Way::Server { reads, .. } => end::of_read(reads.read(target).await.map_err(failed)?)?,
-            Way::Store { api, .. } => {
+            Way::Store { api } => {
                 api.ask(Method::GET, uri(target)?, String::new()).await.map_err(Exit::Failed)?
             }
         };
@@ -184,7 +163,7 @@ impl Reach {
                 let action = Action::new(Method::POST, target, key, content_type, body);
                 end::of_change(changes.send(&action.map_err(failed)?).await)?
             }
-            Way::Store { api, .. } => {
+            Way::Store { api } => {
                 let put = api.put_in(uri(target)?, &key, content_type, None, body).await;
                 put.map_err(Exit::Failed)?
             }
@@ -204,7 +183,7 @@ impl Reach {
             Way::Server { changes, .. } => {
                 end::of_change(changes.send(&action(method, target, told)?).await)?
             }
-            Way::Store { api, .. } => api.ask(method, uri(target)?, told).await.map_err(Exit::Failed)?,
+            Way::Store { api } => api.ask(method, uri(target)?, told).await.map_err(Exit::Failed)?,
         };
         Ok(end::taken(answer)??)
     }
@@ -259,7 +238,7 @@ impl Reach {
     pub(crate) async fn close(&self) {
         match &self.way {
             Way::Server { .. } => (),
-            Way::Store { api, .. } => api.close().await,
+            Way::Store { api } => api.close().await,
         }
     }
 }

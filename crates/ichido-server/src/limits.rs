@@ -82,7 +82,9 @@ pub(crate) const COUNTS_EVERY: Duration = Duration::from_secs(1);
 /// How long the store may take to show that it is there.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(2);
 /// For how long a node counts as alive after it was last heard of: it says so every ten seconds.
-pub(crate) const NODE_LIVES: Duration = Duration::from_secs(30);
+pub(crate) const NODE_LIVES: Duration = ichido_store::facts::ALIVE_WITHIN;
+/// How long a server waits for its own worker to start before it answers.
+pub(crate) const WORKER_STARTS_WITHIN: Duration = Duration::from_secs(5);
 /// How old the list of tokens may be before it is read again. A token that was revoked lets nobody in after this and one look, and the
 /// feed of events looks at each of its own.
 pub(crate) const TOKENS_FRESH: Duration = Duration::from_secs(2);

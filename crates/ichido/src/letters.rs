@@ -11,7 +11,9 @@
 //! # use ichido_store::Store;
 //! use ichido_store::letter::LetterFilter;
 //!
-//! # async fn run(store: Store, policies: Policies) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
+//! // What the workers of the queues have published.
+//! let policies = Policies::published(&store).await?;
 //! let bulk = Bulk {
 //!     store: &store,
 //!     policies: &policies,

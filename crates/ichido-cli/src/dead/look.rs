@@ -91,7 +91,12 @@ impl Dead {
         if self.reach.json {
             return out::line(letter.whole_json(&message, &events));
         }
-        let sent_as = letter.sent_as.clone().unwrap_or_else(|| self.reach.why_unknown(&letter.queue));
+        let sent_as = letter.sent_as.clone().unwrap_or_else(|| {
+            format!(
+                "not known: no worker has published queue {} yet; start the worker or program that serves it",
+                letter.queue
+            )
+        });
         out::say(&letter.whole(&sent_as, &message, &events))
     }
 

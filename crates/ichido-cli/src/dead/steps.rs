@@ -128,10 +128,6 @@ impl Args {
 impl Dead {
     /// By ids or by a filter.
     pub(super) async fn step(&self, args: Args, work: Work) -> Result<(), Exit> {
-        if work == Work::Requeue && !self.reach.knows_queues() {
-            let what = "say which queues allow a requeue: there is no ichido.toml here, so give one by --config or ICHIDO_CONFIG";
-            return Err(Exit::wrong("--config", what));
-        }
         if args.ids.is_empty() {
             return self.many(&args, work).await;
         }

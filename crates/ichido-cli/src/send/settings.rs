@@ -18,7 +18,7 @@ use super::line::KeyFrom;
 use super::sender::{Sender, Way};
 use crate::exit::Exit;
 use crate::reach::{self, Address};
-use crate::store::open;
+use crate::store::{configuration, open};
 
 /// Settings that make sense.
 pub(super) struct Settings {
@@ -44,7 +44,7 @@ impl Settings {
         let config = match &address {
             // The server has its own configuration.
             Address::Server(_) => None,
-            Address::Store(_) | Address::None => store::configuration(args.config.clone())?,
+            Address::Store(_) | Address::None => configuration(args.config.clone())?,
         };
         let is_sent = matches!(address, Address::Server(_));
         let queue = queue(args, config.as_ref(), &mut faults);
@@ -101,7 +101,10 @@ impl Settings {
                     Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was put in")),
                     exit => exit,
                 })?;
-                Way::Store(Arc::new(Inside::taking(store, self.config.as_ref(), &self.queue)))
+                let api = Inside::taking(store, self.config.as_ref(), &self.queue).await;
+                let api =
+                    api.map_err(|error| Exit::Failed(format!("the queue cannot be looked up: {error}")))?;
+                Way::Store(Arc::new(api))
             }
         };
         // The name of a queue has no character that a path would read otherwise.

@@ -1,13 +1,12 @@
 //! What the server knows, and which path leads where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
 use ichido::letters::Policies;
-use ichido::worker::OutboundKey;
 use ichido_http::server::permits::Permits;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
@@ -45,8 +44,8 @@ pub(super) struct Api {
     pub(super) admission: Admission,
     /// Where they go.
     pub(super) destinations: Vec<KnownDestination>,
-    /// What its queues say about dead messages.
-    pub(super) policies: Policies,
+    /// The queues that its configuration has, those of alerts among them.
+    pub(super) served: BTreeSet<String>,
     pub(super) waiting: Waiting,
     /// A permit for each batch on its way in.
     pub(super) batches: Permits<Uuid>,
@@ -71,8 +70,6 @@ pub(super) struct Known {
     /// Tries allowed, the first one included.
     pub(super) tries: NonZeroU32,
     pub(super) intake: Intake,
-    /// The key that its calls carry.
-    pub(super) key: OutboundKey,
 }
 
 impl Api {
@@ -82,10 +79,15 @@ impl Api {
             let name = QueueName::parse(&queue.name)?;
             Some((
                 queue.name.clone(),
-                Known { name, tries: queue.retry.tries, intake: config.intake(&queue.name), key: queue.key },
+                Known { name, tries: queue.retry.tries, intake: config.intake(&queue.name) },
             ))
         });
         known.collect()
+    }
+
+    /// What workers have published about dead messages.
+    pub(super) async fn policies(&self) -> Result<Policies, Problem> {
+        Ok(Policies::published(&self.store).await?)
     }
 
     /// A queue that is served here and that the caller may know of. To all others there is none.

@@ -3,6 +3,7 @@
 //! Guarantee: a request means what it means to a server with the same store and configuration; the caller may do everything, and is
 //! in the audit under the name that they give. Nothing is delivered here, and nothing listens.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -11,13 +12,12 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt as _;
-use ichido::letters::{Policies, QueuePolicy};
-use ichido::worker::{OutboundKey, Queue};
 use ichido_client::Answer;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::{Guarantee, Retry};
+use ichido_core::retry::Retry;
 use ichido_http::server::permits::Permits;
 use ichido_store::Store;
+use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::sync::{Semaphore, watch};
@@ -47,22 +47,26 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// On a store, with the queues of a configuration. Without one no queue is known, so that none allows a requeue.
+    /// On a store, with the destinations and schemas of a configuration, if there is one. What its queues allow is read from the store.
     pub fn new(store: Store, config: Option<&Config>, by: String) -> Self {
         Self::of(api(store, config), by)
     }
 
     /// The same for who puts messages into one queue, which takes them in though no configuration knows it.
-    pub fn taking(store: Store, config: Option<&Config>, queue: &QueueName) -> Self {
+    /// Its messages are attempted as often as its workers have published.
+    pub async fn taking(
+        store: Store,
+        config: Option<&Config>,
+        queue: &QueueName,
+    ) -> Result<Self, StoreError> {
         let mut api = api(store, config);
-        let unknown = Known {
-            name: queue.clone(),
-            tries: Retry::OUTBOX.tries,
-            intake: Intake::default(),
-            key: OutboundKey::Derived,
-        };
-        api.queues.entry(queue.as_str().to_owned()).or_insert(unknown);
-        Self::of(api, Caller::local().name)
+        if !api.queues.contains_key(queue.as_str()) {
+            let published = api.store.facts().list().await?.into_iter().find(|known| known.queue == *queue);
+            let tries = published.map_or(Retry::OUTBOX.tries, |known| known.facts.max_attempts);
+            let known = Known { name: queue.clone(), tries, intake: Intake::default() };
+            api.queues.insert(queue.as_str().to_owned(), known);
+        }
+        Ok(Self::of(api, Caller::local().name))
     }
 
     fn of(api: Api, by: String) -> Self {
@@ -128,7 +132,7 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> Api {
         queues: config.map(Api::known).unwrap_or_default(),
         admission: Admission::none(),
         destinations: config.map(KnownDestination::all).unwrap_or_default(),
-        policies: config.map(policies).unwrap_or_default(),
+        served: config.map(served).unwrap_or_default(),
         // A command puts nothing in that it would wait for.
         waiting: Waiting::start(store.clone(), 0),
         batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
@@ -145,15 +149,7 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> Api {
     }
 }
 
-/// What the queues of a configuration say about dead letters.
-fn policies(config: &Config) -> Policies {
-    let policy = |queue: &Queue| {
-        let to = config.destinations.iter().find(|described| described.name == queue.destination)?;
-        // What only its server could say is not asked here: a promise that is not known counts as none.
-        let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
-        Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
-    };
-    let telling = config.alerts.queues();
-    let known = config.queues.iter().chain(&telling).filter_map(policy);
-    known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy))
+/// The queues of a configuration, those that alerts are delivered by among them.
+fn served(config: &Config) -> BTreeSet<String> {
+    config.queues.iter().cloned().chain(config.alerts.queues()).map(|queue| queue.name).collect()
 }

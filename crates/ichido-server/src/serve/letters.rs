@@ -2,11 +2,16 @@
 //!
 //! Guarantee: a listing reads one page of an index, and no request; what would stand in the way of each is said beside it.
 
+use std::collections::HashMap;
+
 use axum::response::Response;
 use http::StatusCode;
-use ichido::letters::Work;
+use ichido::letters::{Policies, Work};
+use ichido::worker::OutboundKey;
 use ichido_core::time::Timestamp;
+use ichido_store::facts::PublishedQueue;
 use ichido_store::letter::{LetterFilter, LetterRow};
+use ichido_store::message::QueueName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -72,7 +77,7 @@ pub(super) struct Letter {
     queue: String,
     identity: String,
     idempotency_key: String,
-    /// The key that its calls carry; none where this server does not serve its queue.
+    /// The key that its calls carry; none where no worker has published its queue yet.
     sent_as: Option<String>,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
     effect: &'static str,
@@ -96,11 +101,10 @@ pub(super) struct Letter {
 }
 
 impl Letter {
-    fn new(api: &Api, row: &LetterRow, now: Timestamp) -> Self {
-        let refused = |work: Work| work.judge(&api.policies, row, now).err().map(|why| why.to_string());
-        let known = api.queues.get(row.queue.as_str());
-        let sent_as =
-            known.map(|known| known.key.of(&row.queue, &row.identity, &row.key).as_str().to_owned());
+    fn new(known: &Known, row: &LetterRow, now: Timestamp) -> Self {
+        let refused = |work: Work| work.judge(&known.policies, row, now).err().map(|why| why.to_string());
+        let key = known.keys.get(&row.queue);
+        let sent_as = key.map(|key| key.of(&row.queue, &row.identity, &row.key).as_str().to_owned());
         Self {
             id: row.id,
             state: row.state.as_str(),
@@ -123,6 +127,21 @@ impl Letter {
             cursor: cursor::write(&(row.since, row.id)),
             href: href(row.id),
         }
+    }
+}
+
+/// What workers have published about the queues of letters.
+struct Known {
+    policies: Policies,
+    keys: HashMap<QueueName, OutboundKey>,
+}
+
+impl Known {
+    async fn read(api: &Api) -> Result<Self, Problem> {
+        let published = api.store.facts().list().await?;
+        let policies = published.iter().collect();
+        let key = |queue: PublishedQueue| Some((queue.queue, OutboundKey::parse(&queue.key_kind)?));
+        Ok(Self { policies, keys: published.into_iter().filter_map(key).collect() })
     }
 }
 
@@ -154,7 +173,8 @@ pub(super) async fn list_dead_letters(
     };
     let now = api.store.now().await?;
     let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;
-    let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&api, row, now)).collect();
+    let known = Known::read(&api).await?;
+    let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&known, row, now)).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));
     Ok(json(StatusCode::OK, &Letters { letters, next }))
 }
@@ -174,7 +194,7 @@ pub(super) async fn get_dead_letter(
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let (row, now) = found(&api, &caller, &id).await?;
-    Ok(json(StatusCode::OK, &Letter::new(&api, &row, now)))
+    Ok(json(StatusCode::OK, &Letter::new(&Known::read(&api).await?, &row, now)))
 }
 
 /// A dead or parked message that the caller may look at, and the moment at which it was one.

@@ -309,7 +309,7 @@ pub(super) async fn start_bulk_operation(
 ) -> Result<Response, Problem> {
     let is_preview = asked.preview;
     let as_of = member("as_of", asked.as_of.as_deref(), text::Moment::read)?;
-    let plan = plan(&api, &caller, asked)?;
+    let plan = plan(&api, &caller, asked).await?;
     let found = match as_of {
         Some(as_of) => plan.bulk().preflight_as_of(as_of).await?,
         None => plan.bulk().preflight().await?,
@@ -424,7 +424,7 @@ fn no_operation() -> Problem {
     Problem::new(Code::OperationUnknown, detail)
 }
 
-fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
+async fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
     let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
     if asked.all == (asked.filter != Filter::default()) {
         return unexpected("name messages by a filter, or say \"all\":true, and not both; nothing was begun");
@@ -439,11 +439,12 @@ fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
     if work == Work::Discard && asked.reason.is_none() {
         return unexpected("say why these messages need no more attention, as \"reason\"; nothing was begun");
     }
+    let filter = filter(asked.filter)?;
     Ok(Plan {
         store: api.store.clone(),
-        policies: api.policies.clone(),
+        policies: api.policies().await?,
         work,
-        filter: filter(asked.filter)?,
+        filter,
         actor: caller.name.clone(),
         reason: asked.reason.map(|reason| reason.0),
     })

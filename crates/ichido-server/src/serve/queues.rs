@@ -91,7 +91,7 @@ pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Res
         let oldest = api.store.queues().oldest(&parsed).await?;
         let pause = pauses.remove(&name).filter(|pause| pause.paused);
         queues.push(Queue {
-            served_here: api.queues.contains_key(&name) || api.policies.knows(&parsed),
+            served_here: api.served.contains(&name),
             name,
             paused: pause.is_some(),
             paused_at: pause.as_ref().map(|pause| pause.since.to_string()),

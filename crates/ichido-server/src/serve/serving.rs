@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::letters::Policies;
 use ichido::worker::{Running, Target};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::permits::Permits;
@@ -15,6 +14,7 @@ use ichido_http::server::{Ended, Stops, serve};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::access::Access;
 use super::admission::Admission;
@@ -26,7 +26,7 @@ use super::server::{self, Server};
 use super::waiting::Waiting;
 use crate::Error;
 use crate::config::Config;
-use crate::limits::WAITERS_SHARE;
+use crate::limits::{WAITERS_SHARE, WORKER_STARTS_WITHIN};
 use crate::worker;
 
 /// A server that is ready to answer.
@@ -55,16 +55,15 @@ impl Serving {
         let folding = tokio::spawn(metrics::fold(measured.clone()));
         // What counts its calls is made once they can be counted.
         let targets = worker::on_store(config, store, targets);
-        let queues: Vec<_> = config.queues.iter().cloned().chain(config.alerts.queues()).collect();
-        let policies = Policies::of(&queues, &targets);
         let worker = worker::start(store, config, targets).map_err(Error::Misconfigured)?;
         let worker = Arc::new(worker);
+        // Operators are answered by what workers have published. Should the store be away just now, only they wait for it.
+        drop(timeout(WORKER_STARTS_WITHIN, worker.started()).await);
         let api = inside::api(store.clone(), Some(config));
         let operations = Arc::clone(&api.operations);
         let waiters_max = api.chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
         let api = Api {
             admission: Admission::start(store.clone(), &api.queues).await,
-            policies,
             waiting: Waiting::start(store.clone(), waiters_max),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
             metrics: measured,

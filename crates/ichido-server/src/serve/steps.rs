@@ -4,7 +4,7 @@
 //! refuse changes nothing and is answered 409 with the reason. Who took a step is in the message's history.
 
 use axum::response::Response;
-use ichido::letters::{Resolution, Work, tell_resolved};
+use ichido::letters::{Policies, Resolution, Work, tell_resolved};
 use ichido_core::lifecycle::{Decision, Event, Found, Stage, Why};
 use ichido_core::time::Timestamp;
 use ichido_store::letter::{LetterRow, LetterStepped};
@@ -107,11 +107,12 @@ pub(super) async fn requeue_message(
     Told(because): Told<Because>,
 ) -> Result<Response, Problem> {
     let letter = Letter::find(&api, &caller, &id).await?;
-    let event = |letter: &LetterRow, now| api.policies.event(letter, now);
+    let policies = api.policies().await?;
+    let event = |letter: &LetterRow, now| policies.event(letter, now);
     match letter.step(&api, &caller, event, because.reason).await? {
         LetterStepped::Now(_) => letter.shown(&api, Resolution::Requeued).await,
         // In the words of a preflight, which say how to mend it.
-        LetterStepped::Refused(why) => Err(match api.policies.judge(&letter.row, letter.now) {
+        LetterStepped::Refused(why) => Err(match policies.judge(&letter.row, letter.now) {
             Err(refusal) => refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
             Ok(()) => refused_for(why),
         }),
@@ -184,7 +185,8 @@ pub(super) async fn discard_message(
     match letter.step(&api, &caller, |_, _| Event::Discarded, Some(because)).await? {
         LetterStepped::Now(_) => letter.shown(&api, Resolution::Discarded).await,
         LetterStepped::Refused(why) => {
-            Err(match Work::Discard.judge(&api.policies, &letter.row, letter.now) {
+            // A discard asks nothing of the queue.
+            Err(match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
                 Err(refusal) => refused(reason(why), refusal.to_string()),
                 Ok(()) => refused_for(why),
             })

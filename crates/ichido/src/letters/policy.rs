@@ -6,10 +6,11 @@ use ichido_core::lifecycle::Event;
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::letter::{LetterRow, Standing};
 use ichido_store::message::{LetterState, QueueName};
-
-use crate::worker::{Queue, Target};
 
 /// What a queue says about its dead messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +26,9 @@ pub struct QueuePolicy {
 pub struct Policies(HashMap<QueueName, QueuePolicy>);
 
 impl Policies {
-    /// Those of a worker's settings.
-    pub fn of(queues: &[Queue], targets: &[Target]) -> Self {
-        let policy = |queue: &Queue| {
-            let target = targets.iter().find(|target| target.name == queue.destination)?;
-            let guarantee = target.destination.promise().guarantee;
-            Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
-        };
-        Self(queues.iter().filter_map(policy).collect())
-    }
-
-    /// Whether anything is said of a queue.
-    pub fn knows(&self, queue: &QueueName) -> bool {
-        self.0.contains_key(queue)
+    /// Reads what workers have published: where they disagree, what all of them allow.
+    pub async fn published(store: &Store) -> Result<Self, StoreError> {
+        Ok(store.facts().list().await?.iter().collect())
     }
 
     /// Says something of one queue.
@@ -79,15 +70,25 @@ impl Policies {
     }
 }
 
+impl<'a> FromIterator<&'a PublishedQueue> for Policies {
+    fn from_iter<I: IntoIterator<Item = &'a PublishedQueue>>(queues: I) -> Self {
+        let policy = |published: &PublishedQueue| {
+            let QueueFacts { requeue, guarantee, .. } = published.facts;
+            (published.queue.clone(), QueuePolicy { requeue, guarantee })
+        };
+        Self(queues.into_iter().map(policy).collect())
+    }
+}
+
 /// Why a letter is not requeued. Shown with how to mend it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Refusal {
     /// The queue says no, or says nothing.
-    #[error("the queue does not allow it; requeue = true in its settings does")]
+    #[error("the queue does not allow it; set requeue = true in its settings and restart its workers")]
     NotAllowed,
-    /// Nothing is known of the queue.
+    /// No worker has published the queue.
     #[error(
-        "the queue is not in the settings, so nothing is known of where it goes; add it, with requeue = true"
+        "no worker has published the queue yet, so it is not known whether a second delivery is safe; start the worker or program that serves it, then requeue"
     )]
     QueueNotKnown,
     /// Nobody knows whether it was done, and the destination honours no keys.

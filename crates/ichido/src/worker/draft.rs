@@ -23,7 +23,7 @@ use super::running::Running;
 use super::settings::{Queue, Target, limits};
 use super::stop::Stop;
 use crate::clock::Clock;
-use crate::destination::{Destination, Done, Failed, Handler, Job};
+use crate::destination::{Destination, Done, Failed, Handler, Job, Promise};
 use crate::lease::Leases;
 
 /// What somebody wishes of a worker; [`Worker::start`] sets it to work.
@@ -273,14 +273,18 @@ pub struct ShortMemory {
 /// Whether a queue's receiver protects less than it seems to: a message of unknown effect is parked once its key may be forgotten.
 pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMemory> {
     let promise = destination.promise();
-    // The last call may be under way for a while.
-    let horizon = queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.travels_for());
+    let horizon = horizon(queue, &promise);
     match promise.guarantee {
         Guarantee::HonoursKeys { keeps_for } if keeps_for < horizon => {
             Some(ShortMemory { keeps_for, horizon, mend: destination.how_to_remember(horizon) })
         }
         Guarantee::HonoursKeys { .. } | Guarantee::Repeatable | Guarantee::Nothing => None,
     }
+}
+
+/// How long a queue may go on with a message. The last call may be under way for a while.
+pub(super) fn horizon(queue: &Queue, promise: &Promise) -> Duration {
+    queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.travels_for())
 }
 
 fn warn_of_short_memory(queue: &Queue, destination: &Destination) {

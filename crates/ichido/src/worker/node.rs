@@ -12,6 +12,7 @@ use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::batch::{Batcher, Manner, Write};
 use ichido_store::error::StoreError;
+use ichido_store::facts::QueueFacts;
 use ichido_store::message::{ClaimTerms, QueueName};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 use super::alert::Alerts;
 use super::alert::tells_of_alerts;
 use super::claim::Works;
+use super::draft::horizon;
 use super::meter::Meters;
 use super::pacer::Pacer;
 use super::settings::Queue;
@@ -49,6 +51,14 @@ pub(super) struct Node {
     pub(super) targets: Vec<Arc<Aim>>,
     /// How many calls are under way.
     pub(super) under_way: Arc<AtomicUsize>,
+}
+
+impl Node {
+    /// Publishes what it knows of its queues, for operators who have no configuration.
+    pub(super) async fn publish(&self) -> Result<(), StoreError> {
+        let facts = self.queues.values().map(|served| (served.name.clone(), served.facts()));
+        self.store.facts().publish(self.id, &facts.collect::<Vec<_>>()).await
+    }
 }
 
 /// Marks that calls are about to begin. A mark that is written twice is the same mark.
@@ -93,6 +103,16 @@ impl Served {
             marks: self.marks(),
             guarantee: self.guarantee(),
             travels_for: self.aim.travels_for(),
+        }
+    }
+
+    /// What operators may know of it.
+    fn facts(&self) -> QueueFacts {
+        QueueFacts {
+            guarantee: self.guarantee(),
+            requeue: self.settings.requeue,
+            max_attempts: self.settings.retry.tries,
+            horizon: horizon(&self.settings, &self.aim.promise),
         }
     }
 

@@ -14,7 +14,7 @@ use super::lane::Lane;
 use super::node::Node;
 use super::reconcile::Reconciler;
 use super::stop::{Stage, go_on};
-use super::upkeep::{Upkeep, make_rounds, said};
+use super::upkeep::{NOT_PUBLISHED, Upkeep, make_rounds, said};
 use crate::lease;
 
 /// How long what was given up on may take to be settled.
@@ -29,8 +29,16 @@ pub struct Running {
     id: Uuid,
     stopper: Stopper,
     under_way: Arc<AtomicUsize>,
-    over: watch::Receiver<bool>,
+    phase: watch::Receiver<Phase>,
     task: AbortHandle,
+}
+
+/// How far a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Starts,
+    Works,
+    Over,
 }
 
 /// Stops a worker. Cheap to clone, for whoever hears signals.
@@ -51,13 +59,13 @@ impl Running {
     pub(super) fn start(node: Arc<Node>, sender: watch::Sender<Stage>, stop_within: Duration) -> Self {
         let (id, under_way) = (node.id, Arc::clone(&node.under_way));
         let stopper = Stopper(Arc::new(sender));
-        let (tell_over, over) = watch::channel(false);
+        let (tell, phase) = watch::channel(Phase::Starts);
         let stages = Arc::clone(&stopper.0);
         let task = tokio::spawn(async move {
-            run(node, &stages, stop_within).await;
-            tell_over.send_replace(true);
+            run(node, &stages, &tell, stop_within).await;
+            tell.send_replace(Phase::Over);
         });
-        Self { id, stopper, under_way, over, task: task.abort_handle() }
+        Self { id, stopper, under_way, phase, task: task.abort_handle() }
     }
 
     /// The id under which the worker stands among the nodes and in the audit; new for each start.
@@ -80,10 +88,19 @@ impl Running {
         self.stopper.clone()
     }
 
+    /// Waits until it works, with the facts of its queues published, or has ended.
+    pub async fn started(&self) {
+        self.reached(Phase::Works).await;
+    }
+
     /// Waits until it has ended.
     pub async fn ended(&self) {
+        self.reached(Phase::Over).await;
+    }
+
+    async fn reached(&self, phase: Phase) {
         // Whoever would say so is gone: it has ended.
-        drop(self.over.clone().wait_for(|over| *over).await);
+        drop(self.phase.clone().wait_for(|now| phase <= *now).await);
     }
 }
 
@@ -94,7 +111,12 @@ impl Drop for Running {
 }
 
 /// Works until it is stopped, and then until what is under way has ended, in time. Whatever is left then ends with the sets.
-async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Duration) {
+async fn run(
+    node: Arc<Node>,
+    stages: &watch::Sender<Stage>,
+    phase: &watch::Sender<Phase>,
+    stop_within: Duration,
+) {
     tokio::select! {
         () = first_word(&node) => (),
         () = node.stop.reached(Stage::Draining) => return,
@@ -106,6 +128,11 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
     if !keys_stand {
         return;
     }
+    tokio::select! {
+        () = announce(&node) => (),
+        () = node.stop.reached(Stage::Draining) => return,
+    }
+    phase.send_replace(Phase::Works);
     let (mut renewing, mut upkeep, mut lanes) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
     renewing.spawn(lease::run(Arc::downgrade(&node.claims)));
     upkeep.spawn(Upkeep::new(Arc::clone(&node)).run());
@@ -176,6 +203,17 @@ async fn keys_stand(node: &Node) -> bool {
         }
     }
     all
+}
+
+/// Says that the node lives, and what it knows of its queues, before it takes anything from them.
+async fn announce(node: &Node) {
+    loop {
+        node.beat().await;
+        if said(NOT_PUBLISHED, node.publish().await).is_some() {
+            return;
+        }
+        tokio::time::sleep(START_AGAIN_AFTER).await;
+    }
 }
 
 async fn drained(lanes: &mut JoinSet<()>) {

@@ -98,6 +98,11 @@ impl OutboundKey {
         }
     }
 
+    /// The kind of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Derived, Self::Own].into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// What stands in a store for a queue, where that is another kind: its messages may have been tried under such keys, and a
     /// try under another would be another action to their receiver. A worker that would do so serves nothing.
     pub async fn contradicted_by(

@@ -19,6 +19,9 @@ use super::pacer::FRESH_FOR;
 
 /// How often a node says that it lives, and hears the store's clock.
 const BEAT_EVERY: Duration = Duration::from_secs(10);
+/// How often it publishes what it knows of its queues. Once would do, but for what others may have taken for long gone, as after a pause of
+/// the machine.
+const PUBLISH_EVERY: Duration = Duration::from_mins(10);
 /// How often it is looked for workers that are gone.
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked how long messages have waited.
@@ -34,9 +37,13 @@ const RESCUES_MAX: usize = 100;
 /// How long after its claim a call of a queue that nobody here knows may still be travelling.
 const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 
+/// What is logged when the facts could not be published.
+pub(super) const NOT_PUBLISHED: &str = "what is known of the queues could not be published";
+
 pub(super) struct Upkeep {
     node: Arc<Node>,
     beat: Due,
+    publish: Due,
     rescue: Due,
     measure: Due,
     pace: Due,
@@ -45,9 +52,12 @@ pub(super) struct Upkeep {
 
 impl Upkeep {
     pub(super) fn new(node: Arc<Node>) -> Self {
+        // The first ones were at the start.
+        let started = node.clock.own();
         Self {
             node,
-            beat: Due::every(BEAT_EVERY),
+            beat: Due::after(started, BEAT_EVERY),
+            publish: Due::after(started, PUBLISH_EVERY),
             rescue: Due::every(RESCUE_EVERY),
             measure: Due::every(MEASURE_EVERY),
             pace: Due::every(FRESH_FOR),
@@ -67,6 +77,9 @@ impl Upkeep {
         let now = self.node.clock.own();
         if self.beat.has_come(now) {
             self.node.beat().await;
+        }
+        if self.publish.has_come(now) {
+            said(NOT_PUBLISHED, self.node.publish().await);
         }
         self.node.promote().await;
         if self.rescue.has_come(now) {
@@ -117,6 +130,11 @@ struct Due {
 impl Due {
     fn every(every: Duration) -> Self {
         Self { every, at: Duration::ZERO }
+    }
+
+    /// The same, begun at a moment.
+    fn after(now: Duration, every: Duration) -> Self {
+        Self { every, at: now + every }
     }
 
     fn has_come(&mut self, now: Duration) -> bool {

@@ -4,6 +4,7 @@
 mod alerts;
 mod draft;
 mod dying;
+mod facts;
 mod failing;
 pub(crate) mod fixture;
 mod guide;

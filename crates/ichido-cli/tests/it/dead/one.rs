@@ -2,11 +2,12 @@
 
 use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::Failure;
+use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Effect;
 use ichido_store::message::QueueName;
 use uuid::Uuid;
 
-use super::place::{Place, both_databases};
+use super::place::{KEYED, Place, both_databases, publish};
 
 both_databases! {
     #[test]
@@ -66,11 +67,8 @@ both_databases! {
         }
         let id = place.dead("forgotten", 1).await[0].to_string();
         let shown = place.run(&["show", &id]);
-        assert!(shown.out.contains("not known here: the configuration has no [queues.forgotten]"), "{shown:?}");
+        assert!(shown.out.contains("not known: no worker has published queue forgotten yet; start "), "{shown:?}");
         assert!(place.json(&["show", &id])[0]["sent_as"].is_null());
-        std::fs::remove_file(place.folder().join("ichido.toml")).expect("removed");
-        let shown = place.run(&["show", &id]);
-        assert!(shown.out.contains("not known here: there is no ichido.toml"), "{shown:?}");
     }
 
     #[test]
@@ -91,7 +89,7 @@ both_databases! {
         for (id, why) in [
             (not_allowed, "requeue = true"),
             (unknown, "could do it twice"),
-            (of_no_queue, "not in the settings"),
+            (of_no_queue, "no worker has published the queue yet"),
         ] {
             let left = place.run(&["requeue", &id.to_string()]);
             assert!(left.code == Some(1) && left.out.contains(why), "{left:?}");
@@ -274,11 +272,30 @@ both_databases! {
     }
 
     #[test]
-    async fn without_settings_nothing_is_requeued_and_it_says_what_is_missing(place: Place) {
-        let id = place.dead("orders", 1).await[0];
+    async fn a_requeue_without_a_configuration_obeys_what_workers_published(place: Place) {
         std::fs::remove_file(place.folder().join("ichido.toml")).expect("removed");
-        let left = place.run(&["requeue", &id.to_string()]);
-        assert!(left.code == Some(2) && left.err.contains("--config"), "{left:?}");
-        assert_eq!(place.json(&["list"]).len(), 1, "looking needs none");
+        let (dead, unknown) = (place.dead("orders", 1).await[0], place.arrived("orders", Failure::ForGood).await);
+        let not_allowed = place.dead("ledger", 1).await[0];
+        let left = place.run(&["requeue", &not_allowed.to_string()]);
+        assert!(left.code == Some(1) && left.out.contains("requeue = true"), "{left:?}");
+        // A second node promises less, and a call of unknown effect could be repeated by it.
+        publish(&place.store, Uuid::from_u128(2), Guarantee::Nothing).await;
+        let left = place.run(&["requeue", &unknown.to_string()]);
+        assert!(left.code == Some(1) && left.out.contains("could do it twice"), "{left:?}");
+        assert_eq!(place.run(&["requeue", &dead.to_string()]).code, Some(0), "what was not done may go");
+        publish(&place.store, Uuid::from_u128(2), KEYED).await;
+        assert_eq!(place.run(&["requeue", &unknown.to_string()]).code, Some(0));
+        assert_eq!((place.status(dead).await, place.status(unknown).await), ("queued", "queued"));
+    }
+
+    /// Nobody knows whether it may be sent again, and the configuration of somebody else says nothing about that.
+    #[test]
+    async fn many_letters_of_a_queue_that_no_worker_has_published_are_refused(place: Place) {
+        let id = place.dead("forgotten", 1).await[0];
+        let left = place.run(&["requeue", "--queue", "forgotten", "--yes"]);
+        assert!(left.out.contains("no worker has published the queue yet"), "{left:?}");
+        assert!(left.out.contains("start the worker or program that serves it"), "{left:?}");
+        assert_eq!(place.status(id).await, "dead");
+        assert_eq!(place.json(&["list"]).len(), 1, "looking needs nothing");
     }
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, Failure};
-use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::retry::{Guarantee, Retry, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
+use ichido_store::facts::QueueFacts;
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::{postgres, sqlite};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// A queue that allows a requeue, one that does not, and one whose receiver promises nothing.
+/// A queue that allows a requeue, one that does not, and one whose receiver promises nothing; their workers have published them.
 const CONFIG: &str = r#"
 [queues.orders]
 destination = "broker"
@@ -35,6 +36,26 @@ keeps_keys_for = "24h"
 kind = "http"
 url = "http://127.0.0.1:9/"
 "#;
+
+/// What the broker promises.
+pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+
+/// Publishes the queues of the configuration as a worker does, with what the broker promises.
+pub(crate) async fn publish(store: &Store, node: Uuid, broker: Guarantee) {
+    let (max_attempts, horizon) = (Retry::OUTBOX.tries, Duration::from_mins(20));
+    let mut facts = Vec::new();
+    for (queue, kind, guarantee, requeue) in [
+        ("orders", "derived", broker, true),
+        ("ledger", "own", broker, false),
+        ("mail", "derived", Guarantee::Nothing, true),
+    ] {
+        let queue = QueueName::parse(queue).expect("a name");
+        store.queues().kind_of_key(&queue, kind).await.expect("its kind of key");
+        facts.push((queue, QueueFacts { guarantee, requeue, max_attempts, horizon }));
+    }
+    store.nodes().beat(node, "worker").await.expect("it lives");
+    store.facts().publish(node, &facts).await.expect("published");
+}
 
 pub(crate) struct Place {
     folder: PathBuf,
@@ -72,6 +93,7 @@ impl Place {
         std::fs::create_dir(&folder).expect("a folder");
         std::fs::write(folder.join("ichido.toml"), CONFIG).expect("a file");
         let store = Store::open(&url, 2).await.expect("the store");
+        publish(&store, Uuid::from_u128(1), KEYED).await;
         Self { folder, url, store, _database: database }
     }
 

@@ -1,8 +1,14 @@
 //! Straight on the store, both databases.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::message::{MessageFilter, MessageRow};
+use ichido_store::facts::QueueFacts;
+use ichido_store::message::{MessageFilter, MessageRow, QueueName};
 use ichido_store::testing::{postgres, sqlite};
+use uuid::Uuid;
 
 use super::program::{Ended, run, send};
 use crate::folder;
@@ -59,6 +65,35 @@ async fn many(url: &str) {
     let ids = |ended: &Ended, nth: usize| ended.lines()[nth].split(' ').nth(1).unwrap().to_owned();
     assert_eq!(ids(&first, 30), ids(&again, 30));
     assert_eq!(rows(url).await.len(), 60);
+}
+
+async fn attempted_as_published(url: &str) {
+    let attempts = async || rows(url).await.iter().map(|row| row.tries_allowed).collect::<Vec<_>>();
+    sent(url, &["--key", "k1"], "{}");
+    assert_eq!(attempts().await, [9], "no worker has published the queue");
+    let store = Store::open(url, 2).await.unwrap();
+    let (node, queue) = (Uuid::from_u128(1), QueueName::parse("orders").unwrap());
+    let facts = QueueFacts {
+        guarantee: Guarantee::Nothing,
+        requeue: false,
+        max_attempts: NonZeroU32::MIN,
+        horizon: Duration::ZERO,
+    };
+    store.queues().kind_of_key(&queue, "derived").await.unwrap();
+    store.nodes().beat(node, "worker").await.unwrap();
+    store.facts().publish(node, &[(queue, facts)]).await.unwrap();
+    sent(url, &["--key", "k2"], "{}");
+    assert_eq!(attempts().await, [9, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_attempted_as_often_as_workers_published_on_postgres() {
+    attempted_as_published(&postgres::fresh_database().await.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_attempted_as_often_as_workers_published_on_sqlite() {
+    attempted_as_published(&sqlite::fresh_file().url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

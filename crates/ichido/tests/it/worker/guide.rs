@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ichido::destination::{Failed, Handler, Job};
-use ichido::worker::{Running, Worker};
+use ichido::worker::{Queue, Running, Target, Worker};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::message::{NewMessage, QueueName};
@@ -75,7 +75,10 @@ fn work(store: Store, mailer: Mailer) -> Result<Running, Error> {
             })
         }
     });
-    Ok(Worker::of(store).handler("mail", handler.honours_keys(KEEPS_KEYS_FOR)).start()?)
+    let mail = Target::new("mail", handler.honours_keys(KEEPS_KEYS_FOR));
+    // An operator may send again what could not be delivered.
+    let queue = Queue { requeue: true, ..Queue::new("mail", "mail") };
+    Ok(Worker::of(store).destination(mail).queue(queue).start()?)
 }
 
 #[tokio::main]

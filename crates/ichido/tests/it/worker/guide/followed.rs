@@ -5,12 +5,11 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use ichido::letters::{Bulk, Policies, QueuePolicy, Work};
+use ichido::letters::{Bulk, Policies, Work};
 use ichido_core::lifecycle::Stage;
-use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::letter::LetterFilter;
-use ichido_store::message::{MessageFilter, MessageRow, QueueName};
+use ichido_store::message::{MessageFilter, MessageRow};
 use ichido_store::testing::sqlite;
 
 use crate::own_process;
@@ -143,10 +142,9 @@ async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
     assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 3, "one mail for each order");
 }
 
-/// What the command does, with what the page's `ichido.toml` says.
+/// What the command does, with what the program has published.
 async fn requeue(store: &Store) {
-    let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Nothing };
-    let policies = Policies::default().with(QueueName::parse("mail").unwrap(), policy);
+    let policies = Policies::published(store).await.unwrap();
     let bulk = Bulk {
         store,
         policies: &policies,

@@ -1,0 +1,77 @@
+//! What a worker publishes of its queues, so that operators need no settings of their own.
+
+use std::time::Duration;
+
+use ichido::destination::Failed;
+use ichido::letters::Policies;
+use ichido_core::lifecycle::Stage;
+use ichido_core::retry::Guarantee;
+use ichido_store::facts::PublishedQueue;
+use ichido_store::letter::LetterFilter;
+
+use super::fixture::{DAY, Far, Fixture, QUEUE, both_databases, look_again, many, only};
+
+async fn published(fixture: &Fixture) -> PublishedQueue {
+    only(fixture.store.facts().list().await.unwrap())
+}
+
+both_databases! {
+    #[test]
+    async fn a_worker_that_started_has_published_its_queues(fixture: Fixture) {
+        let draft = fixture.draft_as(Far::default().done().honours_keys(DAY), |queue| {
+            queue.requeue = true;
+            queue.retry.tries = many(3);
+        });
+        let worker = draft.name("web-1").start().unwrap();
+        worker.started().await;
+        let queue = published(&fixture).await;
+        assert_eq!((queue.queue.as_str(), queue.key_kind.as_str()), (QUEUE, "derived"));
+        assert_eq!(queue.facts.guarantee, Guarantee::HonoursKeys { keeps_for: DAY });
+        assert_eq!((queue.facts.requeue, queue.facts.max_attempts), (true, many(3)));
+        // Two backoffs of ten minutes, and three calls.
+        assert!(Duration::from_mins(20) <= queue.facts.horizon, "{queue:?}");
+        let (node, _) = only(queue.nodes);
+        assert_eq!((node.id, node.name.as_str()), (worker.id(), "web-1"));
+    }
+
+    #[test]
+    async fn a_worker_that_ended_leaves_its_facts_until_the_next_one_differs(fixture: Fixture) {
+        let worker = fixture.work_as(Far::default().done().repeatable(), |queue| queue.requeue = true);
+        worker.started().await;
+        worker.stop();
+        worker.ended().await;
+        fixture.pass(DAY);
+        assert!(published(&fixture).await.facts.requeue);
+        let next = fixture.work(Far::default().done());
+        next.started().await;
+        let queue = published(&fixture).await;
+        assert_eq!((queue.facts.requeue, queue.facts.guarantee), (false, Guarantee::Nothing));
+    }
+
+    /// Another node took it for long gone, as after a pause of its machine.
+    #[test]
+    async fn a_worker_whose_facts_were_forgotten_publishes_them_again(fixture: Fixture) {
+        let worker = fixture.work(Far::default().done().repeatable());
+        worker.started().await;
+        let other = fixture.another_node().await;
+        other.pass(DAY);
+        let other = other.work(Far::default().done().repeatable());
+        other.started().await;
+        fixture.pass(DAY);
+        while !published(&fixture).await.nodes.iter().any(|(node, _)| node.id == worker.id()) {
+            look_again().await;
+        }
+    }
+
+    #[test]
+    async fn letters_are_judged_by_what_workers_published(fixture: Fixture) {
+        let refusing = Far::default().handler(|_, _| async { Err(Failed::dead("no")) });
+        let worker = fixture.work_as(refusing, |queue| queue.requeue = true);
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Dead).await;
+        let letter = only(fixture.store.dead_letters().page(&LetterFilter::default(), None, 10).await.unwrap());
+        let now = fixture.store.now().await.unwrap();
+        assert_eq!(Policies::published(&fixture.store).await.unwrap().judge(&letter, now), Ok(()));
+        drop(worker);
+    }
+}
