@@ -7,6 +7,7 @@
 
 mod disk;
 mod judge;
+mod queues;
 mod report;
 
 use std::path::PathBuf;
@@ -20,8 +21,7 @@ use ichido_store::vitals;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::configuration;
-use crate::store::there;
+use crate::store::{configuration, there};
 use report::Check;
 
 const AFTER_HELP: &str = "\
@@ -71,6 +71,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 /// Where the store is, and how many connections each process may make to it; `None` where only a configuration knows that cannot
 /// be read.
 fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Option<Result<Asked, Exit>> {
+    let has_config = matches!(config, Ok(Some(_)));
     let (configured, connections_max) = match config {
         Ok(Some(config)) => (config.store.url, config.store.connections_max),
         Err(_) if store.is_none() => return None,
@@ -78,7 +79,7 @@ fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Optio
     };
     let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
     let checked = store_url::check(&url).map_err(|why| Exit::wrong("--store", why));
-    Some(checked.map(|()| Asked { url, connections_max }))
+    Some(checked.map(|()| Asked { url, connections_max, has_config }))
 }
 
 /// What to look at.
@@ -86,6 +87,8 @@ struct Asked {
     /// May hold a password.
     url: String,
     connections_max: u32,
+    /// Whether a configuration was looked at.
+    has_config: bool,
 }
 
 /// Looks at the database; an error is that nothing could be seen of it.
@@ -108,6 +111,7 @@ async fn look_into(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
     match seen {
         Ok(vitals) => {
             checks.extend(judge::vitals(&vitals, asked.connections_max));
+            checks.extend(queues::judge(&vitals.queues, asked.has_config));
             Ok(())
         }
         Err((why, was_reached)) => {

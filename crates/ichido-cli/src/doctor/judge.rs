@@ -62,18 +62,13 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Che
             return None;
         }
         let Some(destination) = to.known() else {
-            let what = format!("queue {}: {} is asked how long it remembers keys when a worker starts", queue.name, to.name);
+            let what = format!(
+                "queue {}: {} is asked how long it remembers keys when a worker starts",
+                queue.name, to.name
+            );
             return Some(Check::unknown("memory", what));
         };
-        let ShortMemory { keeps_for, horizon, mend } = short_memory(queue, destination)?;
-        let what = format!(
-            "queue {}: {} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
-            queue.name,
-            to.name,
-            shown(keeps_for),
-            shown(horizon)
-        );
-        Some(Check::finding("memory", what, mend))
+        Some(forgets(&queue.name, &to.name, &short_memory(queue, destination)?))
     });
     let before = checks.len();
     checks.extend(memories);
@@ -81,6 +76,16 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Che
         checks.push(Check::well("memory", "no receiver forgets a key before the last try of a queue"));
     }
     checks
+}
+
+/// A receiver whose memory is shorter than a queue may go on.
+pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> Check {
+    let what = format!(
+        "queue {queue}: {receiver} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
+        shown(memory.keeps_for),
+        shown(memory.horizon)
+    );
+    Check::finding("memory", what, &memory.mend)
 }
 
 /// A key is new again once its message is forgotten: a client that still tries would have it done twice.

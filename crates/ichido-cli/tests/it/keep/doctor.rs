@@ -1,12 +1,16 @@
 //! What `ichido doctor` says of real databases and configurations.
 
 use std::path::Path;
+use std::time::Duration;
 
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::testing::postgres::Cluster;
 use serde_json::Value;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
+use uuid::Uuid;
 
+use crate::dead::place::{KEYED, publish};
 use crate::folder;
 use crate::serve::program::{ichido, on_both};
 
@@ -50,15 +54,15 @@ on_both! {
     #[test]
     async fn what_is_well_ends_with_0_and_every_part_is_named(place) {
         let place = place.durable().await;
-        drop(Store::open(&place.url, 2).await.unwrap());
+        publish(&Store::open(&place.url, 2).await.unwrap(), Uuid::from_u128(1), KEYED).await;
         place.folder.write("ichido.toml", CONFIG);
         let (code, told, err) = doctor(place.folder.path(), &["--store", &place.url]);
         assert_eq!((code, err.as_str()), (Some(0), ""), "{told}");
         let mut names = vec!["configuration", "leases", "retention", "memory", "schema", "durability"];
         if place.url.starts_with("postgres") {
-            names.extend(["clock", "connections", "transactions"]);
+            names.extend(["clock", "connections", "transactions", "queues"]);
         } else {
-            names.push("disk");
+            names.extend(["queues", "disk"]);
         }
         let all: Vec<&str> =
             told["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
@@ -72,6 +76,43 @@ on_both! {
             assert!(matches!(states(&told, "disk")[..], ["ok" | "warning"]), "{told}");
             assert!(told.to_string().contains("iB are free, and the store takes "), "{told}");
         }
+    }
+
+    #[test]
+    async fn nodes_that_disagree_about_a_queue_are_found_with_what_each_says(place) {
+        let place = place.durable().await;
+        let store = Store::open(&place.url, 2).await.unwrap();
+        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        publish(&store, one, KEYED).await;
+        let (_, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        assert_eq!(states(&told, "queues"), ["ok"], "{told}");
+        publish(&store, other, Guarantee::Nothing).await;
+        let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        assert_eq!((code, states(&told, "queues")), (Some(1), vec!["finding", "finding"]), "{told}");
+        let found = told.to_string();
+        for said in [
+            format!("node worker ({one}): keys kept for 1d, requeue = true"),
+            format!("node worker ({other}): no guarantee, requeue = true"),
+            "what counts is no guarantee, requeue = true".to_owned(),
+            "give all workers of queue orders the same settings and restart those that differ".to_owned(),
+        ] {
+            assert!(found.contains(&said), "{said:?} is not in {found}");
+        }
+        assert!(!found.contains("queue mail"), "{found}");
+    }
+
+    /// Without a configuration it is known from what workers published.
+    #[test]
+    async fn a_receiver_that_forgets_too_early_is_found_without_a_configuration(place) {
+        let place = place.durable().await;
+        let store = Store::open(&place.url, 2).await.unwrap();
+        let (_, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        assert_eq!(states(&told, "queues"), ["unknown"], "{told}");
+        let keeps_for = Duration::from_mins(1);
+        publish(&store, Uuid::from_u128(1), Guarantee::HonoursKeys { keeps_for }).await;
+        let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        assert_eq!((code, states(&told, "memory")), (Some(1), vec!["finding", "finding"]), "{told}");
+        assert!(told.to_string().contains("queue orders: its receiver remembers keys for 1m"), "{told}");
     }
 
     #[test]

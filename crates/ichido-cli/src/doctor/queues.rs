@@ -1,0 +1,59 @@
+//! What is to be thought of the queues that workers have published.
+
+use ichido::worker::ShortMemory;
+use ichido_core::retry::Guarantee;
+use ichido_core::settings::duration::shown;
+use ichido_store::facts::{PublishedQueue, QueueFacts};
+use ichido_store::node::Node;
+
+use super::judge::forgets;
+use super::report::Check;
+
+const NAME: &str = "queues";
+
+/// Whether nodes agree; and, where no configuration was looked at, whether receivers remember keys for long enough.
+pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<Check> {
+    if queues.is_empty() {
+        return vec![Check::unknown(NAME, "no worker has published a queue yet")];
+    }
+    let mut checks: Vec<Check> =
+        queues.iter().filter(|queue| queue.is_disputed()).map(disagreement).collect();
+    if checks.is_empty() {
+        let what = format!("{} published by workers, and the nodes of each agree", queues.len());
+        checks.push(Check::well(NAME, what));
+    }
+    if !has_config {
+        checks.extend(queues.iter().filter_map(forgets_early));
+    }
+    checks
+}
+
+fn disagreement(queue: &PublishedQueue) -> Check {
+    let says = |(node, facts): &(Node, QueueFacts)| {
+        let Node { name, id, .. } = node;
+        format!("node {name} ({id}): {}", described(facts))
+    };
+    let said: Vec<String> = queue.nodes.iter().map(says).collect();
+    let (name, counts) = (queue.queue.as_str(), described(&queue.facts));
+    let what = format!("queue {name}: its nodes disagree; {}; what counts is {counts}", said.join("; "));
+    let mend = format!("give all workers of queue {name} the same settings and restart those that differ");
+    Check::finding(NAME, what, mend)
+}
+
+fn described(facts: &QueueFacts) -> String {
+    let guarantee = match facts.guarantee {
+        Guarantee::Repeatable => "calls may be repeated".to_owned(),
+        Guarantee::HonoursKeys { keeps_for } => format!("keys kept for {}", shown(keeps_for)),
+        Guarantee::Nothing => "no guarantee".to_owned(),
+    };
+    let QueueFacts { requeue, max_attempts, horizon, .. } = facts;
+    format!("{guarantee}, requeue = {requeue}, {max_attempts} attempts within {}", shown(*horizon))
+}
+
+fn forgets_early(queue: &PublishedQueue) -> Option<Check> {
+    let (guarantee, horizon) = (queue.facts.guarantee, queue.facts.horizon);
+    let Guarantee::HonoursKeys { keeps_for } = guarantee else { return None };
+    let mend = "have the receiver remember keys for longer, or shorten the queue's retries".to_owned();
+    let memory = ShortMemory { keeps_for, horizon, mend };
+    (keeps_for < horizon).then(|| forgets(queue.queue.as_str(), "its receiver", &memory))
+}
