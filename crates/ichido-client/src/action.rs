@@ -1,7 +1,5 @@
 //! An action: one key, one request, however many tries.
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING,
@@ -189,16 +187,9 @@ pub(crate) fn parse_path(path: &str) -> Result<PathAndQuery, ActionError> {
     path.and_then(|path| PathAndQuery::try_from(path).ok()).ok_or(ActionError::Path)
 }
 
-/// Neither the body nor the values of header fields, and of the key its hash.
-impl fmt::Debug for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Action")
-            .field("method", &self.method)
-            .field("path", &self.path.path())
-            .field("key", &self.key)
-            .field("body_bytes", &self.body.len())
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Neither the body nor the values of header fields, and of the key its hash.
+    Action as action { method, path: action.path.path(), key, body_bytes: action.body.len() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 mod call;
 
-use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -95,14 +94,9 @@ pub enum Last {
     },
 }
 
-/// Where it is, and no header field.
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("authority", &self.http.authority().as_str())
-            .field("rules", &self.rules)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Where it is, and no header field.
+    Client as client { authority: client.http.authority().as_str(), rules }
 }
 
 impl Client {

@@ -79,17 +79,9 @@ impl Problems {
     }
 }
 
-/// Of the URL nothing: it may hold a secret that does not belong there.
-impl fmt::Debug for ClientSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientSettings")
-            .field("token", &self.token)
-            .field("retry", &self.retry)
-            .field("budget", &self.budget)
-            .field("profile", &self.profile)
-            .field("total_time_out", &self.total_time_out)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Of the URL nothing: it may hold a secret that does not belong there.
+    ClientSettings as client_settings { token, retry, budget, profile, total_time_out }
 }
 
 impl ClientSettings {

@@ -99,6 +99,7 @@
 pub mod alert;
 pub mod audit;
 pub mod clock;
+mod debug;
 pub mod digest;
 pub mod drain;
 pub mod fence;

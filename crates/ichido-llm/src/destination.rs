@@ -26,7 +26,6 @@ mod template;
 
 pub use settings::{LlmPlan, LlmSettings, MAX_TOKENS_MAX, PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,10 +52,8 @@ pub struct Llm {
     counting: Counting,
 }
 
-impl fmt::Debug for Llm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Llm").field("model", &self.plan.model.name()).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Llm as llm { model: llm.plan.model.name() }
 }
 
 impl LlmPlan {

@@ -257,15 +257,9 @@ impl NewMessage {
     }
 }
 
-/// Payload and key stay out of logs.
-impl std::fmt::Debug for NewMessage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewMessage")
-            .field("queue", &self.queue)
-            .field("key", &self.key)
-            .field("request_bytes", &self.request.len())
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Payload and key stay out of logs.
+    NewMessage as new_message { queue, key, request_bytes: new_message.request.len() }
 }
 
 /// What became of a message that was put in.
@@ -378,17 +372,9 @@ pub struct Work {
     pub history: History,
 }
 
-/// Payload and key stay out of logs.
-impl std::fmt::Debug for Work {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Work")
-            .field("id", &self.id)
-            .field("queue", &self.queue)
-            .field("key", &self.key)
-            .field("fence", &self.fence)
-            .field("history", &self.history)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Payload and key stay out of logs.
+    Work as work { id, queue, key, fence, history }
 }
 
 impl Work {

@@ -125,11 +125,9 @@ pub struct NewToken {
     pub lives: Option<Duration>,
 }
 
-/// Not even the hash goes into a log.
-impl std::fmt::Debug for NewToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewToken").field("id", &self.id).field("role", &self.role).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Not even the hash goes into a log.
+    NewToken as new_token { id, role }
 }
 
 impl NewToken {
@@ -165,11 +163,9 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Not even the hash goes into a log.
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token").field("id", &self.id).field("role", &self.role).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Not even the hash goes into a log.
+    Token as token { id, role }
 }
 
 impl Token {

@@ -159,18 +159,9 @@ pub struct Call {
     pub body: Bytes,
 }
 
-/// Payload and key stay out of logs.
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call")
-            .field("message", &self.message)
-            .field("queue", &self.queue)
-            .field("key", &self.key)
-            .field("fence", &self.fence)
-            .field("attempt", &self.attempt)
-            .field("body_bytes", &self.body.len())
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Payload and key stay out of logs.
+    Call as call { message, queue, key, fence, attempt, body_bytes: call.body.len() }
 }
 
 /// What a try came to.

@@ -130,18 +130,9 @@ pub struct Entry {
     pub reason: Option<Reason>,
 }
 
-/// The key's hash in place of the key.
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry")
-            .field("id", &self.id)
-            .field("key", &self.key)
-            .field("state", &self.state)
-            .field("attempts", &self.attempts)
-            .field("sends", &self.sends)
-            .field("effect", &self.effect)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// The key's hash in place of the key.
+    Entry as entry { id, key, state, attempts, sends, effect }
 }
 
 impl Entry {

@@ -1,6 +1,5 @@
 //! What a destination that asks a model is told, and all that can be wrong with it.
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -40,16 +39,9 @@ pub struct LlmSettings {
     pub answer_tries: NonZeroU32,
 }
 
-/// The words stay out of logs.
-impl fmt::Debug for LlmSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlmSettings")
-            .field("prompt_bytes", &self.prompt.len())
-            .field("max_tokens", &self.max_tokens)
-            .field("form", &self.form)
-            .field("answers_to", &self.answers_to)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// The words stay out of logs.
+    LlmSettings as llm_settings { prompt_bytes: llm_settings.prompt.len(), max_tokens, form, answers_to }
 }
 
 /// A destination that asks a model, but for the store that its answers go into.
@@ -64,10 +56,8 @@ pub struct LlmPlan {
     pub(super) answer_tries: NonZeroU32,
 }
 
-impl fmt::Debug for LlmPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlmPlan").field("model", &self.model.name()).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    LlmPlan as llm_plan { model: llm_plan.model.name() }
 }
 
 impl LlmSettings {

@@ -7,8 +7,6 @@
 mod mend;
 mod told;
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::{Ended, Reply};
@@ -159,10 +157,8 @@ impl Form {
     }
 }
 
-impl fmt::Debug for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Form").field("name", &self.name).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Form as form { name }
 }
 
 #[cfg(test)]

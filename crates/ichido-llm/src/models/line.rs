@@ -11,7 +11,6 @@ mod settings;
 pub use hush::Hush;
 pub use settings::{ENDPOINTS_MAX, ServiceSettings};
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -65,15 +64,9 @@ struct Endpoint {
     target: PathAndQuery,
 }
 
-/// Neither the key nor the values of header fields.
-impl fmt::Debug for HttpModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpModel")
-            .field("model", &self.model)
-            .field("endpoints", &self.names)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Neither the key nor the values of header fields.
+    HttpModel as http_model { model, endpoints: http_model.names, limits }
 }
 
 impl Model for HttpModel {

@@ -1,7 +1,6 @@
 //! A function in this process as a destination.
 
 use std::any::Any;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,10 +172,8 @@ impl Handler {
     }
 }
 
-impl fmt::Debug for Handler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handler").field("promise", &self.promise).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Handler as handler { promise }
 }
 
 /// A task that ends when nobody waits for it any more.

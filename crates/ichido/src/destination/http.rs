@@ -79,15 +79,9 @@ pub struct Http {
     promise: Promise,
 }
 
-/// Neither secrets nor the values of header fields.
-impl std::fmt::Debug for Http {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Http")
-            .field("authority", &self.client.authority().as_str())
-            .field("limits", &self.limits)
-            .field("promise", &self.promise)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Neither secrets nor the values of header fields.
+    Http as http { authority: http.client.authority().as_str(), limits, promise }
 }
 
 impl Http {

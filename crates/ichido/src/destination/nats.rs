@@ -61,15 +61,9 @@ pub struct Nats {
     promise: Promise,
 }
 
-/// Nothing of the credentials.
-impl std::fmt::Debug for Nats {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nats")
-            .field("subject", &self.subject)
-            .field("stream", &self.stream)
-            .field("promise", &self.promise)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Nothing of the credentials.
+    Nats as nats { subject, stream, promise }
 }
 
 impl Nats {

@@ -1,7 +1,6 @@
 //! From wishes to a layer: every contradiction is found when the service starts, all at once.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -280,13 +279,8 @@ pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
     !text.is_empty() && text.len() <= bytes_max && !text.contains('\0')
 }
 
-impl fmt::Debug for Once {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Once")
-            .field("policy", &self.policy)
-            .field("effect", &self.effect)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Once as once { policy, effect }
 }
 
 /// Why wishes do not make a layer.

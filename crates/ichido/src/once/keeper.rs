@@ -3,7 +3,6 @@
 //! It also knows how much is under way, because work that is detached from its connection must be waited for when a process
 //! stops.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,10 +104,8 @@ impl Keeper {
     }
 }
 
-impl fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("under_way", &self.under_way()).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Keeper as keeper { under_way: keeper.under_way() }
 }
 
 /// A request that is under way, until this is dropped.

@@ -1,7 +1,6 @@
 //! The settings of one protected operation, complete and free of contradictions.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,8 +153,6 @@ impl Settings {
     }
 }
 
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("policy", &self.policy).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Settings as settings { policy }
 }

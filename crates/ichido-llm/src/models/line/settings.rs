@@ -1,6 +1,5 @@
 //! Where a model is asked, and all that can be wrong with that.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -37,15 +36,9 @@ pub struct ServiceSettings {
     pub time_out: Duration,
 }
 
-/// Not the key.
-impl fmt::Debug for ServiceSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceSettings")
-            .field("model", &self.model)
-            .field("has_api_key", &self.api_key.is_some())
-            .field("time_out", &self.time_out)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Not the key.
+    ServiceSettings as service_settings { model, has_api_key: service_settings.api_key.is_some(), time_out }
 }
 
 impl ServiceSettings {

@@ -5,7 +5,6 @@
 
 mod resolve;
 
-use std::fmt;
 use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
@@ -90,14 +89,12 @@ pub struct ReconcileSettings {
     pub rules: Vec<FoundRule>,
 }
 
-/// Neither secrets nor the values of header fields, and of the URL nothing that may be one.
-impl fmt::Debug for HttpSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpSettings")
-            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
-            .field("signing_secrets", &self.signing_secrets.len())
-            .field("guarantee", &self.guarantee)
-            .finish_non_exhaustive()
+ichido_core::debug_only! {
+    /// Neither secrets nor the values of header fields, and of the URL nothing that may be one.
+    HttpSettings as http_settings {
+        headers: http_settings.headers.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        signing_secrets: http_settings.signing_secrets.len(),
+        guarantee,
     }
 }
 

@@ -74,15 +74,9 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Nothing of the credentials, and nothing of the URLs, where a person may have put some.
-impl fmt::Debug for NatsSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsSettings")
-            .field("subject", &self.subject)
-            .field("credentials", &self.credentials)
-            .field("time_out", &self.time_out)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Nothing of the credentials, and nothing of the URLs, where a person may have put some.
+    NatsSettings as nats_settings { subject, credentials, time_out }
 }
 
 impl NatsSettings {

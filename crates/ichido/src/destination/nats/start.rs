@@ -28,14 +28,9 @@ pub struct NatsPlan {
     pub(super) settles_within: Duration,
 }
 
-/// Nothing of the credentials.
-impl std::fmt::Debug for NatsPlan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NatsPlan")
-            .field("servers", &self.way.names())
-            .field("subject", &self.subject)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Nothing of the credentials.
+    NatsPlan as nats_plan { servers: nats_plan.way.names(), subject }
 }
 
 /// Why a server does not do for a destination.

@@ -1,0 +1,34 @@
+//! Debug output that shows some parts of a value and keeps the others out of logs.
+
+/// Implements [`Debug`](std::fmt::Debug) with the listed parts alone. A field that is not listed is never shown, so that a secret added
+/// later stays out of logs.
+///
+/// ```
+/// struct Request {
+///     id: u32,
+///     token: String,
+/// }
+///
+/// ichido_core::debug_only! {
+///     /// Of the token only its length.
+///     Request as request { id, token_bytes: request.token.len() }
+/// }
+/// let request = Request { id: 7, token: "secret".to_owned() };
+/// assert_eq!(format!("{request:?}"), "Request { id: 7, token_bytes: 6, .. }");
+/// ```
+#[macro_export]
+macro_rules! debug_only {
+    (@part $this:ident $part:ident) => { $this.$part };
+    (@part $this:ident $part:ident $value:expr) => { $value };
+    ($(#[$about:meta])* $name:ident as $this:ident { $( $part:ident $(: $value:expr)? ),+ $(,)? }) => {
+        $(#[$about])*
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                let $this = self;
+                f.debug_struct(::std::stringify!($name))
+                    $( .field(::std::stringify!($part), &$crate::debug_only!(@part $this $part $($value)?)) )+
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
