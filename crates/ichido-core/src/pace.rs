@@ -184,13 +184,6 @@ impl Pace {
         }
     }
 
-    /// When the last of `waiting` calls can be sent at the present rate: what admission goes by when it turns
-    /// callers away from a queue that cannot drain in time.
-    pub fn drained_at(&self, settings: &Settings, now: Timestamp, waiting: u32) -> Timestamp {
-        let first = self.opening(settings, now).moment();
-        first.plus(self.spacing(settings).saturating_mul(waiting.saturating_sub(1)))
-    }
-
     /// `count` calls were accepted since the last report. When there are refusals to report as well, these
     /// come first: a refusal after a success is news of the limit, one without may be an echo.
     #[must_use]

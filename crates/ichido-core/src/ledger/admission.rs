@@ -30,19 +30,6 @@ impl Record {
         let phase = Phase::Claimed { lease_until: now.plus(policy.lease()) };
         Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, mode: policy.mode(), phase }
     }
-
-    /// The same action under a new claim ([`Admission::TakeOver`]).
-    ///
-    /// The moment of its first claim stays, because its upstream may remember the key from then on. So does a stricter mode,
-    /// because the lost run before it may still have done the work.
-    #[must_use]
-    pub fn taken_over(self, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
-        Self {
-            first_claimed_at: self.first_claimed_at,
-            mode: self.mode.stricter(policy.mode()),
-            ..Self::claimed(self.fingerprint, fence, now, policy)
-        }
-    }
 }
 
 /// How far an action has come.

@@ -362,13 +362,15 @@ fn endpoints_share_the_load_by_what_each_bears() {
 #[test]
 fn a_queue_drains_at_the_present_rate() {
     for (pace, waiting, drained_at) in [
-        (Pace::NEW, 1_000_000, NOW),
+        (Pace::NEW, 1_000_000_u32, NOW),
         (paced(10.0), 0, NOW),
         (paced(10.0), 1, NOW),
         (paced(10.0), 601, after(60_000)),
         (Pace { paused_until: after(5_000), ..paced(10.0) }, 601, after(65_000)),
     ] {
-        assert_eq!(pace.drained_at(&SETTINGS, NOW, waiting), drained_at, "{waiting} waiting for {pace:?}");
+        let first = pace.opening(&SETTINGS, NOW).moment();
+        let last = first.plus(pace.spacing(&SETTINGS).saturating_mul(waiting.saturating_sub(1)));
+        assert_eq!(last, drained_at, "{waiting} waiting for {pace:?}");
     }
 }
 
