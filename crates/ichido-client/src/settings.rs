@@ -55,16 +55,9 @@ pub struct ClientSettings {
 }
 
 /// Everything that is wrong with settings: each with its place, and how to mend it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);
-
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
-    }
-}
-
-impl std::error::Error for Problems {}
 
 impl Problems {
     fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {

@@ -5,14 +5,14 @@
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
-use std::fmt;
 
 use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
 
 /// An error of PostgreSQL without its detail, hint and context.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message} ({code})")]
 struct Told {
     code: String,
     message: String,
@@ -42,14 +42,6 @@ pub(crate) fn told_of_migration(error: MigrateError) -> MigrateError {
         error => error,
     }
 }
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
-    }
-}
-
-impl StdError for Told {}
 
 impl DatabaseError for Told {
     fn message(&self) -> &str {
