@@ -32,13 +32,13 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    const fn new(
+    fn new(
         status: StatusCode,
         code: &'static str,
         title: &'static str,
-        detail: Cow<'static, str>,
+        detail: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { status, code: Cow::Borrowed(code), title, detail, effect: None, field: None }
+        Self { status, code: code.into(), title, detail: detail.into(), effect: None, field: None }
     }
 
     /// The same under another status and code, where a boundary file asks for them.
@@ -50,24 +50,23 @@ impl Problem {
     pub(crate) fn method(allowed: &[String]) -> Self {
         let detail = format!("requests of this method do not pass here; these do: {}", allowed.join(", "));
         let title = "The method does not pass";
-        let problem =
-            Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", title, Cow::Owned(detail));
+        let problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", title, detail);
         let allowed = HeaderValue::try_from(allowed.join(", ")).ok();
         Self { field: allowed.map(|allowed| Box::new((ALLOW, allowed))), ..problem }
     }
 
     /// The request itself is wrong, whoever would get it.
-    pub(crate) const fn malformed(detail: &'static str) -> Self {
+    pub(crate) fn malformed(detail: &'static str) -> Self {
         let title = "The request cannot be read in one way only";
-        Self::new(StatusCode::BAD_REQUEST, "request_malformed", title, Cow::Borrowed(detail))
+        Self::new(StatusCode::BAD_REQUEST, "request_malformed", title, detail)
     }
 
     /// A WebSocket or a tunnel is asked for.
-    pub(crate) const fn upgrade() -> Self {
+    pub(crate) fn upgrade() -> Self {
         let detail = "this proxy carries requests and answers, not WebSockets or tunnels; connect to the service directly for \
                       those";
         let title = "WebSockets and tunnels are not supported";
-        Self::new(StatusCode::NOT_IMPLEMENTED, "upgrade_unsupported", title, Cow::Borrowed(detail))
+        Self::new(StatusCode::NOT_IMPLEMENTED, "upgrade_unsupported", title, detail)
     }
 
     /// What is wrong with the key, or that there is none (SPEC C1).
@@ -83,30 +82,30 @@ impl Problem {
             | KeyError::HeadersDisagree
             | KeyError::BodyDisagrees => ("key_invalid", "The idempotency key is not valid"),
         };
-        Self::new(StatusCode::BAD_REQUEST, code, title, Cow::Owned(error.to_string()))
+        Self::new(StatusCode::BAD_REQUEST, code, title, error.to_string())
     }
 
     /// The adapter knows no operation for a request that would change state.
-    pub(crate) const fn operation_unknown() -> Self {
+    pub(crate) fn operation_unknown() -> Self {
         let detail = "no operation is configured for this method and path, so that it would go unprotected; nothing was done; \
                       add it to the adapter's operations, with class read if it changes nothing";
         let title = "No operation is configured for the request";
-        Self::new(StatusCode::NOT_FOUND, "operation_unknown", title, Cow::Borrowed(detail))
+        Self::new(StatusCode::NOT_FOUND, "operation_unknown", title, detail)
     }
 
     /// Another method is meant than the one by which the operation was found.
-    pub(crate) const fn method_override() -> Self {
+    pub(crate) fn method_override() -> Self {
         let detail = "the request names another method in X-HTTP-Method-Override, X-HTTP-Method, X-Method-Override or _method, \
                       so it would go unprotected; nothing was done; send it with that method itself";
         let title = "The method cannot be overridden";
-        Self::new(StatusCode::BAD_REQUEST, "method_override", title, Cow::Borrowed(detail))
+        Self::new(StatusCode::BAD_REQUEST, "method_override", title, detail)
     }
 
     /// As much is under way as may be, those included whose clients have gone.
     pub(crate) fn busy() -> Self {
         let detail = "as many requests are under way as this adapter takes at once; nothing was done; send the request again";
         let title = "The adapter is busy";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, Cow::Borrowed(detail)).again_soon()
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, detail).again_soon()
     }
 
     /// Every connection that is served at once is busy, or all of the caller's address.
@@ -114,7 +113,7 @@ impl Problem {
         let detail = "as many connections are busy as this proxy serves at once, in all or from one address; nothing was done; send the \
                       same request again, and keep fewer connections busy";
         let title = "The proxy serves as many connections as it may";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "proxy_busy", title, Cow::Borrowed(detail)).again_soon()
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "proxy_busy", title, detail).again_soon()
     }
 
     /// The bodies that an adapter has in memory take as much of it as they may.
@@ -130,8 +129,7 @@ impl Problem {
             size::told(most)
         );
         let title = "Too many bodies are in flight";
-        Self { effect: Some(Effect::NotDone), ..Self::new(status, "bodies_full", title, Cow::Owned(detail)) }
-            .again_soon()
+        Self { effect: Some(Effect::NotDone), ..Self::new(status, "bodies_full", title, detail) }.again_soon()
     }
 
     fn again_soon(self) -> Self {
@@ -151,7 +149,7 @@ impl Problem {
                 "it is not known whether the request took effect; with an idempotency key, send it again under the same key"
             }
         };
-        let detail = Cow::Owned(format!("{what}; {known}"));
+        let detail = format!("{what}; {known}");
         Self { effect: Some(effect), ..Self::new(status, code, title, detail) }
     }
 
@@ -181,69 +179,46 @@ impl Problem {
 type Words = (StatusCode, &'static str, &'static str, &'static str);
 
 const fn of_network(fault: NetworkFault) -> Words {
-    const UNREACHABLE: &str = "The upstream cannot be reached";
-    const LOST: &str = "The upstream's answer was lost";
-    match fault {
-        NetworkFault::NameNotResolved
-        | NetworkFault::ConnectRefused
-        | NetworkFault::Tls
-        | NetworkFault::StreamRefused
-        | NetworkFault::HeldBack => (
-            StatusCode::BAD_GATEWAY,
-            "upstream_unreachable",
-            UNREACHABLE,
-            "no connection to the upstream could be made",
-        ),
-        NetworkFault::ConnectTimeout => (
-            StatusCode::GATEWAY_TIMEOUT,
-            "upstream_unreachable",
-            UNREACHABLE,
-            "the connection to the upstream did not come about in time",
-        ),
-        NetworkFault::ClosedUnused => (
-            StatusCode::BAD_GATEWAY,
-            "upstream_unreachable",
-            UNREACHABLE,
-            "the upstream closed its connections before the request was written",
-        ),
-        NetworkFault::Timeout => (
-            StatusCode::GATEWAY_TIMEOUT,
-            "upstream_timeout",
-            "The upstream did not answer in time",
-            "the request was sent, and no answer came in time",
-        ),
-        NetworkFault::Broken => (
-            StatusCode::BAD_GATEWAY,
-            "upstream_lost",
-            LOST,
-            "the connection to the upstream broke after the request, or a part of it, was sent",
-        ),
-        NetworkFault::AnswerCut => {
-            (StatusCode::BAD_GATEWAY, "upstream_lost", LOST, "the upstream's answer was not whole")
+    use NetworkFault::{
+        AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
+        StreamRefused, Timeout, Tls,
+    };
+    let what = match fault {
+        NameNotResolved | ConnectRefused | Tls | StreamRefused | HeldBack => {
+            "no connection to the upstream could be made"
         }
+        ConnectTimeout => "the connection to the upstream did not come about in time",
+        ClosedUnused => "the upstream closed its connections before the request was written",
+        Timeout => "the request was sent, and no answer came in time",
+        Broken => "the connection to the upstream broke after the request, or a part of it, was sent",
+        AnswerCut => "the upstream's answer was not whole",
+    };
+    let status = match fault {
+        ConnectTimeout | Timeout => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::BAD_GATEWAY,
+    };
+    match fault {
+        Timeout => (status, "upstream_timeout", "The upstream did not answer in time", what),
+        Broken | AnswerCut => (status, "upstream_lost", "The upstream's answer was lost", what),
+        _ => (status, "upstream_unreachable", "The upstream cannot be reached", what),
     }
 }
 
 const fn of_upload(fault: BodyFault) -> Words {
     const TITLE: &str = "The body is not complete";
     match fault {
-        BodyFault::Idle | BodyFault::TooSlow => (
-            StatusCode::REQUEST_TIMEOUT,
-            "body_timeout",
-            TITLE,
-            "the request's body did not arrive in time, and the upstream got a part of it at most",
-        ),
-        BodyFault::NoMemory(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "bodies_full",
-            "Too many bodies are in flight",
-            "the bodies in flight take as much memory as they may, and the upstream got nothing of this one",
-        ),
-        BodyFault::Cut => (
-            StatusCode::BAD_REQUEST,
-            "body_incomplete",
-            TITLE,
-            "the request's body ended early or is malformed, and the upstream got a part of it at most",
-        ),
+        BodyFault::Idle | BodyFault::TooSlow => {
+            let what = "the request's body did not arrive in time, and the upstream got a part of it at most";
+            (StatusCode::REQUEST_TIMEOUT, "body_timeout", TITLE, what)
+        }
+        BodyFault::NoMemory(_) => {
+            let what = "the bodies in flight take as much memory as they may, and the upstream got nothing of this one";
+            (StatusCode::SERVICE_UNAVAILABLE, "bodies_full", "Too many bodies are in flight", what)
+        }
+        BodyFault::Cut => {
+            let what =
+                "the request's body ended early or is malformed, and the upstream got a part of it at most";
+            (StatusCode::BAD_REQUEST, "body_incomplete", TITLE, what)
+        }
     }
 }
