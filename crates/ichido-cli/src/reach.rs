@@ -209,15 +209,24 @@ impl Reach {
             let mut query = Serializer::new(String::new());
             query.extend_pairs(&list.query);
             query.extend_pairs(list.page_max.map(|most| ("limit", left.min(most).to_string())));
+            let is_cursor_given = next.is_some();
             query.extend_pairs(next.map(|cursor| ("cursor", cursor)));
             let target = format!("{}?{}", list.path, query.finish());
-            let mut page: Map<String, Value> = read(&self.get(target.trim_end_matches('?')).await?)?;
+            let answer = match self.look(target.trim_end_matches('?')).await? {
+                // The API's words name its parameter, and not our flag.
+                Err(refusal) if is_cursor_given && refusal.told().starts_with("cursor ") => {
+                    let what = "is not the end of a page; give what the page before said";
+                    return Err(Exit::wrong("--after", what));
+                }
+                answer => answer?,
+            };
+            let mut page: Map<String, Value> = read(&answer)?;
             let items: Vec<Value> = shape(page.remove(list.member).unwrap_or_default())?;
             // A server that gives more than it was asked for does not make the list longer.
             for item in items.into_iter().take(left as usize) {
                 left -= 1;
                 if self.json {
-                    out::line(item)?;
+                    out::line((list.for_programs)(shape(item)?))?;
                 } else {
                     rows.push(row(shape(item)?));
                 }
@@ -258,6 +267,8 @@ pub(crate) struct List<'a, const N: usize> {
     pub(crate) head: [&'static str; N],
     /// What is said where there are none.
     pub(crate) none: &'static str,
+    /// An item as programs get it.
+    pub(crate) for_programs: fn(Map<String, Value>) -> Value,
 }
 
 impl<'a, const N: usize> List<'a, N> {
@@ -272,6 +283,7 @@ impl<'a, const N: usize> List<'a, N> {
             after: None,
             head,
             none: "there are none",
+            for_programs: Value::Object,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Dead {
         let key = IdempotencyKey::parse(&key).map_err(|error| Exit::wrong("--key", error.to_string()))?;
         let request = read(&request).map_err(|why| Exit::wrong("--request", why))?;
         body_key::agrees(&key, &request).map_err(|why| Exit::wrong("--request", why))?;
-        let letter = self.letter(id).await?;
+        let letter: Letter = self.letter(id).await?;
         if let Some(warning) = warning(&letter, &request) {
             out::aside(&warning);
         }

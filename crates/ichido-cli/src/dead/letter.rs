@@ -1,14 +1,11 @@
 //! A letter as the API shows it, and as it is told to people and to programs.
 
-use std::fmt::Write as _;
-
 use ichido_core::text::table;
-use ichido_core::text::visible;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::reach::shown::{Event, LastError, error};
+use crate::reach::shown::{self, Event, LastError, error};
 
 #[derive(Deserialize)]
 pub(super) struct Letter {
@@ -30,7 +27,6 @@ pub(super) struct Letter {
     request_bytes: u64,
     pub(super) requeue_refused: Option<String>,
     pub(super) discard_refused: Option<String>,
-    cursor: String,
 }
 
 /// What a message has that a letter has not.
@@ -45,6 +41,12 @@ pub(super) struct Message {
 pub(super) const HEAD: [&str; 8] =
     ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "TRIES", "EFFECT", "ERROR"];
 
+/// What of a letter is not for lists, or has a name of its own there.
+const NOT_LISTED: [&str; 6] =
+    ["idempotency_key", "last_error", "sent_as", "requeue_refused", "discard_refused", "href"];
+/// The same of an event.
+const NOT_TOLD: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
+
 impl Letter {
     pub(super) fn row(self) -> [String; 8] {
         let error = self.last_error.as_ref().map(LastError::cut).unwrap_or_default();
@@ -53,75 +55,33 @@ impl Letter {
         [self.since, self.created_at, self.id.to_string(), self.queue, self.identity, tries, effect, error]
     }
 
-    pub(super) fn as_json(&self) -> Value {
-        json!({
-            "id": self.id.to_string(),
-            "state": self.state,
-            "standing": self.standing,
-            "queue": self.queue,
-            "identity": self.identity,
-            "key": self.idempotency_key,
-            "effect": self.effect,
-            "error": self.last_error.as_ref().map(|last| &last.code),
-            "error_text": self.last_error.as_ref().and_then(|last| last.text.as_ref()),
-            "tries": self.tries,
-            "tries_allowed": self.tries_allowed,
-            "created_at": self.created_at,
-            "since": self.since,
-            "travels_until": self.travels_until,
-            "made_from": self.made_from.map(|id| id.to_string()),
-            "request_bytes": self.request_bytes,
-            "cursor": self.cursor,
-        })
-    }
-
-    /// All of it, for programs.
-    pub(super) fn whole_json(&self, message: &Message, events: &[Event]) -> Value {
-        let mut all = self.as_json();
-        all["sent_as"] = json!(self.sent_as);
-        all["content_type"] = json!(message.content_type);
-        all["request_digest"] = json!(message.request_digest);
-        all["trace"] = json!(message.trace);
-        all["history"] = events.iter().map(Event::as_json).collect();
-        all
-    }
-
     /// All of it, for people.
-    pub(super) fn whole(&self, sent_as: &str, message: &Message, events: &[Event]) -> String {
-        let mut out = String::new();
-        let mut say = |name: &str, text: &str| {
-            // A string takes all that is written to it.
-            _ = writeln!(out, "{name:<12} {}", visible(text));
+    pub(super) fn whole(self, sent_as: String, message: &Message, events: &[Event]) -> String {
+        let state = match self.standing.as_str() {
+            "open" => self.state,
+            closed => format!("{}, {closed}", self.state),
         };
-        let standing = match self.standing.as_str() {
-            "open" => String::new(),
-            closed => format!(", {closed}"),
-        };
-        say("id", &self.id.to_string());
-        say("state", &format!("{}{standing}", self.state));
-        say("queue", &self.queue);
-        say("identity", &self.identity);
-        say("key", &self.idempotency_key);
-        say("sent as", sent_as);
-        say("effect", &self.effect.replace('_', " "));
-        say("tries", &format!("{} of {}", self.tries, self.tries_allowed));
-        say("error", &self.last_error.as_ref().map(LastError::in_full).unwrap_or_default());
-        say("created", &self.created_at);
-        say("since", &self.since);
-        if let Some(until) = &self.travels_until {
-            say("travels", &format!("until {until}; that it was not done counts only after it"));
-        }
-        say("request", &format!("{} bytes, {}", self.request_bytes, message.content_type));
-        if let Some(old) = self.made_from {
-            say("made from", &old.to_string());
-        }
+        let error = self.last_error.as_ref().map(LastError::in_full).unwrap_or_default();
+        let travels = |until| format!("until {until}; that it was not done counts only after it");
         let replaced = events.iter().rev().find(|event| event.kind == "replaced");
-        if let Some(new) = replaced.and_then(|event| event.receipt.as_ref()) {
-            say("replaced by", new);
-        }
-        out.push('\n');
-        out += &history(events);
-        out
+        let all = shown::fields([
+            ("id", Some(self.id.to_string())),
+            ("state", Some(state)),
+            ("queue", Some(self.queue)),
+            ("identity", Some(self.identity)),
+            ("key", Some(self.idempotency_key)),
+            ("sent as", Some(sent_as)),
+            ("effect", Some(self.effect.replace('_', " "))),
+            ("tries", Some(format!("{} of {}", self.tries, self.tries_allowed))),
+            ("error", Some(error)),
+            ("created", Some(self.created_at)),
+            ("since", Some(self.since)),
+            ("travels", self.travels_until.map(travels)),
+            ("request", Some(format!("{} bytes, {}", self.request_bytes, message.content_type))),
+            ("made from", self.made_from.map(|old| old.to_string())),
+            ("replaced by", replaced.and_then(|event| event.receipt.clone())),
+        ]);
+        format!("{all}\n{}", history(events))
     }
 }
 
@@ -138,20 +98,44 @@ fn history(events: &[Event]) -> String {
     table(["AT", "STEP", "WHAT", "WHO", "WHY"], rows)
 }
 
-impl Event {
-    fn as_json(&self) -> Value {
-        json!({
-            "at": self.at,
-            "from": self.from,
-            "to": self.to,
-            "kind": self.kind,
-            "tries": self.tries,
-            "effect": self.effect,
-            "error": self.error_code,
-            "text": self.error_text,
-            "status": self.status,
-            "receipt": self.receipt,
-            "actor": self.actor,
-        })
-    }
+/// A letter of a list, for programs.
+pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
+    let error = letter.get("last_error").cloned().unwrap_or_default();
+    let told = [
+        ("key", letter.get("idempotency_key").cloned()),
+        ("error", error.get("code").cloned()),
+        ("error_text", error.get("text").cloned()),
+    ];
+    renamed(letter, &NOT_LISTED, told)
+}
+
+/// All of a letter, for programs.
+pub(super) fn whole_for_programs(
+    letter: Map<String, Value>,
+    message: Message,
+    events: Vec<Map<String, Value>>,
+) -> Value {
+    let sent_as = letter.get("sent_as").cloned().unwrap_or_default();
+    let event = |event: Map<String, Value>| {
+        let told = [("error", event.get("error_code").cloned()), ("text", event.get("error_text").cloned())];
+        renamed(event, &NOT_TOLD, told)
+    };
+    let mut all = for_programs(letter);
+    all["sent_as"] = sent_as;
+    all["content_type"] = message.content_type.into();
+    all["request_digest"] = message.request_digest.into();
+    all["trace"] = message.trace.into();
+    all["history"] = events.into_iter().map(event).collect();
+    all
+}
+
+/// An object without some members, and with others in their place.
+fn renamed<const N: usize>(
+    mut object: Map<String, Value>,
+    without: &[&str],
+    with: [(&str, Option<Value>); N],
+) -> Value {
+    object.retain(|name, _| !without.contains(&name.as_str()));
+    object.extend(with.map(|(name, value)| (name.to_owned(), value.unwrap_or_default())));
+    object.into()
 }

@@ -3,10 +3,9 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use ichido_core::text::table;
 use ichido_core::text::visible;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -14,8 +13,9 @@ use super::Dead;
 use super::many::Preview;
 use super::steps::Work;
 use crate::exit::Exit;
+use crate::out;
+use crate::reach::{self, List};
 use crate::signals::Signals;
-use crate::{out, reach};
 
 /// How soon an operation is looked at after it began; then less and less often.
 const LOOK_FIRST: Duration = Duration::from_millis(10);
@@ -34,20 +34,15 @@ pub(super) struct Operation {
     result: Option<Outcome>,
 }
 
-#[derive(Deserialize)]
-struct Operations {
-    operations: Vec<Operation>,
-}
-
 /// How far it is.
-#[derive(Deserialize, PartialEq, Eq)]
+#[derive(Deserialize, PartialEq, Eq, Serialize)]
 struct Far {
     moved: u64,
     of: u64,
     watched: Option<Watched>,
 }
 
-#[derive(Deserialize, PartialEq, Eq)]
+#[derive(Deserialize, PartialEq, Eq, Serialize)]
 struct Watched {
     waiting: u64,
     well: u64,
@@ -129,13 +124,11 @@ impl Dead {
     }
 
     /// How far it is: over and over on one line of a terminal, else a line each.
-    fn show_progress(&self, Far { moved, of, watched }: &Far, work: Work) -> Result<(), Exit> {
+    fn show_progress(&self, far: &Far, work: Work) -> Result<(), Exit> {
         if self.reach.json {
-            let watched = watched
-                .as_ref()
-                .map(|seen| json!({ "waiting": seen.waiting, "well": seen.well, "ill": seen.ill }));
-            return out::line(json!({ "progress": { "moved": moved, "of": of, "watched": watched } }));
+            return out::line(json!({ "progress": far }));
         }
+        let Far { moved, of, watched } = far;
         let watched = watched.as_ref().map(|Watched { waiting, well, ill }| {
             format!("; watching: {well} sent, {ill} failed, {waiting} under way")
         });
@@ -221,27 +214,29 @@ impl Dead {
     }
 
     pub(super) async fn bulks(&self) -> Result<(), Exit> {
-        let Operations { operations } = reach::read(&self.reach.get("/v1/operations").await?)?;
-        if self.reach.json {
-            return operations.into_iter().try_for_each(|bulk| {
-                out::line(json!({
-                    "begun": bulk.begun_at,
-                    "id": bulk.id.to_string(),
-                    "what": bulk.action,
-                    "who": bulk.by,
-                    "state": bulk.state,
-                    "detail": bulk.detail,
-                }))
-            });
-        }
-        if operations.is_empty() {
-            return out::line("nothing was done to many letters at once");
-        }
-        let rows = operations
-            .into_iter()
-            .map(|bulk| [bulk.begun_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]);
-        out::say(&table(["BEGUN", "ID", "WHAT", "WHO", "STATE", "DETAIL"], rows))
+        let list = List {
+            none: "nothing was done to many letters at once",
+            for_programs,
+            ..List::new("/v1/operations", "operations", ["BEGUN", "ID", "WHAT", "WHO", "STATE", "DETAIL"])
+        };
+        let row = |bulk: Operation| {
+            [bulk.begun_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]
+        };
+        self.reach.list(list, row).await.map(drop)
     }
+}
+
+/// An operation of a list, for programs.
+fn for_programs(mut bulk: Map<String, Value>) -> Value {
+    let shown_as = [
+        ("begun", "begun_at"),
+        ("id", "id"),
+        ("what", "action"),
+        ("who", "by"),
+        ("state", "state"),
+        ("detail", "detail"),
+    ];
+    shown_as.into_iter().map(|(name, member)| (name, bulk.remove(member).unwrap_or_default())).collect()
 }
 
 fn halted(watched: Option<&Watched>) -> String {

@@ -146,7 +146,7 @@ impl Dead {
     async fn would(&self, ids: &[Uuid], work: Work) -> Result<(), Exit> {
         let mut is_refused = false;
         for id in ids {
-            let refused = match (self.find(*id).await?, work) {
+            let refused = match (self.find::<super::letter::Letter>(*id).await?, work) {
                 (Ok(letter), Work::Requeue) => letter.requeue_refused,
                 (Ok(letter), Work::Discard) => letter.discard_refused,
                 (Err(why), _) => Some(why),

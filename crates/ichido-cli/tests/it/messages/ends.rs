@@ -15,7 +15,7 @@ async fn each_end_has_its_code() {
     for (arguments, told) in [
         (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
         (&["messages", "list", "--from", "yesterday"], "--from: yesterday is no time"),
-        (&["messages", "list", "--after", "nowhere"], "cursor"),
+        (&["messages", "list", "--after", "nowhere"], "--after: is not the end of a page"),
         (&["messages", "list", "--queue", "no name"], "is no queue's name"),
     ] {
         let left = ways.both(arguments);
