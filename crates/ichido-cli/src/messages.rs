@@ -31,23 +31,11 @@ pub(crate) enum Command {
     /// List messages, the newest first
     List(Box<list::Args>),
     /// Show a message as it stands
-    Show {
-        /// Its id
-        #[arg(value_parser = crate::id::parse)]
-        id: Uuid,
-    },
+    Show(Id),
     /// List all that happened to a message
-    Events {
-        /// Its id
-        #[arg(value_parser = crate::id::parse)]
-        id: Uuid,
-    },
+    Events(Id),
     /// Write the request of a message to standard output, byte for byte
-    Request {
-        /// Its id
-        #[arg(value_parser = crate::id::parse)]
-        id: Uuid,
-    },
+    Request(Id),
     /// Withdraw a message that waits to be sent
     Cancel(Step),
     /// Send a dead message again, where its queue allows it; the count of tries begins at 0
@@ -62,12 +50,19 @@ pub(crate) enum Command {
     },
 }
 
-/// Which message, and why.
+/// Which message.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Step {
+pub(crate) struct Id {
     /// Its id
     #[arg(value_parser = crate::id::parse)]
     id: Uuid,
+}
+
+/// Which message, and why.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Step {
+    #[command(flatten)]
+    which: Id,
     /// Why, or how you know; kept in its history
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -83,9 +78,9 @@ pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
     let reach = Reach::open(args.whom).await?;
     match args.command {
         Command::List(args) => list::run(&reach, query, *args).await,
-        Command::Show { id } => look::show(&reach, id).await,
-        Command::Events { id } => look::events(&reach, id).await,
-        Command::Request { id } => look::request(&reach, id).await,
+        Command::Show(Id { id }) => look::show(&reach, id).await,
+        Command::Events(Id { id }) => look::events(&reach, id).await,
+        Command::Request(Id { id }) => look::request(&reach, id).await,
         Command::Cancel(step) => change(&reach, "cancel", &step, None).await,
         Command::Requeue(step) => change(&reach, "requeue", &step, None).await,
         Command::Decide { finding, step } => change(&reach, "decide", &step, Some(finding)).await,
@@ -94,7 +89,7 @@ pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
 
 /// Takes a step, and says how the message stands then.
 async fn change(reach: &Reach, word: &str, step: &Step, finding: Option<Finding>) -> Result<(), Exit> {
-    let Step { id, reason } = step;
+    let Step { which: Id { id }, reason } = step;
     let mut told = json!({ "reason": reason });
     if let Some(finding) = finding {
         told["decision"] = finding.decision().into();

@@ -5,7 +5,7 @@ use std::fmt;
 use ichido_client::queue::{EntryId, Reason};
 use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
 
@@ -98,29 +98,24 @@ impl Came {
 
     /// The same for programs: of which line, and as which entry of the offline queue, where it is of one.
     pub(super) fn json(&self, number: Option<u64>, entry: Option<EntryId>) -> String {
-        let mut told = json!({ "result": self.word() });
-        if let Some(number) = number {
-            told["line"] = number.into();
-        }
-        if let Some(entry) = entry {
-            told["entry"] = entry.get().into();
-        }
-        let (code, detail) = match self {
-            Self::Queued => return told.to_string(),
-            Self::New { id } | Self::Same { id } => {
-                told["id"] = id.as_str().into();
-                return told.to_string();
-            }
-            Self::Refused(Refused { code, detail, .. }) => (Some(json!(code)), detail),
-            Self::Unknown { detail, .. } => (None, detail),
+        let (id, code, detail) = match self {
+            Self::Queued => (None, None, None),
+            Self::New { id } | Self::Same { id } => (Some(id), None, None),
+            Self::Refused(Refused { code, detail, .. }) => (None, Some(json!(code)), Some(detail)),
+            Self::Unknown { detail, .. } => (None, None, Some(detail)),
             Self::Failed(Reason { code, text }) | Self::Held(Reason { code, text }) => {
-                (Some(json!(code)), text)
+                (None, Some(json!(code)), Some(text))
             }
         };
-        if let Some(code) = code {
-            told["code"] = code;
-        }
-        told["detail"] = detail.as_str().into();
+        let members = [
+            ("result", Some(self.word().into())),
+            ("line", number.map(Value::from)),
+            ("entry", entry.map(|entry| entry.get().into())),
+            ("id", id.map(|id| id.as_str().into())),
+            ("code", code),
+            ("detail", detail.map(|detail| detail.as_str().into())),
+        ];
+        let told: Value = members.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         told.to_string()
     }
 
