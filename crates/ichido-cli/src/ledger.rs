@@ -42,27 +42,20 @@ pub(crate) enum Command {
     },
 }
 
-/// What a person found out about an action.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Finding {
-    /// It took effect: its requests are told that it was done
-    Applied,
-    /// It was refused: its requests are told that it was answered
-    Refused,
-    /// Nothing was done: the key is free, and the next request under it runs
-    NothingDone,
+ichido_core::words! {
+    /// What a person found out about an action.
+    #[derive(Clone, Copy, Debug, ValueEnum)]
+    pub(crate) enum Finding {
+        /// It took effect: its requests are told that it was done
+        Applied = "applied",
+        /// It was refused: its requests are told that it was answered
+        Refused = "refused",
+        /// Nothing was done: the key is free, and the next request under it runs
+        NothingDone = "nothing_done",
+    }
 }
 
 impl Finding {
-    /// As the API calls it.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Applied => "applied",
-            Self::Refused => "refused",
-            Self::NothingDone => "nothing_done",
-        }
-    }
-
     const fn words(self) -> &'static str {
         match self {
             Self::Applied => "decided: it took effect; its requests are told that it was done",
@@ -90,7 +83,7 @@ pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
                 "operation": operation,
                 "identity": identity,
                 "key": key,
-                "finding": finding.word(),
+                "finding": finding.as_str(),
                 "settles_within": settles_within,
             });
             let reach = Reach::open(args.whom).await?;

@@ -52,27 +52,14 @@ pub struct Action {
     pub(crate) hops: Hops,
 }
 
-/// Who began to send (SPEC A14).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// A person: the first press, or one on a retry button.
-    Manual,
-    /// A program, by itself.
-    Auto,
-}
-
-impl Cause {
-    /// The word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Manual => "manual",
-            Self::Auto => "auto",
-        }
-    }
-
-    /// The cause of this word, or `None` for any other text.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Manual, Self::Auto].into_iter().find(|cause| cause.as_str() == word)
+ichido_core::words! {
+    /// Who began to send (SPEC A14).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Cause {
+        /// A person: the first press, or one on a retry button.
+        Manual = "manual",
+        /// A program, by itself.
+        Auto = "auto",
     }
 }
 

@@ -37,11 +37,6 @@ words! {
 }
 
 impl Effect {
-    /// The effect of this name, or `None` for any other text.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|effect| effect.as_str() == name)
-    }
-
     /// What is known after a further try: done once is done, and a doubt stays until something settles it.
     #[must_use]
     pub fn after(self, next: Self) -> Self {
@@ -92,10 +87,10 @@ impl ErrorCode {
     /// ```
     /// use ichido_core::verdict::ErrorCode;
     ///
-    /// assert_eq!(ErrorCode::parse("bad_request"), Some(ErrorCode::BadRequest));
-    /// assert_eq!(ErrorCode::parse("TEAPOT"), None);
+    /// assert_eq!(ErrorCode::parse_any_case("bad_request"), Some(ErrorCode::BadRequest));
+    /// assert_eq!(ErrorCode::parse_any_case("TEAPOT"), None);
     /// ```
-    pub fn parse(name: &str) -> Option<Self> {
+    pub fn parse_any_case(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str().eq_ignore_ascii_case(name))
     }
 }

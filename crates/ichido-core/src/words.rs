@@ -1,11 +1,11 @@
 //! Closed sets of words: an enum whose values have stable names.
 
-/// Declares an enum whose values have stable names, with `ALL`, `WORDS`, `as_str` and [`Display`](std::fmt::Display).
+/// Declares an enum whose values have stable names, with `ALL`, `WORDS`, `as_str`, `parse` and [`Display`](std::fmt::Display).
 ///
 /// ```
 /// ichido_core::words! {
 ///     /// What came of it.
-///     #[derive(Clone, Copy)]
+///     #[derive(Clone, Copy, Debug, PartialEq)]
 ///     pub enum Answer {
 ///         /// It was done.
 ///         Yes = "yes",
@@ -15,23 +15,33 @@
 /// }
 /// assert_eq!(Answer::ALL.map(Answer::as_str), Answer::WORDS);
 /// assert_eq!(Answer::No.to_string(), "no");
+/// assert_eq!((Answer::parse("no"), Answer::parse("No")), (Some(Answer::No), None));
 /// ```
 #[macro_export]
 macro_rules! words {
-    ($(#[$meta:meta])+ pub enum $name:ident { $( $(#[$about:meta])+ $variant:ident = $word:literal, )+ }) => {
+    ($(#[$meta:meta])+ $vis:vis enum $name:ident { $( $(#[$about:meta])* $variant:ident = $word:literal, )+ }) => {
         $(#[$meta])+
-        pub enum $name { $( $(#[$about])+ $variant, )+ }
+        $vis enum $name { $( $(#[$about])* $variant, )+ }
 
+        #[allow(dead_code, reason = "not every set of words is listed and read")]
         impl $name {
             /// All of them, in order.
-            pub const ALL: [Self; [$( $word ),+].len()] = [$( Self::$variant ),+];
+            $vis const ALL: [Self; [$( $word ),+].len()] = [$( Self::$variant ),+];
 
             /// Their names, in the same order.
-            pub const WORDS: [&'static str; [$( $word ),+].len()] = [$( $word ),+];
+            $vis const WORDS: [&'static str; [$( $word ),+].len()] = [$( $word ),+];
 
             /// The stable name.
-            pub const fn as_str(self) -> &'static str {
+            $vis const fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $word, )+ }
+            }
+
+            /// The value of this name, or `None` for any other text.
+            $vis fn parse(word: &str) -> Option<Self> {
+                match word {
+                    $( $word => Some(Self::$variant), )+
+                    _ => None,
+                }
             }
         }
 

@@ -178,7 +178,7 @@ pub(crate) fn refused(why: Refusal, key: &str) -> Reply {
         Refusal::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Refusal::Full => StatusCode::SERVICE_UNAVAILABLE,
     };
-    Reply::Answer(error_answer(status, why.name(), key))
+    Reply::Answer(error_answer(status, why.as_str(), key))
 }
 
 /// All that the broker did.
@@ -203,7 +203,7 @@ pub(crate) fn effects(book: &Book) -> Value {
         .collect();
     let refusals: Map<String, Value> = Refusal::ALL
         .iter()
-        .map(|why| (why.name().to_owned(), json!(book.refusals.get(why).copied().unwrap_or(0))))
+        .map(|why| (why.as_str().to_owned(), json!(book.refusals.get(why).copied().unwrap_or(0))))
         .collect();
     json!({
         "calls": book.calls,

@@ -51,26 +51,16 @@ pub(crate) enum Outcome {
     Refused(Refusal),
 }
 
-/// Why an order is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Refusal {
-    /// A higher fence was seen under this key.
-    OldFence,
-    /// Under this key another order was taken.
-    KeyReused,
-    /// There is no room for another key.
-    Full,
-}
-
-impl Refusal {
-    pub(crate) const ALL: [Self; 3] = [Self::OldFence, Self::KeyReused, Self::Full];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::OldFence => "old_fence",
-            Self::KeyReused => "key_reused",
-            Self::Full => "full",
-        }
+ichido_core::words! {
+    /// Why an order is refused.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum Refusal {
+        /// A higher fence was seen under this key.
+        OldFence = "old_fence",
+        /// Under this key another order was taken.
+        KeyReused = "key_reused",
+        /// There is no room for another key.
+        Full = "full",
     }
 }
 

@@ -36,31 +36,17 @@ use uuid::Uuid;
 
 use crate::message::{LetterState, QueueName};
 
-/// Whether a person is done with a letter. A parked one is always open: it is decided, not closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// It waits for a person.
-    #[default]
-    Open,
-    /// It needs no more attention. It may still be requeued, should somebody think again.
-    Discarded,
-    /// A new message was made from it: it is not sent again beside that one.
-    Replaced,
-}
-
-impl Standing {
-    /// The name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Discarded => "discarded",
-            Self::Replaced => "replaced",
-        }
-    }
-
-    /// The standing of a name.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Open, Self::Discarded, Self::Replaced].into_iter().find(|standing| standing.as_str() == name)
+ichido_core::words! {
+    /// Whether a person is done with a letter. A parked one is always open: it is decided, not closed.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Standing {
+        /// It waits for a person.
+        #[default]
+        Open = "open",
+        /// It needs no more attention. It may still be requeued, should somebody think again.
+        Discarded = "discarded",
+        /// A new message was made from it: it is not sent again beside that one.
+        Replaced = "replaced",
     }
 }
 

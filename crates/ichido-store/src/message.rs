@@ -563,23 +563,15 @@ impl MessageFilter {
     }
 }
 
-/// Which messages wait for a person (SPEC E3, F2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LetterState {
-    /// Given up.
-    #[default]
-    Dead,
-    /// Of unknown effect, until somebody decides.
-    Parked,
-}
-
-impl LetterState {
-    /// The state's name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dead => "dead",
-            Self::Parked => "parked",
-        }
+ichido_core::words! {
+    /// Which messages wait for a person (SPEC E3, F2).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LetterState {
+        /// Given up.
+        #[default]
+        Dead = "dead",
+        /// Of unknown effect, until somebody decides.
+        Parked = "parked",
     }
 }
 

@@ -143,13 +143,7 @@ fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, Store
 }
 
 fn mode(name: &str) -> Result<EffectMode, StoreError> {
-    let mode = EffectMode::ALL.into_iter().find(|mode| mode.as_str() == name);
-    mode.ok_or_else(|| corrupt("the mode is none that is known"))
-}
-
-/// The column's word for a mode.
-pub(crate) const fn mode_name(mode: EffectMode) -> &'static str {
-    mode.as_str()
+    EffectMode::parse(name).ok_or_else(|| corrupt("the mode is none that is known"))
 }
 
 /// The column's word for a phase.
@@ -157,15 +151,7 @@ pub(crate) const fn state_name(phase: &Phase) -> &'static str {
     match phase {
         Phase::Claimed { .. } => "claimed",
         Phase::Unknown => "unknown",
-        Phase::Settled { outcome, .. } => settled_name(*outcome),
-    }
-}
-
-/// The column's word for an outcome.
-pub(crate) const fn settled_name(settled: Settled) -> &'static str {
-    match settled {
-        Settled::Applied => "applied",
-        Settled::Refused => "refused",
+        Phase::Settled { outcome, .. } => outcome.as_str(),
     }
 }
 

@@ -45,25 +45,16 @@ pub(super) struct Filter {
     replaced: bool,
 }
 
-/// What is known of an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Known {
-    /// It was not done
-    NotDone,
-    /// It was done
-    Done,
-    /// Nobody knows
-    Unknown,
-}
-
-impl Known {
-    /// As the API names it.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::NotDone => "not_done",
-            Self::Done => "done",
-            Self::Unknown => "unknown",
-        }
+ichido_core::words! {
+    /// What is known of an effect.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+    enum Known {
+        /// It was not done
+        NotDone = "not_done",
+        /// It was done
+        Done = "done",
+        /// Nobody knows
+        Unknown = "unknown",
     }
 }
 
@@ -105,7 +96,7 @@ impl Filter {
             faults.check("--queue", accept::queue_name(name));
         }
         if let Some(code) = &self.error {
-            faults.check("--error", ErrorCode::parse(code).ok_or_else(|| no_code(code)));
+            faults.check("--error", ErrorCode::parse_any_case(code).ok_or_else(|| no_code(code)));
         }
         let mut time = |flag: &str, text: &Option<String>| {
             let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));
@@ -114,7 +105,7 @@ impl Filter {
         let all = [
             ("queue", self.queue.clone()),
             ("code", self.error.clone()),
-            ("effect", self.effect.map(|known| known.word().to_owned())),
+            ("effect", self.effect.map(|known| known.as_str().to_owned())),
             ("identity", self.identity.clone()),
             ("since_from", time("--from", &self.from)),
             ("since_before", time("--before", &self.before)),
@@ -125,8 +116,7 @@ impl Filter {
 }
 
 fn no_code(code: &str) -> String {
-    let all: Vec<&str> = ErrorCode::ALL.into_iter().map(ErrorCode::as_str).collect();
-    format!("{code} is no error's code; there are {}", all.join(", "))
+    format!("{code} is no error's code; there are {}", ErrorCode::WORDS.join(", "))
 }
 
 /// A moment, or so long before now.

@@ -5,26 +5,20 @@ use serde_json::json;
 /// What is traded.
 const SYMBOLS: [&str; 6] = ["ACME", "OSAKA", "TANGO", "BIRCH", "COBALT", "LUNA"];
 
-/// Where something is put in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
-    /// To a broker that honours keys.
-    Orders,
-    /// To an office that honours none, and can be asked.
-    Payments,
-    /// To an office that honours none, and cannot be asked.
-    Faxes,
+ichido_core::words! {
+    /// Where something is put in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Queue {
+        /// To a broker that honours keys.
+        Orders = "orders",
+        /// To an office that honours none, and can be asked.
+        Payments = "payments",
+        /// To an office that honours none, and cannot be asked.
+        Faxes = "faxes",
+    }
 }
 
 impl Queue {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Orders => "orders",
-            Self::Payments => "payments",
-            Self::Faxes => "faxes",
-        }
-    }
-
     const fn each(self) -> &'static str {
         match self {
             Self::Orders => "order",

@@ -73,7 +73,7 @@ impl Called {
 
     /// Puts an order in.
     pub(super) async fn put(&self, order: &Order) -> Result<Put, Exit> {
-        let target = format!("/v1/queues/{}/messages", order.queue.name());
+        let target = format!("/v1/queues/{}/messages", order.queue.as_str());
         let key = IdempotencyKey::parse(&order.key).map_err(|error| Exit::Failed(error.to_string()))?;
         let put = self.server.put_in(&target, key, "application/json", order.body().into_bytes()).await?;
         match put {
@@ -99,7 +99,7 @@ impl Called {
     /// The last incident of a rule about a queue.
     pub(super) async fn alert(&self, rule: &str, queue: Queue) -> Result<Option<Alert>, Exit> {
         let Alerts { alerts } = reach::read(&self.server.get("/v1/alerts").await?)?;
-        let about = format!("queue {}", queue.name());
+        let about = format!("queue {}", queue.as_str());
         Ok(alerts.into_iter().find(|alert| alert.rule == rule && alert.about == about))
     }
 

@@ -8,39 +8,23 @@ use serde::Deserialize;
 
 use ichido_core::text::table;
 
-/// Something worth seeing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sight {
-    Sent,
-    Replayed,
-    Refused,
-    Retried,
-    LostAndDoneOnce,
-    Dead,
-    Parked,
-    AlertOpened,
-    Requeued,
-    Decided,
-    AskedAfter,
-    AlertResolved,
-}
-
-impl Sight {
-    /// All of them, with what they are, in the order of the story.
-    pub(super) const ALL: [(Self, &'static str); 12] = [
-        (Self::Sent, "sent at the first try"),
-        (Self::Replayed, "sent again by its caller, and answered as the first time"),
-        (Self::Refused, "refused, because the key was used for another request"),
-        (Self::Retried, "failed, tried again after a wait, and sent"),
-        (Self::LostAndDoneOnce, "its answer was lost: tried again under the same key, and done once"),
-        (Self::Parked, "its answer was lost, and nobody knows: parked, and not tried again"),
-        (Self::Dead, "given up at once, because no retry mends it: a dead letter"),
-        (Self::AlertOpened, "an alert opened"),
-        (Self::Requeued, "a dead letter was requeued, and sent"),
-        (Self::Decided, "a person decided about a parked one"),
-        (Self::AskedAfter, "its receiver was asked what became of it, and it was settled"),
-        (Self::AlertResolved, "an alert was over"),
-    ];
+ichido_core::words! {
+    /// Something worth seeing, and what it is; in the order of the story.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum Sight {
+        Sent = "sent at the first try",
+        Replayed = "sent again by its caller, and answered as the first time",
+        Refused = "refused, because the key was used for another request",
+        Retried = "failed, tried again after a wait, and sent",
+        LostAndDoneOnce = "its answer was lost: tried again under the same key, and done once",
+        Parked = "its answer was lost, and nobody knows: parked, and not tried again",
+        Dead = "given up at once, because no retry mends it: a dead letter",
+        AlertOpened = "an alert opened",
+        Requeued = "a dead letter was requeued, and sent",
+        Decided = "a person decided about a parked one",
+        AskedAfter = "its receiver was asked what became of it, and it was settled",
+        AlertResolved = "an alert was over",
+    }
 }
 
 /// A message as the API shows it.
@@ -108,15 +92,15 @@ impl Seen {
 
     /// What was never seen.
     pub(super) fn missing(&self) -> Vec<&'static str> {
-        let missing = Sight::ALL.iter().filter(|(sight, _)| !self.0.contains_key(sight));
-        missing.map(|(_, what)| *what).collect()
+        let missing = Sight::ALL.into_iter().filter(|sight| !self.0.contains_key(sight));
+        missing.map(Sight::as_str).collect()
     }
 
     /// For people.
     pub(super) fn table(&self) -> String {
-        let rows = Sight::ALL.iter().map(|(sight, what)| {
-            let count = self.0.get(sight).copied().unwrap_or(0);
-            [count.to_string(), (*what).to_owned()]
+        let rows = Sight::ALL.into_iter().map(|sight| {
+            let count = self.0.get(&sight).copied().unwrap_or(0);
+            [count.to_string(), sight.to_string()]
         });
         table(["SEEN", "WHAT"], rows)
     }
@@ -135,9 +119,9 @@ mod tests {
     fn every_sight_has_words_once_and_what_was_not_seen_is_named() {
         let mut seen = Seen::default();
         assert_eq!(seen.missing().len(), Sight::ALL.len());
-        for (index, (sight, what)) in Sight::ALL.iter().enumerate() {
-            assert!(seen.missing().contains(what), "{what} is said of two");
-            seen.count(*sight);
+        for (index, sight) in Sight::ALL.into_iter().enumerate() {
+            assert!(seen.missing().contains(&sight.as_str()), "{sight} is said of two");
+            seen.count(sight);
             assert_eq!(seen.missing().len(), Sight::ALL.len() - index - 1);
         }
         seen.count(Sight::Sent);

@@ -149,7 +149,7 @@ impl Teller {
                     return say(&not_over(rule));
                 }
                 self.seen.count(Sight::AlertResolved);
-                say(&format!("alert {} of {}: over", rule.as_str(), queue.name()))
+                say(&format!("alert {} of {}: over", rule.as_str(), queue.as_str()))
             }
             Step::TurnClock => {
                 (self.turn_clock)(CLEAR_FOR);

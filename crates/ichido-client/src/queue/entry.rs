@@ -39,42 +39,18 @@ impl fmt::Display for EntryId {
     }
 }
 
-/// How an entry stands. What is done is not there any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// Its turn comes, or its next try.
-    Waiting,
-    /// A try is under way; or the process that made it died, and the next sender will find out.
-    Sending,
-    /// It is not tried again without a person's word.
-    Failed,
-    /// It was sent, and is too old to be sent again without a person's word.
-    Held,
-}
-
-impl State {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Waiting, Self::Sending, Self::Failed, Self::Held];
-
-    /// The stable name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Sending => "sending",
-            Self::Failed => "failed",
-            Self::Held => "held",
-        }
-    }
-
-    /// The state of a name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == name)
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+ichido_core::words! {
+    /// How an entry stands. What is done is not there any more.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum State {
+        /// Its turn comes, or its next try.
+        Waiting = "waiting",
+        /// A try is under way; or the process that made it died, and the next sender will find out.
+        Sending = "sending",
+        /// It is not tried again without a person's word.
+        Failed = "failed",
+        /// It was sent, and is too old to be sent again without a person's word.
+        Held = "held",
     }
 }
 

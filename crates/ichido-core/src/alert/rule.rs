@@ -65,11 +65,6 @@ words! {
 }
 
 impl Rule {
-    /// The rule of a name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|rule| rule.as_str() == name)
-    }
-
     /// What it measures in.
     pub const fn unit(self) -> Unit {
         match self {

@@ -4,6 +4,7 @@ use crate::clock::{Now, age, lease_has_lapsed};
 use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
 use crate::time::Timestamp;
+use crate::words;
 
 use super::policy::{EffectMode, OnUnknown, Policy, limits};
 
@@ -53,13 +54,15 @@ pub enum Phase {
     },
 }
 
-/// Which way an action was finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// It took effect.
-    Applied,
-    /// It was refused for a reason that will be the same every time.
-    Refused,
+words! {
+    /// Which way an action was finished.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Settled {
+        /// It took effect.
+        Applied = "applied",
+        /// It was refused for a reason that will be the same every time.
+        Refused = "refused",
+    }
 }
 
 /// How much of a response is stored.

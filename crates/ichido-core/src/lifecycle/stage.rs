@@ -25,18 +25,6 @@ words! {
 }
 
 impl Stage {
-    /// The stage of this name, or `None` when it is no name.
-    ///
-    /// ```
-    /// use ichido_core::lifecycle::Stage;
-    ///
-    /// assert_eq!(Stage::parse("parked"), Some(Stage::Parked));
-    /// assert_eq!(Stage::parse("Parked"), None);
-    /// ```
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
-    }
-
     /// Whether nothing moves it on but an operator.
     pub const fn is_final(self) -> bool {
         match self {

@@ -33,20 +33,13 @@ const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $word:literal, $status:ident, $title:literal;)+) => {
-        /// What stands in the way, as one word that programs compare.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(crate) enum Code { $($(#[doc = $doc])+ $name,)+ }
+        ichido_core::words! {
+            /// What stands in the way, as one word that programs compare.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            pub(crate) enum Code { $($(#[doc = $doc])+ $name = $word,)+ }
+        }
 
         impl Code {
-            /// All of them.
-            #[cfg(test)]
-            pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
-
-            /// The word.
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $word,)+ }
-            }
-
             /// The status that it is answered with.
             pub(crate) const fn status(self) -> StatusCode {
                 match self { $(Self::$name => StatusCode::$status,)+ }
@@ -150,7 +143,8 @@ codes! {
 }
 
 /// One refusal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{detail}")]
 pub(crate) struct Problem {
     pub(crate) code: Code,
     /// What is wrong with this request, and what to do about it.
@@ -349,14 +343,6 @@ impl From<StoreError> for Problem {
         }
     }
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
-    }
-}
-
-impl Error for Problem {}
 
 /// What is wrong with the parameters of a query.
 impl serde::de::Error for Problem {

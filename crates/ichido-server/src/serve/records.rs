@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, Expiry, Phase, Policy, PolicyDraft, RecordName, Resolution, Settled};
+use ichido_core::ledger::{Class, Expiry, Phase, Policy, PolicyDraft, RecordName, Resolution};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_store::ledger::{KeyRecord, KeyResolved, Response};
@@ -96,15 +96,11 @@ impl LedgerRecord {
             Phase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
             Phase::Unknown => ("unknown", None, None),
             Phase::Settled { outcome, expiry, .. } => {
-                let state = match outcome {
-                    Settled::Applied => "applied",
-                    Settled::Refused => "refused",
-                };
                 let at = match expiry {
                     Expiry::At(at) => Some(at),
                     Expiry::HeldByMessage => None,
                 };
-                (state, None, at)
+                (outcome.as_str(), None, at)
             }
         };
         Self {

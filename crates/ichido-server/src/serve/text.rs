@@ -98,22 +98,17 @@ texts! {
     /// How many records a page has at most.
     RecordLimit as u32 = |text: &str| whole(text, UNKNOWN_MAX), number(UNKNOWN_MAX);
     /// The code of an error.
-    ErrorCode as verdict::ErrorCode = |text: &str| verdict::ErrorCode::parse(text).ok_or_else(|| {
-        format!("is no error's code; there are {}", words(&verdict::ErrorCode::ALL.map(verdict::ErrorCode::as_str)))
-    }), one_of(&verdict::ErrorCode::ALL.map(verdict::ErrorCode::as_str));
+    ErrorCode as verdict::ErrorCode = |text: &str| verdict::ErrorCode::parse_any_case(text).ok_or_else(|| {
+        format!("is no error's code; there are {}", verdict::ErrorCode::WORDS.join(", "))
+    }), one_of(&verdict::ErrorCode::WORDS);
     /// The state of a message.
-    MessageState as Stage = |text: &str| Stage::parse(text).ok_or_else(|| none_of(&Stage::ALL.map(Stage::as_str))),
-        one_of(&Stage::ALL.map(Stage::as_str));
+    MessageState as Stage = |text: &str| Stage::parse(text).ok_or_else(|| none_of(&Stage::WORDS)), one_of(&Stage::WORDS);
     /// The state of a letter.
-    LetterState as Letter = |text: &str| LETTERS.into_iter().find(|state| state.as_str() == text)
-        .ok_or_else(|| none_of(&LETTERS.map(Letter::as_str))),
-        one_of(&LETTERS.map(Letter::as_str));
+    LetterState as Letter = |text: &str| Letter::parse(text).ok_or_else(|| none_of(&Letter::WORDS)), one_of(&Letter::WORDS);
     /// Whether a letter waits for a person.
-    LetterStanding as Stands = |text: &str| Stands::parse(text).ok_or_else(|| none_of(&STANDINGS.map(Stands::as_str))),
-        one_of(&STANDINGS.map(Stands::as_str));
+    LetterStanding as Stands = |text: &str| Stands::parse(text).ok_or_else(|| none_of(&Stands::WORDS)), one_of(&Stands::WORDS);
     /// What is known of an effect.
-    Effect as Known = |text: &str| Known::parse(text).ok_or_else(|| none_of(&EFFECTS.map(Known::as_str))),
-        one_of(&EFFECTS.map(Known::as_str));
+    Effect as Known = |text: &str| Known::parse(text).ok_or_else(|| none_of(&Known::WORDS)), one_of(&Known::WORDS);
     /// The state of an alert's incident.
     AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("is {FIRING}, or left out for all")),
         one_of(&[FIRING]);
@@ -139,9 +134,6 @@ texts! {
 const NO_NUL: &str = r"^[^\x00]*$";
 /// A pointer is bounded in bytes, of which a character has at most four.
 const POINTER_CHARS_MAX: usize = Pointer::BYTES_MAX / 4;
-const LETTERS: [Letter; 2] = [Letter::Dead, Letter::Parked];
-const STANDINGS: [Stands; 3] = [Stands::Open, Stands::Discarded, Stands::Replaced];
-const EFFECTS: [Known; 3] = [Known::NotDone, Known::Done, Known::Unknown];
 const FIRING: &str = "firing";
 
 fn text(pattern: &str) -> ObjectBuilder {
@@ -165,11 +157,7 @@ fn one_of(words: &[&'static str]) -> ObjectBuilder {
 }
 
 fn none_of(names: &[&str]) -> String {
-    format!("is none; there are {}", words(names))
-}
-
-fn words(names: &[&str]) -> String {
-    names.join(", ")
+    format!("is none; there are {}", names.join(", "))
 }
 
 fn whole(text: &str, max: u32) -> Result<u32, String> {

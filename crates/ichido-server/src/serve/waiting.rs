@@ -21,25 +21,16 @@ use crate::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY};
 /// How many wait, for the metrics page.
 pub(super) const WAITING: &str = "ichido_http_waiting";
 
-/// Why it is not known that a message has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotEnded {
-    /// It has not, in the time that was given.
-    InTime,
-    /// As many wait as may: it was not waited for.
-    NoRoom,
-    /// The server stops: it was not waited for to the end.
-    Stopping,
-}
-
-impl NotEnded {
-    /// For programs.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::InTime => "not_in_time",
-            Self::NoRoom => "no_room",
-            Self::Stopping => "server_stops",
-        }
+ichido_core::words! {
+    /// Why it is not known that a message has ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum NotEnded {
+        /// It has not, in the time that was given.
+        InTime = "not_in_time",
+        /// As many wait as may: it was not waited for.
+        NoRoom = "no_room",
+        /// The server stops: it was not waited for to the end.
+        Stopping = "server_stops",
     }
 }
 

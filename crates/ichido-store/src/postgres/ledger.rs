@@ -22,7 +22,7 @@ use crate::headers;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::micros;
 use crate::moment::Moment;
-use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
+use crate::record::{Attempt, Found, Next, found, name_of, not_settled, state_name};
 use crate::statement::{Connection, Statement, Value, column, postgres_only};
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
@@ -85,7 +85,7 @@ impl Postgres {
                     .bind(claims().map(|claim| micros(claim.policy.lease())).collect::<Vec<_>>())
                     .bind(claims().map(|claim| claim.hops.as_deref()).collect::<Vec<_>>())
                     .bind(claims().map(|claim| claim.trace.as_deref()).collect::<Vec<_>>())
-                    .bind(claims().map(|claim| mode_name(claim.policy.mode())).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.policy.mode().as_str()).collect::<Vec<_>>())
                     .bind(self.skew()),
             )
             .await?;
@@ -162,7 +162,7 @@ impl Postgres {
                     .bind(micros(attempt.claim.policy.lease()))
                     .bind(attempt.claim.hops.as_deref())
                     .bind(attempt.claim.trace.as_deref())
-                    .bind(mode_name(mode))
+                    .bind(mode.as_str())
                     .bind(self.skew())
                     .bind(micros(LEASE_MAX))
                     .bind(Moment(found.now.retention)),
@@ -263,7 +263,7 @@ impl Postgres {
         let columns = [
             column(&kept, |(name, ..)| &name[..]),
             column(&kept, |(_, fence, ..)| number(*fence)),
-            column(&kept, |(_, _, settled, ..)| settled_name(*settled)),
+            column(&kept, |(_, _, settled, ..)| settled.as_str()),
             column(&kept, |(_, _, _, response, ..)| small(response.status)),
             column(&kept, |(.., headers, _, _, _)| &headers[..]),
             column(&kept, |(_, _, _, response, ..)| response.body.as_deref()),
@@ -292,7 +292,7 @@ impl Postgres {
                 sqlx::query(include_str!("sql/key_settle_in.sql"))
                     .bind(name.to_vec())
                     .bind(fence)
-                    .bind(settled_name(*settled))
+                    .bind(settled.as_str())
                     .bind(small(response.status))
                     .bind(headers::encode(&response.headers))
                     .bind(response.body.as_deref())

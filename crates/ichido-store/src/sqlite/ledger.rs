@@ -15,7 +15,7 @@ use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
-use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
+use crate::record::{Attempt, Found, Next, found, name_of, not_settled, state_name};
 use crate::rescue::lapsed_ends;
 use crate::statement::{Value, sqlite_only};
 
@@ -220,7 +220,7 @@ async fn insert(writing: &mut Writing, attempts: &[&Attempt]) -> Result<usize, S
                 .bind(now.as_micros())
                 .bind(claim.hops.as_deref())
                 .bind(claim.trace.as_deref())
-                .bind(mode_name(claim.policy.mode()));
+                .bind(claim.policy.mode().as_str());
         }
         inserted += query.execute(writing.connection()).await?.rows_affected();
     }
@@ -254,7 +254,7 @@ async fn claim_found(
                 .bind(now.as_micros())
                 .bind(claim.hops.as_deref())
                 .bind(claim.trace.as_deref())
-                .bind(mode_name(mode))
+                .bind(mode.as_str())
                 .execute(writing.connection())
                 .await?;
             (replaced.rows_affected() == 1).then_some(KeyClaimed::Run { fence, began })
@@ -327,7 +327,7 @@ async fn keep(
             query = query
                 .bind(name.as_slice())
                 .bind(number(settle.fence))
-                .bind(settled_name(*settled))
+                .bind(settled.as_str())
                 .bind(small(response.status))
                 .bind(headers::encode(&response.headers))
                 .bind(response.body.as_deref())

@@ -23,7 +23,7 @@ use crate::ledger::{
 use crate::message::limits::EXCERPT_BYTES_MAX;
 use crate::micros;
 use crate::postgres::wake::Topic;
-use crate::record::{Attempt, found, name_of, page_after, settled_name};
+use crate::record::{Attempt, found, name_of, page_after};
 use crate::statement::{Value, column, paired, shared};
 use crate::transaction::Transaction;
 
@@ -196,7 +196,7 @@ impl Keys<'_> {
             };
             settle.check()?;
             let to = match &settle.outcome {
-                KeyOutcome::Keep { settled, .. } => settled_name(*settled),
+                KeyOutcome::Keep { settled, .. } => settled.as_str(),
                 KeyOutcome::Release => "released",
                 KeyOutcome::Hold => "unknown",
             };

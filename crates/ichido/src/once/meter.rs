@@ -4,44 +4,32 @@ use http::StatusCode;
 use ichido_core::tries::Try;
 use metrics::{SharedString, counter};
 
-/// What a request came to; each request counts once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Result {
-    /// It ran.
-    First,
-    /// It got a stored outcome.
-    Replayed,
-    /// Its key belongs to another request.
-    Mismatched,
-    /// It was told that the first one still runs.
-    InFlight,
-    /// It was told that nobody knows the outcome.
-    Unknown,
-    /// It was done before, and its response was not kept.
-    NotKept,
-    /// It was refused for what it is: its key, its body, its caller.
-    Refused,
-    /// The store could not say.
-    Unavailable,
-    /// It brought no key, and needed none.
-    Keyless,
+ichido_core::words! {
+    /// What a request came to; each request counts once.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Result {
+        /// It ran.
+        First = "first",
+        /// It got a stored outcome.
+        Replayed = "replayed",
+        /// Its key belongs to another request.
+        Mismatched = "mismatched",
+        /// It was told that the first one still runs.
+        InFlight = "in_flight",
+        /// It was told that nobody knows the outcome.
+        Unknown = "unknown",
+        /// It was done before, and its response was not kept.
+        NotKept = "not_kept",
+        /// It was refused for what it is: its key, its body, its caller.
+        Refused = "refused",
+        /// The store could not say.
+        Unavailable = "unavailable",
+        /// It brought no key, and needed none.
+        Keyless = "keyless",
+    }
 }
 
 impl Result {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Replayed => "replayed",
-            Self::Mismatched => "mismatched",
-            Self::InFlight => "in_flight",
-            Self::Unknown => "unknown",
-            Self::NotKept => "not_kept",
-            Self::Refused => "refused",
-            Self::Unavailable => "unavailable",
-            Self::Keyless => "keyless",
-        }
-    }
-
     /// Whether the same request had come before; `None` where that is not known of it.
     pub(crate) const fn is_repeated(self) -> Option<bool> {
         match self {

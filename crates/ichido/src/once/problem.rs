@@ -20,74 +20,65 @@ const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How long to wait when others are ahead.
 const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What stands in the way, as one word that programs compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
-    /// The operation needs a key, and there is none.
-    KeyMissing,
-    /// There is a key, and it is none that we take.
-    KeyInvalid,
-    /// The body names another key than the header (SPEC D11).
-    KeyDisagrees,
-    /// The key was used for a different request (SPEC A4).
-    KeyConflict,
-    /// The first request with this key is still running (SPEC C6).
-    KeyInFlight,
-    /// It began, and nobody knows what came of it (SPEC F2).
-    OutcomeUnknown,
-    /// It was done, and its response was too large to keep.
-    ResponseNotKept,
-    /// The store cannot be reached; nothing was run.
-    StoreUnavailable,
-    /// The store holds something under this key that it cannot read; nothing was run.
-    RecordUnreadable,
-    /// The body is over the bound.
-    BodyTooLarge,
-    /// The body broke off.
-    BodyIncomplete,
-    /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
-    BodyInvalid,
-    /// Nobody knows who asks.
-    IdentityMissing,
-    /// The handler ended without an answer.
-    HandlerFailed,
-    /// The handler kept its transaction, or answered though it had failed; nothing was done.
-    TransactionFailed,
-    /// Others were ahead at every try; nothing was done.
-    TransactionContended,
+ichido_core::words! {
+    /// What stands in the way, as one word that programs compare.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Code {
+        /// The operation needs a key, and there is none.
+        KeyMissing = "key_missing",
+        /// There is a key, and it is none that we take.
+        KeyInvalid = "key_invalid",
+        /// The body names another key than the header (SPEC D11).
+        KeyDisagrees = "key_disagrees",
+        /// The key was used for a different request (SPEC A4).
+        KeyConflict = "key_conflict",
+        /// The first request with this key is still running (SPEC C6).
+        KeyInFlight = "key_in_flight",
+        /// It began, and nobody knows what came of it (SPEC F2).
+        OutcomeUnknown = "outcome_unknown",
+        /// It was done, and its response was too large to keep.
+        ResponseNotKept = "response_not_kept",
+        /// The store cannot be reached; nothing was run.
+        StoreUnavailable = "store_unavailable",
+        /// The store holds something under this key that it cannot read; nothing was run.
+        RecordUnreadable = "record_unreadable",
+        /// The body is over the bound.
+        BodyTooLarge = "body_too_large",
+        /// The body broke off.
+        BodyIncomplete = "body_incomplete",
+        /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
+        BodyInvalid = "body_invalid",
+        /// Nobody knows who asks.
+        IdentityMissing = "identity_missing",
+        /// The handler ended without an answer.
+        HandlerFailed = "handler_failed",
+        /// The handler kept its transaction, or answered though it had failed; nothing was done.
+        TransactionFailed = "transaction_failed",
+        /// Others were ahead at every try; nothing was done.
+        TransactionContended = "transaction_contended",
+    }
 }
 
 impl Code {
-    /// The word.
-    pub const fn as_str(self) -> &'static str {
-        self.words().0
-    }
-
     /// The same for people; it does not change from case to case.
     pub const fn title(self) -> &'static str {
-        self.words().1
-    }
-
-    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::KeyMissing => ("key_missing", "The request needs an idempotency key"),
-            Self::KeyInvalid => ("key_invalid", "The idempotency key is not valid"),
-            Self::KeyDisagrees => ("key_disagrees", "Header and body name different idempotency keys"),
-            Self::KeyConflict => ("key_conflict", "The idempotency key was used for a different request"),
-            Self::KeyInFlight => ("key_in_flight", "The request is still being processed"),
-            Self::OutcomeUnknown => ("outcome_unknown", "The outcome of the request is not known"),
-            Self::ResponseNotKept => ("response_not_kept", "The request was done; its response was not kept"),
-            Self::StoreUnavailable => ("store_unavailable", "The request cannot be accepted now"),
-            Self::RecordUnreadable => {
-                ("record_unreadable", "What is stored under the idempotency key cannot be read")
-            }
-            Self::BodyTooLarge => ("body_too_large", "The body is too large"),
-            Self::BodyIncomplete => ("body_incomplete", "The body is not complete"),
-            Self::BodyInvalid => ("body_invalid", "The body is not clear JSON"),
-            Self::IdentityMissing => ("identity_missing", "The request does not say who asks"),
-            Self::HandlerFailed => ("handler_failed", "The service failed"),
-            Self::TransactionFailed => ("transaction_failed", "The service's transaction failed"),
-            Self::TransactionContended => ("transaction_contended", "Others were ahead"),
+            Self::KeyMissing => "The request needs an idempotency key",
+            Self::KeyInvalid => "The idempotency key is not valid",
+            Self::KeyDisagrees => "Header and body name different idempotency keys",
+            Self::KeyConflict => "The idempotency key was used for a different request",
+            Self::KeyInFlight => "The request is still being processed",
+            Self::OutcomeUnknown => "The outcome of the request is not known",
+            Self::ResponseNotKept => "The request was done; its response was not kept",
+            Self::StoreUnavailable => "The request cannot be accepted now",
+            Self::RecordUnreadable => "What is stored under the idempotency key cannot be read",
+            Self::BodyTooLarge => "The body is too large",
+            Self::BodyIncomplete => "The body is not complete",
+            Self::BodyInvalid => "The body is not clear JSON",
+            Self::IdentityMissing => "The request does not say who asks",
+            Self::HandlerFailed => "The service failed",
+            Self::TransactionFailed => "The service's transaction failed",
+            Self::TransactionContended => "Others were ahead",
         }
     }
 }

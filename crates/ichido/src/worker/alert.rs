@@ -46,25 +46,14 @@ pub struct Receiver {
     pub form: Form,
 }
 
-/// What a receiver gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// An event of JSON: `type` (`alert.opened`, `alert.resolved`), `timestamp`, `data`.
-    Webhook,
-    /// `{"text": "…"}`, as Slack and what is like it take it.
-    Slack,
-}
-
-impl Form {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Webhook, Self::Slack];
-
-    /// Its name in configurations.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Webhook => "webhook",
-            Self::Slack => "slack",
-        }
+ichido_core::words! {
+    /// What a receiver gets.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Form {
+        /// An event of JSON: `type` (`alert.opened`, `alert.resolved`), `timestamp`, `data`.
+        Webhook = "webhook",
+        /// `{"text": "…"}`, as Slack and what is like it take it.
+        Slack = "slack",
     }
 }
 

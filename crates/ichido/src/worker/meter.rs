@@ -12,27 +12,15 @@ use metrics::{
     histogram,
 };
 
-/// What a try came to, for its message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Success,
-    Retry,
-    Dead,
-    ConflictProcessed,
-    Parked,
-}
-
-impl Outcome {
-    const ALL: [Self; 5] = [Self::Success, Self::Retry, Self::Dead, Self::ConflictProcessed, Self::Parked];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Retry => "retry",
-            Self::Dead => "dead",
-            Self::ConflictProcessed => "conflict_processed",
-            Self::Parked => "parked",
-        }
+ichido_core::words! {
+    /// What a try came to, for its message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Outcome {
+        Success = "success",
+        Retry = "retry",
+        Dead = "dead",
+        ConflictProcessed = "conflict_processed",
+        Parked = "parked",
     }
 }
 
@@ -226,23 +214,13 @@ pub(super) fn count(what: &'static str, queue: &str, count: usize) {
     counter!(what, "queue" => queue.to_owned()).increment(count as u64);
 }
 
-/// Whether a destination's calls are let through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CircuitIs {
-    Closed,
-    HalfOpen,
-    Open,
-}
-
-impl CircuitIs {
-    const ALL: [Self; 3] = [Self::Closed, Self::HalfOpen, Self::Open];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
-        }
+ichido_core::words! {
+    /// Whether a destination's calls are let through.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum CircuitIs {
+        Closed = "closed",
+        HalfOpen = "half_open",
+        Open = "open",
     }
 }
 

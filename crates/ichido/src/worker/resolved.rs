@@ -6,31 +6,20 @@ use metrics::{Unit, describe_histogram, histogram};
 
 const RESOLVED: &str = "outbox_letter_resolve_seconds";
 
-/// By what a letter was done with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolution {
-    /// It is sent again.
-    Requeued,
-    /// It needs no more attention.
-    Discarded,
-    /// A new message was made from it.
-    Replaced,
-    /// A person said what became of it.
-    Decided,
-    /// Its destination said what became of it.
-    Reconciled,
-}
-
-impl Resolution {
-    /// As the metric names it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Requeued => "requeued",
-            Self::Discarded => "discarded",
-            Self::Replaced => "replaced",
-            Self::Decided => "decided",
-            Self::Reconciled => "reconciled",
-        }
+ichido_core::words! {
+    /// By what a letter was done with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Resolution {
+        /// It is sent again.
+        Requeued = "requeued",
+        /// It needs no more attention.
+        Discarded = "discarded",
+        /// A new message was made from it.
+        Replaced = "replaced",
+        /// A person said what became of it.
+        Decided = "decided",
+        /// Its destination said what became of it.
+        Reconciled = "reconciled",
     }
 }
 

@@ -80,29 +80,18 @@ impl Queue {
     }
 }
 
-/// Which key a call carries; on every try of a message it is the same (SPEC D7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutboundKey {
-    /// One made of queue, identity and key, so that two identities with the same key are two actions at the destination.
-    Derived,
-    /// The message's own: where keys are unique by themselves (UUID, ULID), or the queue serves one identity.
-    Own,
+ichido_core::words! {
+    /// Which key a call carries; on every try of a message it is the same (SPEC D7).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum OutboundKey {
+        /// One made of queue, identity and key, so that two identities with the same key are two actions at the destination.
+        Derived = "derived",
+        /// The message's own: where keys are unique by themselves (UUID, ULID), or the queue serves one identity.
+        Own = "own",
+    }
 }
 
 impl OutboundKey {
-    /// Its name, in configurations and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Derived => "derived",
-            Self::Own => "own",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Derived, Self::Own].into_iter().find(|kind| kind.as_str() == name)
-    }
-
     /// What stands in a store for a queue, where that is another kind: its messages may have been tried under such keys, and a
     /// try under another would be another action to their receiver. A worker that would do so serves nothing.
     pub async fn contradicted_by(
