@@ -2,8 +2,6 @@
 //!
 //! Guarantee: nothing that may be secret is in it.
 
-use std::fmt::Write as _;
-
 use ichido::worker::{Queue, Receiver};
 use ichido_core::alert::{Rule, Rules, Terms};
 use ichido_core::retry::Guarantee;
@@ -50,17 +48,6 @@ fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
     (common, own.collect())
 }
 
-/// The alerts that are switched off, a line each.
-fn switched_off(rules: &Rules) -> String {
-    let common = Rule::ALL.into_iter().filter(|rule| rules.common(*rule).is_none());
-    let common = common.map(|rule| format!("alerts: {} is not watched for\n", rule.as_str()));
-    let own = rules.of_queues().into_iter().flat_map(|(queue, own)| {
-        let off = own.into_iter().filter(|(_, terms)| terms.is_none());
-        off.map(move |(rule, _)| format!("alerts: {} of {queue} is not watched for\n", rule.as_str()))
-    });
-    common.chain(own).collect()
-}
-
 /// What a configuration comes to, for programs.
 pub fn json(config: &Config) -> Value {
     let worker = &config.worker;
@@ -76,20 +63,17 @@ pub fn json(config: &Config) -> Value {
         })
     };
     let destination = |described: &Described| {
-        let (honours_key, keeps_keys_for, repeatable) = match described.guarantee() {
-            Some(Guarantee::HonoursKeys { keeps_for }) => (Some(true), Some(keeps_for), Some(false)),
-            Some(Guarantee::Repeatable) => (Some(false), None, Some(true)),
-            Some(Guarantee::Nothing) => (Some(false), None, Some(false)),
-            // A stream honours keys for as long as it says itself.
-            None => (Some(true), None, None),
-        };
+        let guarantee = described.guarantee();
+        let keeps_for =
+            if let Some(Guarantee::HonoursKeys { keeps_for }) = guarantee { Some(keeps_for) } else { None };
         json!({
             "name": described.name,
             "kind": described.kind,
             "where": described.whereto,
-            "honours_key": honours_key,
-            "keeps_keys_for": keeps_keys_for.map(duration::shown),
-            "repeatable": repeatable,
+            // A stream honours keys for as long as it says itself.
+            "honours_key": guarantee.is_none() || keeps_for.is_some(),
+            "keeps_keys_for": keeps_for.map(duration::shown),
+            "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Repeatable),
             "time_out": duration::shown(described.time_out()),
             "can_be_asked": described.can_be_asked(),
         })
@@ -119,60 +103,70 @@ pub fn json(config: &Config) -> Value {
     })
 }
 
-/// What a configuration comes to, without a secret.
+/// What a configuration comes to, for people: the same as [`json`].
 pub fn text(config: &Config) -> String {
-    let mut out = String::new();
-    let store = kept(config).unwrap_or_else(|| "none; give one by --store or ICHIDO_STORE".to_owned());
-    let worker = &config.worker;
-    // A string takes all that is written to it.
-    _ = writeln!(
-        out,
-        "store: {store}\nworker: {}, looks every {} when idle, stops within {}, keeps what has ended for {}, seals the audit trail {}\n",
-        worker.name,
-        duration::shown(worker.idle_sleep),
-        duration::shown(worker.stop_within),
-        duration::shown(worker.keep_finished),
-        if worker.audit_key.is_some() { "under a key" } else { "without a key" }
+    let all = json(config);
+    let store = all["store"].as_str().unwrap_or("none; give one by --store or ICHIDO_STORE");
+    let worker = |member: &str| cell(&all["worker"][member]);
+    let seals = if config.worker.audit_key.is_some() { "under a key" } else { "without a key" };
+    let receivers =
+        rows(&all["alerts_to"], ["name", "destination", "form"]).map(|[name, destination, form]| {
+            format!("alerts: told to {name} by {destination}, in the form {form}\n")
+        });
+    let alerts = [&all["alerts"], &all["alerts_of_queues"]].into_iter().filter_map(Value::as_array).flatten();
+    let off = alerts.filter(|alert| alert["on"] == false).map(|alert| {
+        let of = alert["queue"].as_str().map(|queue| format!(" of {queue}")).unwrap_or_default();
+        format!("alerts: {}{of} is not watched for\n", cell(&alert["rule"]))
+    });
+    let mut alerts: String = receivers.chain(off).collect();
+    if !alerts.is_empty() {
+        alerts.push('\n');
+    }
+    let queues = table(
+        ["QUEUE", "DESTINATION", "PARALLELISM", "BATCH", "RETRIES", "LEASE", "REQUEUE"],
+        rows(
+            &all["queues"],
+            ["name", "destination", "parallelism", "batch_size", "retries_max", "lease", "requeue"],
+        ),
     );
-    for receiver in &config.alerts.receivers {
-        let Receiver { name, destination, form } = receiver;
-        _ = writeln!(out, "alerts: told to {name} by {destination}, in the form {}", form.as_str());
+    let destinations = rows(&all["destinations"], ["name", "kind", "where", "time_out", "can_be_asked"]);
+    let destinations =
+        destinations.zip(&config.destinations).map(|([name, kind, whereto, time_out, asked], described)| {
+            [name, kind, whereto, promises(described.guarantee()), time_out, asked]
+        });
+    let destinations =
+        table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);
+    format!(
+        "store: {store}\nworker: {}, looks every {} when idle, stops within {}, keeps what has ended for {}, seals the audit trail {seals}\n\n{alerts}{queues}\n{destinations}",
+        worker("name"),
+        worker("idle_sleep"),
+        worker("stop_within"),
+        worker("keep_finished"),
+    )
+}
+
+/// These members of each object in a list.
+fn rows<const N: usize>(list: &Value, members: [&str; N]) -> impl Iterator<Item = [String; N]> {
+    let rows = list.as_array().into_iter().flatten();
+    rows.map(move |row| members.map(|member| cell(&row[member])))
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
-    let off = switched_off(&config.alerts.rules);
-    out += &off;
-    if !config.alerts.receivers.is_empty() || !off.is_empty() {
-        out.push('\n');
+}
+
+fn promises(guarantee: Option<Guarantee>) -> String {
+    match guarantee {
+        Some(Guarantee::HonoursKeys { keeps_for }) => {
+            format!("honours keys for {}", duration::shown(keeps_for))
+        }
+        Some(Guarantee::Repeatable) => "may be repeated".to_owned(),
+        Some(Guarantee::Nothing) => "nothing: what is unknown is parked".to_owned(),
+        None => "honours keys for as long as its stream remembers: the worker asks it".to_owned(),
     }
-    let queues = config.queues.iter().map(|queue| {
-        [
-            queue.name.clone(),
-            queue.destination.clone(),
-            queue.parallelism.to_string(),
-            queue.batch_size.to_string(),
-            (queue.retry.tries.get() - 1).to_string(),
-            duration::shown(queue.lease),
-            if queue.requeue { "yes" } else { "no" }.to_owned(),
-        ]
-    });
-    out += &table(["QUEUE", "DESTINATION", "PARALLELISM", "BATCH", "RETRIES", "LEASE", "REQUEUE"], queues);
-    out.push('\n');
-    let destinations = config.destinations.iter().map(|described| {
-        [
-            described.name.clone(),
-            described.kind.to_owned(),
-            described.whereto.clone(),
-            match described.guarantee() {
-                Some(Guarantee::HonoursKeys { keeps_for }) => {
-                    format!("honours keys for {}", duration::shown(keeps_for))
-                }
-                Some(Guarantee::Repeatable) => "may be repeated".to_owned(),
-                Some(Guarantee::Nothing) => "nothing: what is unknown is parked".to_owned(),
-                None => "honours keys for as long as its stream remembers: the worker asks it".to_owned(),
-            },
-            duration::shown(described.time_out()),
-            if described.can_be_asked() { "yes" } else { "no" }.to_owned(),
-        ]
-    });
-    out += &table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);
-    out
 }
