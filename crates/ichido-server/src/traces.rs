@@ -36,7 +36,7 @@ static SPANS: OnceLock<mpsc::Sender<Span>> = OnceLock::new();
 #[derive(Debug)]
 struct Span {
     context: Context,
-    parent: Option<[u8; 8]>,
+    parent: Option<u64>,
     name: &'static str,
     kind: Kind,
     began: Timestamp,
@@ -66,7 +66,7 @@ impl Span {
 /// A message that is being accepted.
 pub struct Accepting {
     context: Context,
-    parent: Option<[u8; 8]>,
+    parent: Option<u64>,
     began: Timestamp,
 }
 

@@ -12,8 +12,8 @@ const SAMPLED: u8 = 1;
 /// A place in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
-    pub(super) trace: [u8; 16],
-    pub(super) span: [u8; 8],
+    pub(super) trace: u128,
+    pub(super) span: u64,
     flags: u8,
 }
 
@@ -28,21 +28,22 @@ impl Context {
     /// `00-<trace>-<span>-<flags>` in lower-case hexadecimal digits; a later version may have more behind it.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
-        let version = hex::<1>(parts.next()?)?[0];
-        let (trace, span, flags) = (hex(parts.next()?)?, hex(parts.next()?)?, hex::<1>(parts.next()?)?[0]);
+        let version: u8 = hex(parts.next()?, 2)?;
+        let (trace, span) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
+        let flags = hex(parts.next()?, 2)?;
         let ends = parts.next().is_none();
-        let is_clear = version != 0xff && (ends || version != 0) && trace != [0; 16] && span != [0; 8];
+        let is_clear = version != 0xff && (ends || version != 0) && trace != 0 && span != 0;
         is_clear.then_some(Self { trace, span, flags })
     }
 
     /// The beginning of a trace.
     pub(super) fn begin() -> Self {
-        Self { trace: fastrand::u128(1..).to_be_bytes(), span: span(), flags: SAMPLED }
+        Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: SAMPLED }
     }
 
     /// A span further down in the same trace.
     pub(super) fn child(self) -> Self {
-        Self { span: span(), ..self }
+        Self { span: fastrand::u64(1..), ..self }
     }
 
     pub(super) const fn is_sampled(self) -> bool {
@@ -53,25 +54,16 @@ impl Context {
 /// The header's value.
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (trace, span) = (u128::from_be_bytes(self.trace), u64::from_be_bytes(self.span));
-        write!(f, "00-{trace:032x}-{span:016x}-{:02x}", self.flags)
+        let Self { trace, span, flags } = self;
+        write!(f, "00-{trace:032x}-{span:016x}-{flags:02x}")
     }
 }
 
-fn span() -> [u8; 8] {
-    fastrand::u64(1..).to_be_bytes()
-}
-
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+/// A number in so many lower-case hexadecimal digits.
+fn hex<N: TryFrom<u128>>(text: &str, digits: usize) -> Option<N> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    if text.len() != 2 * N || !text.bytes().all(plain) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
-    }
-    Some(bytes)
+    let is_clear = text.len() == digits && text.bytes().all(plain);
+    u128::from_str_radix(text, 16).ok().filter(|_| is_clear)?.try_into().ok()
 }
 
 #[cfg(test)]

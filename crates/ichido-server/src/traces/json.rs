@@ -36,8 +36,8 @@ fn span(span: &Span) -> Value {
         Kind::Client => CLIENT,
     };
     let mut json = json!({
-        "traceId": format!("{:032x}", u128::from_be_bytes(span.context.trace)),
-        "spanId": hex(span.context.span),
+        "traceId": format!("{:032x}", span.context.trace),
+        "spanId": format!("{:016x}", span.context.span),
         "flags": u8::from(span.context.is_sampled()),
         "name": span.name,
         "kind": kind,
@@ -46,16 +46,12 @@ fn span(span: &Span) -> Value {
         "attributes": attributes(span.attributes.iter().map(|(name, value)| (name, value))),
     });
     if let Some(parent) = span.parent {
-        json["parentSpanId"] = hex(parent).into();
+        json["parentSpanId"] = format!("{parent:016x}").into();
     }
     if let Some(error) = &span.error {
         json["status"] = json!({ "code": ERROR, "message": error });
     }
     json
-}
-
-fn hex(span: [u8; 8]) -> String {
-    format!("{:016x}", u64::from_be_bytes(span))
 }
 
 fn nanos(moment: Timestamp) -> String {
@@ -89,7 +85,7 @@ mod tests {
         };
         let root = span("accept", Kind::Server);
         let child = Span {
-            parent: Some([0, 0xe1, 0x9b, 0x7e, 0xc3, 0xc1, 0xb1, 0x73]),
+            parent: Some(0x00e1_9b7e_c3c1_b173),
             attributes: vec![("ichido.queue", "orders".to_owned())],
             error: Some("BROKER_5XX".to_owned()),
             ..span("deliver", Kind::Client)
