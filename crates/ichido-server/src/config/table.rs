@@ -191,10 +191,9 @@ pub(super) const ALERTS: &[Setting] = settings! {
 pub(super) const RECEIVER: &[Setting] = settings! {
     "destination": Text, Required("ops");
         "One of the destinations."
-    "form": Word(&FORM_WORDS), Required("webhook");
+    "form": Word(&words(&FORMS)), Required("webhook");
         "Body: `webhook` (a JSON event with type, timestamp and data) or `slack` (`{ \"text\": \"…\" }`)."
 };
-const FORM_WORDS: [&str; FORMS.len()] = words(&FORMS);
 
 pub(super) const QUEUE_DEFAULTS: &[Setting] = settings! {
     "parallelism": Count(1, PARALLELISM_MAX), Is("4"), by Variable::Number("OUTBOX_PARALLELISM", "", "queue_defaults");
@@ -216,11 +215,11 @@ pub(super) const QUEUE_DESTINATION: &[Setting] = settings! {
 };
 
 pub(super) const QUEUE: &[Setting] = settings! {
-    "retry": WordOr(&PRESET_WORDS, &[RETRY]), Is("outbox");
+    "retry": WordOr(&words(&PRESETS), &[RETRY]), Is("outbox");
         "Backoff after a failure, by name: `outbox` (2s, 4s … 256s, each ±10 %), `job` (2m, 4m, 8m …), `llm` (2s … 20s, up to half longer), `client` (1s, 2s, 4s …, up to a tenth longer); or a table with a list of waits, or with base, factor and cap."
     "requeue": Flag, Is("false");
         "Whether operators may requeue dead letters."
-    "outbound_key": Word(&OUTBOUND_KEY_WORDS), Is("derived");
+    "outbound_key": Word(&words(&OUTBOUND_KEYS)), Is("derived");
         "Key that calls carry: `derived` from queue, identity and key, so the same key of two identities is two keys; or `own`, the message's, where keys are unique by themselves (UUID, ULID) or there is one identity. The choice of the first worker of a queue is permanent, since a retry under another key would take effect again."
     "marks": Flag, Unset("true");
         "Whether a start mark is stored before each call, so it is known after a crash which calls had not begun. Unset, where the destination's guarantee is none."
@@ -233,8 +232,6 @@ pub(super) const QUEUE: &[Setting] = settings! {
     "waiting_max": Count(1, BILLION), Unset("100000");
         "Maximum messages that wait; a server answers 429 to more. Several servers on one store may exceed it by what the others accept in a second."
 };
-const PRESET_WORDS: [&str; PRESETS.len()] = words(&PRESETS);
-const OUTBOUND_KEY_WORDS: [&str; OUTBOUND_KEYS.len()] = words(&OUTBOUND_KEYS);
 
 pub(super) const RETRY: &[Setting] = settings! {
     "waits": Texts, Unset("[\"1s\", \"5s\", \"30s\"]");

@@ -112,15 +112,13 @@ const RULE: &[Setting] = settings! {
         "The text that must be there. `at` and `is` belong together."
 };
 const MEANING: &[Setting] = settings! {
-    "means": Word(&MEANING_WORDS), Required("processed");
+    "means": Word(&words(&MEANINGS)), Required("processed");
         "What the response means."
 };
 const FINDING: &[Setting] = settings! {
-    "means": Word(&FINDING_WORDS), Required("done");
+    "means": Word(&words(&FINDINGS)), Required("done");
         "What the response says of the effect."
 };
-const MEANING_WORDS: [&str; MEANINGS.len()] = words(&MEANINGS);
-const FINDING_WORDS: [&str; FINDINGS.len()] = words(&FINDINGS);
 
 const RECONCILE: &[Setting] = settings! {
     "url": Reference, Required("https://mail.example.com/v1/by-key/{key}");
@@ -187,17 +185,14 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
 pub(in super::super) const OPENAI: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.openai.com/v1\"]");
         "Servers with OpenAI's chat completions, such as OpenAI, vLLM, Ollama or llama.cpp. The least busy one is asked, and one that refuses calls is left alone for a while."
-    "form_by": Word(&FORM_WORDS), Is("json_schema");
+    "form_by": Word(&words(&FORMS)), Is("json_schema");
         "How the model gets the form: `json_schema`, `json_object` (for servers without schemas: in words) or `nothing`."
-    "limit_by": Word(&LIMIT_WORDS), Unset("max_tokens");
+    "limit_by": Word(&words(&LIMITS)), Unset("max_tokens");
         "How the model gets `max_tokens`. Unset, as `max_completion_tokens` at OpenAI's own hosts, else as `max_tokens`."
 };
 const ANTHROPIC: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.anthropic.com\"]");
         "Servers with Anthropic's messages API."
-    "form_by": Word(&ANTHROPIC_FORM_WORDS), Is("json_schema");
+    "form_by": Word(&words(&FORMS_OF_ANTHROPIC)), Is("json_schema");
         "How the model gets the form: `json_schema` or `nothing`."
 };
-const FORM_WORDS: [&str; FORMS.len()] = words(&FORMS);
-const ANTHROPIC_FORM_WORDS: [&str; FORMS_OF_ANTHROPIC.len()] = words(&FORMS_OF_ANTHROPIC);
-const LIMIT_WORDS: [&str; LIMITS.len()] = words(&LIMITS);
