@@ -250,7 +250,7 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
         let max = limits::NAME_BYTES_MAX;
         section.fault("name", format!("is no name; give it 1 to {max} bytes and no NUL"));
     }
-    let audit_key = section.secret("audit_key").and_then(|key| {
+    let audit_key = section.resolved("audit_key").and_then(|key| {
         let key = AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"));
         section.checked("audit_key", key)
     });
@@ -273,15 +273,15 @@ fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>
 fn answering(destinations: Vec<Described>, queues: &[Placed<'_>], root: &Section<'_>) -> Vec<Described> {
     let checked = destinations.into_iter().map(|described| {
         let Some(queue) = described.answers_to() else { return described };
-        let place = root.place_within(&format!("destinations.{}.answers_to", described.name));
+        let place = format!("destinations.{}.answers_to", described.name);
         let Some(placed) = queues.iter().find(|placed| placed.queue.name == queue) else {
             let names = queues.iter().map(|placed| placed.queue.name.as_str());
-            root.fault_at(place, missing("queues", queue, names));
+            root.fault(&place, missing("queues", queue, names));
             return described;
         };
         if placed.queue.destination == described.name {
             let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
-            root.fault_at(place, what);
+            root.fault(&place, what);
         }
         described.answer_tries(placed.queue.retry.tries)
     });
@@ -300,7 +300,7 @@ fn check(
         queues.iter().filter(|placed| placed.queue.name.starts_with(QUEUE_PREFIX))
     {
         let what = format!("{} is a name that is kept for what tells of alerts; take another", queue.name);
-        section.fault_at(section.own_place(), what);
+        section.fault("", what);
     }
     let known: Vec<(&str, Duration)> =
         destinations.iter().map(|described| (described.name.as_str(), described.time_out())).collect();
@@ -310,7 +310,6 @@ fn check(
     let place = |queue: &str, setting: &str| match wishes.iter().position(|wish| wish.name == queue) {
         // Of its queue a receiver says the destination alone.
         Some(index) if queues.len() <= index => sections[index].place("destination"),
-        Some(index) if setting.is_empty() => sections[index].own_place(),
         Some(index) => sections[index].place(setting),
         None => String::new(),
     };

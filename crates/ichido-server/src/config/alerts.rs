@@ -30,7 +30,7 @@ pub(super) fn read<'a>(section: &Section<'a>) -> Placed<'a> {
     for section in section.sections("queues") {
         if QueueName::parse(section.name).is_none() {
             let what = "is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-            section.fault_at(section.own_place(), what);
+            section.fault("", what);
         }
         for (rule, change) in changes(&section) {
             placed.alerts.rules.change_for(rule, section.name, change);
@@ -72,7 +72,7 @@ fn receiver(section: &Section<'_>) -> Option<Receiver> {
     let receiver = Receiver { name: section.name.to_owned(), destination, form };
     if QueueName::parse(&receiver.queue()).is_none() {
         let what = "is no receiver's name: letters, digits, `.`, `_`, `-` and `:`, 100 at most";
-        section.fault_at(section.own_place(), what);
+        section.fault("", what);
         return None;
     }
     Some(receiver)

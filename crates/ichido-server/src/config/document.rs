@@ -114,7 +114,8 @@ impl<'a> Section<'a> {
     }
 
     fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        let between = if self.path.is_empty() || name.is_empty() { "" } else { "." };
+        format!("{}{between}{name}", self.path)
     }
 
     /// Whether the section itself says something of a setting.
@@ -127,22 +128,18 @@ impl<'a> Section<'a> {
         self.member(name).is_some_and(|value| self.source.end() <= value.span().start)
     }
 
-    /// Where a setting is, or, where it is missing, the table that it is missing from; and its whole name.
-    pub(super) fn place(&self, name: &str) -> String {
-        match (&self.fallback, self.member(name)) {
-            (Some(fallback), None) if fallback.has(name) => fallback.place(name),
-            (_, value) => {
-                let at = value.map_or(self.at, |value| value.span().start);
-                format!("{} {}", self.source.place(at), self.path_of(name))
-            }
+    /// Where something is, by its path, such as `rules[1].status`, and its whole name; where it is missing, what is nearest to it on
+    /// the way there. Without a path, the table itself.
+    pub(super) fn place(&self, path: &str) -> String {
+        let first = path.split(['.', '[']).next().unwrap_or(path);
+        if let Some(fallback) = self.fallback.as_ref().filter(|other| !self.has(first) && other.has(first)) {
+            return fallback.place(path);
         }
-    }
-
-    /// Where something inside is, by its path: `rules[1].status`; where it is missing, what is nearest to it on the way there.
-    pub(super) fn place_within(&self, path: &str) -> String {
         let mut at = self.at;
         let mut inside: Option<&Value<'_>> = None;
-        for step in path.split(['.', '[']) {
+        // The name that somebody chose for a table may have dots in it.
+        let steps = if self.has(path) { vec![path] } else { path.split(['.', '[']).collect() };
+        for step in steps {
             let next = match (step.strip_suffix(']'), inside) {
                 (None, None) => self.member(step),
                 (None, Some(value)) => value.get_ref().as_table().and_then(|table| table.get(step)),
@@ -158,14 +155,9 @@ impl<'a> Section<'a> {
         format!("{} {}", self.source.place(at), self.path_of(path))
     }
 
-    /// Where the table itself is.
-    pub(super) fn own_place(&self) -> String {
-        format!("{} {}", self.source.place(self.at), self.path)
-    }
-
-    /// Reports what is wrong with a setting.
-    pub(super) fn fault(&self, name: &str, what: impl Into<String>) {
-        self.fault_at(self.place(name), what);
+    /// Reports what is wrong at a path.
+    pub(super) fn fault(&self, path: &str, what: impl Into<String>) {
+        self.fault_at(self.place(path), what);
     }
 
     /// The same of any place.
@@ -176,13 +168,13 @@ impl<'a> Section<'a> {
     /// The same of everything that is wrong with what was made of these settings, which has them under the same names.
     pub(super) fn faults(&self, faults: Faults) {
         for fault in faults.0 {
-            self.fault_at(self.place_within(&fault.place), fault.what);
+            self.fault(&fault.place, fault.what);
         }
     }
 
     /// The value, or a fault of a setting.
     pub(super) fn checked<T, E: std::fmt::Display>(&self, name: &str, checked: Result<T, E>) -> Option<T> {
-        checked.map_err(|error| self.fault_at(self.place_within(name), error.to_string())).ok()
+        checked.map_err(|error| self.fault(name, error.to_string())).ok()
     }
 
     /// What a setting is: as it was said, or else its default; `None` where it has none.
@@ -211,19 +203,18 @@ impl<'a> Section<'a> {
         words.iter().find(|(word, _)| *word == given).map(|(_, meaning)| meaning.clone())
     }
 
-    /// A text, or what it refers to.
+    /// The text of a setting, or what it refers to: of a secret what it refers to alone, of a path the text of the file.
     pub(super) fn resolved(&self, name: &str) -> Option<String> {
-        self.checked(name, self.source.outside.resolve(&self.get::<String>(name)?))
+        self.checked(name, self.looked_up(name, &self.get::<String>(name)?))
     }
 
-    /// What a text refers to; a text that is not a reference is a fault.
-    pub(super) fn secret(&self, name: &str) -> Option<String> {
-        self.checked(name, self.source.outside.secret(&self.get::<String>(name)?))
-    }
-
-    /// The text of the file whose path is given.
-    pub(super) fn file(&self, name: &str) -> Option<String> {
-        self.checked(name, self.source.outside.read(&self.get::<String>(name)?))
+    fn looked_up(&self, name: &str, text: &str) -> Result<String, String> {
+        let outside = self.source.outside;
+        match self.setting(name).map(|setting| &setting.kind) {
+            Some(Kind::Secret | Kind::Secrets) => outside.secret(text),
+            Some(Kind::Path) => outside.read(text),
+            _ => outside.resolve(text),
+        }
     }
 
     /// What the texts of a list refer to; `None` where one refers to nothing.
@@ -235,12 +226,9 @@ impl<'a> Section<'a> {
 
     /// What each text of a list refers to, with its index.
     pub(super) fn resolved_list(&self, name: &str) -> Vec<(usize, String)> {
-        let is_secret = self.setting(name).is_some_and(|setting| matches!(setting.kind, Kind::Secrets));
-        let outside = self.source.outside;
         let texts = self.of::<Vec<String>>(name).into_iter().enumerate();
         let resolved = texts.filter_map(|(index, text)| {
-            let resolved = if is_secret { outside.secret(&text) } else { outside.resolve(&text) };
-            Some((index, self.checked(&format!("{name}[{index}]"), resolved)?))
+            Some((index, self.checked(&format!("{name}[{index}]"), self.looked_up(name, &text))?))
         });
         resolved.collect()
     }

@@ -26,7 +26,7 @@ fn own(section: &Section<'_>) -> Option<Retry> {
     let text: String = section.of("jitter");
     let jitter = jitter(&text).ok_or_else(|| format!("{text:?} is no jitter; write {JITTERS}"));
     let jitter = section.checked("jitter", jitter);
-    let fault = |what: &str| section.fault_at(section.own_place(), what);
+    let fault = |what: &str| section.fault("", what);
     let schedule = match (section.get::<Vec<String>>("waits"), section.get("base")) {
         (Some(_), Some(_)) => {
             fault("has both waits and base; a schedule is a list or grows, not both");

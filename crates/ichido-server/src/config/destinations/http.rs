@@ -61,7 +61,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
     let settings = HttpSettings {
         headers: headers(section),
         signing_secrets: secrets.iter().map(|(_, secret)| secret.clone()).collect(),
-        trusted_roots: section.file("trusted_roots"),
+        trusted_roots: section.resolved("trusted_roots"),
         allow_link_local: section.of("allow_link_local"),
         connect_time_out: section.of("connect_time_out"),
         answer_time_out: section.of("answer_time_out"),
@@ -87,8 +87,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         Err(faults) => faults,
     };
     for fault in faults.0 {
-        let path = in_file(&fault.place, &settings, &secrets);
-        section.fault_at(section.place_within(&path), fault.what);
+        section.fault(&in_file(&fault.place, &settings, &secrets), fault.what);
     }
     None
 }
@@ -161,7 +160,7 @@ fn rules<M: Copy, R>(
             (None, None) => None,
             _ => {
                 let what = "at and is belong together: where in the answer's JSON, and what must be there";
-                row.fault_at(row.own_place(), what);
+                row.fault("", what);
                 None
             }
         };

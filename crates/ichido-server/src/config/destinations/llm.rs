@@ -47,8 +47,8 @@ fn nobody() -> Option<Arc<dyn Model>> {
 fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Faults> {
     let service = ServiceSettings {
         base_urls: section.all_resolved("base_urls").unwrap_or_else(|| vec![NOBODY.to_owned()]),
-        api_key: section.secret("api_key"),
-        trusted_roots: section.file("trusted_roots"),
+        api_key: section.resolved("api_key"),
+        trusted_roots: section.resolved("trusted_roots"),
         allow_link_local: section.of("allow_link_local"),
         time_out: section.of("time_out"),
         connect_time_out: section.of("connect_time_out"),
@@ -80,7 +80,7 @@ fn asked(section: &Section<'_>) -> LlmSettings {
 
 /// A form by the file of its schema, whose name it has.
 fn form(section: &Section<'_>) -> Option<Form> {
-    let text = section.file("form")?;
+    let text = section.resolved("form")?;
     let path: String = section.get("form")?;
     let shown = section.source.outside.folder.join(&path);
     let schema = serde_json::from_str(&text)

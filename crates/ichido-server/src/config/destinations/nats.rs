@@ -11,7 +11,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
     let settings = NatsSettings {
         urls: section.all_resolved("urls").unwrap_or_else(|| vec![stand_in()]),
         credentials: section.section("credentials").and_then(|inside| credentials(section, &inside)),
-        trusted_roots: section.file("trusted_roots"),
+        trusted_roots: section.resolved("trusted_roots"),
         connect_time_out: section.of("connect_time_out"),
         time_out: section.of("time_out"),
         settles_within: section.of("settles_within"),
@@ -24,7 +24,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
 /// Who we are to the server.
 fn credentials(section: &Section<'_>, inside: &Section<'_>) -> Option<Credentials> {
     let [password, token, nkey, creds] =
-        ["password", "token", "nkey", "creds"].map(|name| inside.secret(name));
+        ["password", "token", "nkey", "creds"].map(|name| inside.resolved(name));
     match ["user", "password", "token", "nkey", "creds"].map(|name| inside.has(name)) {
         [true, true, false, false, false] => {
             Some(Credentials::Password { user: inside.resolved("user")?, password: password? })
