@@ -272,7 +272,7 @@ fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>
 /// Answers go into a queue that there is, are delivered as often as it says, and are not asked about themselves.
 fn answering(destinations: Vec<Described>, queues: &[Placed<'_>], root: &Section<'_>) -> Vec<Described> {
     let checked = destinations.into_iter().map(|described| {
-        let Some(queue) = described.answers_to() else { return described };
+        let Some(queue) = described.model().map(|plan| plan.answers_to().as_str()) else { return described };
         let place = format!("destinations.{}.answers_to", described.name);
         let Some(placed) = queues.iter().find(|placed| placed.queue.name == queue) else {
             let names = queues.iter().map(|placed| placed.queue.name.as_str());

@@ -21,7 +21,7 @@ use super::table::KIND;
 use pace::Paced;
 
 /// A destination that was understood.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Described {
     /// Its name.
     pub name: String,
@@ -70,26 +70,17 @@ impl Described {
 
     /// The destination itself; `None` where it is made when a worker starts.
     pub fn known(&self) -> Option<&Destination> {
-        match &self.way {
-            Way::Known(destination) => Some(destination),
-            Way::Model(_) | Way::Stream(_) => None,
-        }
+        if let Way::Known(destination) = &self.way { Some(destination) } else { None }
     }
 
     /// Whether it can be asked after a call whose effect is not known.
     pub fn can_be_asked(&self) -> bool {
-        match &self.way {
-            Way::Known(destination) => destination.can_be_asked(),
-            Way::Model(_) | Way::Stream(_) => false,
-        }
+        self.known().is_some_and(Destination::can_be_asked)
     }
 
-    /// The queue that its answers go into; `None` where there are none.
-    pub(super) fn answers_to(&self) -> Option<&str> {
-        match &self.way {
-            Way::Model(plan) => Some(plan.answers_to().as_str()),
-            Way::Known(_) | Way::Stream(_) => None,
-        }
+    /// The language model that is asked, whose answers go into a queue.
+    pub(super) fn model(&self) -> Option<&LlmPlan> {
+        if let Way::Model(plan) = &self.way { Some(plan) } else { None }
     }
 
     /// The same, where the delivery of an answer is tried so often.
@@ -102,33 +93,26 @@ impl Described {
 
     /// What a worker calls, but for what needs the store; whoever keeps a stream is asked for it first.
     pub fn connect(&self) -> impl Future<Output = Result<Option<Target>, StartError>> + use<> {
-        let (described, way) = (self.name.clone(), self.way.clone());
-        let paced = self.paced;
+        let described = self.clone();
         async move {
-            let destination = match way {
-                Way::Known(destination) => destination,
-                Way::Stream(plan) => plan.connect().await?.into(),
+            let destination = match &described.way {
+                Way::Known(destination) => destination.clone(),
+                Way::Stream(plan) => plan.clone().connect().await?.into(),
                 Way::Model(_) => return Ok(None),
             };
-            Ok(Some(target(described, destination, paced)))
+            Ok(Some(described.target(destination)))
         }
     }
 
     /// What a worker calls on its store; `None` where that needs none.
     pub fn on(&self, store: &Store) -> Option<Target> {
-        match &self.way {
-            Way::Model(plan) => {
-                let destination = Destination::from(plan.as_ref().clone().on(store.clone()));
-                Some(target(self.name.clone(), destination, self.paced))
-            }
-            Way::Known(_) | Way::Stream(_) => None,
-        }
+        Some(self.target(self.model()?.clone().on(store.clone()).into()))
     }
-}
 
-fn target(name: String, destination: Destination, paced: Paced) -> Target {
-    let Paced { settings: pace, max_parallel, interval } = paced;
-    Target { pace, max_parallel, interval, ..Target::new(name, destination) }
+    fn target(&self, destination: Destination) -> Target {
+        let Paced { settings: pace, max_parallel, interval } = self.paced;
+        Target { pace, max_parallel, interval, ..Target::new(&self.name, destination) }
+    }
 }
 
 /// Stands for what is missing, so the rest is judged as well. It was reported, and so leads to no configuration.
