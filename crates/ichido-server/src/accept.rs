@@ -94,12 +94,8 @@ pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
     let digest = digest(&content_type, &body, &intake.digest_without)
         .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
     let misfit = intake.schema.and_then(|schema| fits(&schema, &content_type, &body).err());
-    let mut message = NewMessage::new(queue, &identity, key, body);
-    message.digest = digest;
-    message.content_type = content_type;
-    message.hops = hops;
-    message.trace = trace;
-    message.tries_allowed = tries;
+    let message = NewMessage::new(queue, &identity, key, body);
+    let message = NewMessage { digest, content_type, hops, trace, tries_allowed: tries, ..message };
     Ok(Understood { message, misfit })
 }
 
