@@ -1,7 +1,7 @@
 //! A receiver that is called over HTTP, and the mock broker, which is one with other defaults.
 
 use ichido::destination::Destination;
-use ichido::destination::http::{AnswerRule, Found, FoundRule, HttpSettings, Meaning, ReconcileSettings};
+use ichido::destination::http::{Found, HttpSettings, Meaning, ReconcileSettings, Rule};
 use ichido_core::retry::Guarantee;
 
 use super::super::document::Section;
@@ -72,9 +72,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         echoes_key: section.of("echoes_key"),
         key_pointer: section.of("key_pointer"),
         receipt_pointer: section.get("receipt_pointer"),
-        rules: rules(section, &MEANINGS, |status, at, means| AnswerRule { status, at, means }),
+        rules: rules(section, &MEANINGS),
         reconcile: section.section("reconcile").and_then(|inside| {
-            let rules = rules(&inside, &FINDINGS, |status, at, means| FoundRule { status, at, means });
+            let rules = rules(&inside, &FINDINGS);
             Some(ReconcileSettings { url: inside.resolved("url")?, rules })
         }),
         url: url.clone().unwrap_or_else(|| STAND_IN.to_owned()),
@@ -149,11 +149,7 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
 const STATUS_STAND_IN: &str = "200";
 
 /// Reads rules. What is wrong with one was reported, and something stands for it, so the others keep their numbers.
-fn rules<M: Copy, R>(
-    section: &Section<'_>,
-    meanings: &[(&'static str, M)],
-    make: impl Fn(String, Option<(String, String)>, M) -> R,
-) -> Vec<R> {
+fn rules<M: Copy>(section: &Section<'_>, meanings: &[(&'static str, M)]) -> Vec<Rule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {
             (Some(at), Some(is)) => Some((at, is)),
@@ -165,7 +161,7 @@ fn rules<M: Copy, R>(
             }
         };
         let status = row.get("status").unwrap_or_else(|| STATUS_STAND_IN.to_owned());
-        make(status, at, row.word("means", meanings).unwrap_or(meanings[0].1))
+        Rule { status, at, means: row.word("means", meanings).unwrap_or(meanings[0].1) }
     };
     section.rows("rules").iter().map(rule).collect()
 }
