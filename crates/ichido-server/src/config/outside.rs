@@ -40,44 +40,28 @@ pub struct Outside<'a> {
     pub folder: PathBuf,
 }
 
-/// A reference to something that is not in the file.
-enum Reference<'a> {
-    Variable(&'a str),
-    File(&'a str),
-}
-
-impl<'a> Reference<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let variable = text.strip_prefix("env:").map(Self::Variable);
-        variable.or_else(|| text.strip_prefix("file:").map(Self::File))
-    }
-}
-
-/// Whether a text is a reference.
-pub(super) fn is_reference(text: &str) -> bool {
-    Reference::parse(text).is_some()
-}
+/// How a reference to a variable of the environment begins, and one to a file.
+const VARIABLE: &str = "env:";
+const FILE: &str = "file:";
 
 impl Outside<'_> {
     /// The text itself, or what it refers to. An error says what is wrong without a character of a secret.
     pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
-        match Reference::parse(text) {
-            None => Ok(text.to_owned()),
-            Some(Reference::Variable(name)) => match (self.variable)(name) {
+        if let Some(name) = text.strip_prefix(VARIABLE) {
+            return match (self.variable)(name) {
                 Some(value) if !value.is_empty() => Ok(value),
                 Some(_) => Err(format!("the variable {name} is empty; set it")),
                 None => Err(format!("the variable {name} is not set; export it before you start")),
-            },
-            Some(Reference::File(path)) => {
-                // A file ends with a line's end, which is no part of a secret.
-                self.read(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
-            }
+            };
         }
+        let Some(path) = text.strip_prefix(FILE) else { return Ok(text.to_owned()) };
+        // A file ends with a line's end, which is no part of a secret.
+        self.read(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
     }
 
     /// What is referred to; a text that is no reference is refused, because it would be a secret in the file.
     pub(super) fn secret(&self, text: &str) -> Result<String, String> {
-        if is_reference(text) {
+        if text.starts_with(VARIABLE) || text.starts_with(FILE) {
             return self.resolve(text);
         }
         Err("is a secret, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"".to_owned())
