@@ -137,7 +137,14 @@ pub struct Traced {
 impl Traced {
     /// Every setting as it holds, and who said so.
     pub fn shown(&self, over: &[Over]) -> Vec<Shown> {
-        show::laid_over(&self.shown, over)
+        let mut all = self.shown.clone();
+        for shown in &mut all {
+            let path = format!("{}.{}", shown.table, shown.name);
+            if let Some(over) = over.iter().find(|over| over.path == path) {
+                shown.held = Some(over.held.clone());
+            }
+        }
+        all
     }
 }
 

@@ -38,8 +38,8 @@ pub struct Shown {
 /// What was said over the file and its variables: by a flag, mostly.
 pub struct Over {
     /// The whole name of the setting.
-    path: String,
-    held: Held,
+    pub(super) path: String,
+    pub(super) held: Held,
 }
 
 impl Over {
@@ -93,18 +93,6 @@ pub(super) fn written(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> Str
             members.iter().map(|(key, value)| (key.get_ref().as_ref(), written(value.get_ref(), text))),
         ),
     }
-}
-
-/// The settings, with what was said over them.
-pub(super) fn laid_over(shown: &[Shown], over: &[Over]) -> Vec<Shown> {
-    let mut all = shown.to_vec();
-    for shown in &mut all {
-        let path = format!("{}.{}", shown.table, shown.name);
-        if let Some(over) = over.iter().find(|over| over.path == path) {
-            shown.held = Some(over.held.clone());
-        }
-    }
-    all
 }
 
 /// As a file would have it, a line each under the tables that they are in.
