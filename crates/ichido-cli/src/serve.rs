@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
     let limits = args.bounds.resolve(limits, &mut faults);
     let limits = faults.or(Some(limits))?;
-    let exporting = traces::start(&setup.config.traces)?;
+    let exporting = traces::start(setup.config.traces_endpoint.as_deref())?;
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
         targets = worker::connect(&setup.config) => targets?,

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Some(address) => Some(Metrics::listen(address).await?),
         None => None,
     };
-    let exporting = traces::start(&config.traces)?;
+    let exporting = traces::start(config.traces_endpoint.as_deref())?;
     let targets = tokio::select! {
         targets = connect(&config) => targets?,
         // Nothing was begun.

@@ -66,8 +66,8 @@ pub struct Config {
     pub serve: ServeConfig,
     /// How a worker goes about it.
     pub worker: WorkerConfig,
-    /// Where spans go.
-    pub traces: TracesConfig,
+    /// Where spans go: a collector that takes OTLP as JSON over HTTP, without `/v1/traces`.
+    pub traces_endpoint: Option<String>,
     /// What is watched for, and who is told.
     pub alerts: Alerts,
     /// Where messages go.
@@ -113,13 +113,6 @@ pub struct WorkerConfig {
     pub keep_finished: Duration,
     /// Seals the audit trail, if there is one.
     pub audit_key: Option<AuditKey>,
-}
-
-/// Where spans go.
-#[derive(Debug, Default)]
-pub struct TracesConfig {
-    /// A collector that takes OTLP as JSON over HTTP, without `/v1/traces`.
-    pub endpoint: Option<String>,
 }
 
 /// Reads a configuration and what it refers to.
@@ -217,7 +210,7 @@ fn config(root: &Section<'_>) -> Option<Config> {
         store,
         serve: serve::read(&root.section("serve")?),
         worker,
-        traces: TracesConfig { endpoint: root.section("traces")?.resolved("endpoint") },
+        traces_endpoint: root.section("traces")?.resolved("endpoint"),
         alerts: alerts.alerts,
         destinations,
         intakes: queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect(),

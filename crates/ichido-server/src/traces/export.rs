@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use super::settings::{self, Collector};
 use super::{LOST, SPANS, Span, WAITING_MAX, json};
-use crate::config::TracesConfig;
 
 /// The most spans of one request.
 const BATCH_MAX: usize = 512;
@@ -23,9 +22,9 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 /// The export of this process, for as long as it runs.
 pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 
-/// Begins it if the environment or the configuration has an endpoint.
-pub fn start(config: &TracesConfig) -> Result<Exporting, Faults> {
-    let Some(collector) = settings::resolve(config, |name| std::env::var(name))? else {
+/// Begins it if the environment or the configuration, whose endpoint is given, has one.
+pub fn start(endpoint: Option<&str>) -> Result<Exporting, Faults> {
+    let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };
     metrics::describe_counter!(LOST, "Spans that no collector took");

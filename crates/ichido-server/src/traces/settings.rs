@@ -12,8 +12,6 @@ use ichido_core::settings::Faults;
 use ichido_http::url::{HttpUrl, UrlError, percent_decoded};
 use uuid::Uuid;
 
-use crate::config::TracesConfig;
-
 /// The environment variables. The first of two wins.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
@@ -42,11 +40,11 @@ pub(super) struct Collector {
 
 /// Finds the collector; `None` where there is no endpoint. The other variables are read only if there is one.
 pub(super) fn resolve(
-    config: &TracesConfig,
+    endpoint: Option<&str>,
     variable: impl Fn(&str) -> Result<String, VarError>,
 ) -> Result<Option<Collector>, Faults> {
     let mut variables = Variables { variable, faults: Faults::default() };
-    let set = config.endpoint.clone().map(|url| (SETTING, url));
+    let set = endpoint.map(|url| (SETTING, url.to_owned()));
     let Some((place, url)) = variables.first(ENDPOINTS).or(set) else {
         return variables.faults.or(Some(None));
     };
@@ -80,16 +78,16 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
         let mut entries = Vec::new();
         for (entry, position) in written {
             let decoded = |text: &str| percent_decoded(text.trim());
-            match entry.split_once('=').map(|(name, value)| (decoded(name), decoded(value))) {
-                None => self.faults.add(place, format!("entry {position} has no `=`; {HELP}")),
-                Some((Some(name), Some(value))) if !name.is_empty() => entries.push((position, name, value)),
-                Some((Some(_), Some(_))) => {
-                    self.faults.add(place, format!("entry {position} has no name; {HELP}"));
+            let what = match entry.split_once('=').map(|(name, value)| (decoded(name), decoded(value))) {
+                Some((Some(name), Some(value))) if !name.is_empty() => {
+                    entries.push((position, name, value));
+                    continue;
                 }
-                Some(_) => self
-                    .faults
-                    .add(place, format!("entry {position} is not percent-encoded correctly; {HELP}")),
-            }
+                Some((Some(_), Some(_))) => "has no name",
+                Some(_) => "is not percent-encoded correctly",
+                None => "has no `=`",
+            };
+            self.faults.add(place, format!("entry {position} {what}; {HELP}"));
         }
         entries
     }
@@ -112,21 +110,16 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
     fn headers(&mut self, place: &'static str, list: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (position, name, value) in self.entries(place, list) {
-            match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
+            let what = match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
                 (Ok(name), Ok(mut value)) => {
                     value.set_sensitive(true);
                     headers.insert(name, value);
+                    continue;
                 }
-                (Err(_), _) => self
-                    .faults
-                    .add(place, format!("entry {position} has a name that no HTTP header can have; {HELP}")),
-                (Ok(_), Err(_)) => self.faults.add(
-                    place,
-                    format!(
-                        "entry {position} has a value with characters other than visible ASCII; remove them"
-                    ),
-                ),
-            }
+                (Err(_), _) => format!("a name that no HTTP header can have; {HELP}"),
+                (Ok(_), Err(_)) => "a value with characters other than visible ASCII; remove them".to_owned(),
+            };
+            self.faults.add(place, format!("entry {position} has {what}"));
         }
         headers
     }

@@ -5,8 +5,7 @@ use super::*;
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
 
 fn resolved(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Collector>, Faults> {
-    let config = TracesConfig { endpoint: endpoint.map(str::to_owned) };
-    resolve(&config, |name| {
+    resolve(endpoint, |name| {
         let found = variables.iter().find(|(set, _)| *set == name);
         found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
     })
@@ -129,7 +128,7 @@ fn a_variable_that_is_not_text_is_refused() {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => Err(VarError::NotUnicode(OsString::new())),
         _ => Err(VarError::NotPresent),
     };
-    let shown = resolve(&TracesConfig::default(), read).unwrap_err().to_string();
+    let shown = resolve(None, read).unwrap_err().to_string();
     assert!(shown.contains("OTEL_EXPORTER_OTLP_ENDPOINT: is not UTF-8"), "{shown}");
 }
 
