@@ -35,9 +35,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// One thing makes no sense: where it was said, and what is wrong with it.
     pub(crate) fn wrong(place: impl Into<String>, what: impl Into<String>) -> Self {
-        let mut faults = Faults::default();
-        faults.add(place, what);
-        Self::Misconfigured(faults)
+        Self::Misconfigured(Faults::one(place, what))
     }
 
     /// Says why, and gives the code. `command` is the one that was run, such as `dead list`.

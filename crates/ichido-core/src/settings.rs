@@ -34,6 +34,11 @@ pub struct Fault {
 }
 
 impl Faults {
+    /// A single finding: where, and what is wrong and how to fix it.
+    pub fn one(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self(vec![Fault { place: place.into(), what: what.into() }])
+    }
+
     /// Adds one: where, and what is wrong and how to fix it. What was reported already is not repeated.
     pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         let fault = Fault { place: place.into(), what: what.into() };

@@ -140,11 +140,7 @@ fn layer(
     if let Some(bytes) = request_bytes_max {
         once = once.request_bytes_max(bytes);
     }
-    once.build(keeper).map_err(|errors| {
-        let mut faults = Faults::default();
-        faults.add(name, errors.to_string());
-        faults
-    })
+    once.build(keeper).map_err(|errors| Faults::one(name, errors.to_string()))
 }
 
 impl AdapterRole {

@@ -74,7 +74,7 @@ impl Proxy {
     pub fn adapter(settings: Settings, store: Store) -> Result<Self, Faults> {
         let upstream = upstream(&settings)?;
         let Settings { rules, patience, limits, adapter, .. } = settings;
-        let adapter = adapter.ok_or_else(|| fault("--role", "only the adapter has a ledger"))?;
+        let adapter = adapter.ok_or_else(|| Faults::one("--role", "only the adapter has a ledger"))?;
         let keeper = Keeper::of(store.clone());
         let operations = adapter.guarded();
         let role = adapter::build(adapter, &keeper, rules, limits, upstream, patience.try_max)?;
@@ -103,13 +103,7 @@ impl Proxy {
 
 fn upstream(settings: &Settings) -> Result<Upstream, Faults> {
     let upstream = Upstream::new(&settings.upstream, &settings.limits, settings.connect);
-    upstream.map_err(|error| fault("--upstream", &error.to_string()))
-}
-
-fn fault(flag: &str, what: &str) -> Faults {
-    let mut faults = Faults::default();
-    faults.add(flag, what);
-    faults
+    upstream.map_err(|error| Faults::one("--upstream", error.to_string()))
 }
 
 enum Role {

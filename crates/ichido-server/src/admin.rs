@@ -186,9 +186,7 @@ pub async fn back_up(url: &str, file: &Path) -> Result<Backup, Error> {
             | BackupError::File { .. }
             | BackupError::Store(_) => return Error::Failed(error.to_string()),
         };
-        let mut faults = Faults::default();
-        faults.add(place, error.to_string());
-        Error::Misconfigured(faults)
+        Error::Misconfigured(Faults::one(place, error.to_string()))
     })
 }
 

@@ -145,12 +145,9 @@ impl Traced {
 pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
     let name = path.display().to_string();
     let text = outside::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
-        let mut faults = Faults::default();
-        faults.add(
-            name.clone(),
-            format!("cannot be read: {error}; `ichido config init` writes one, and --config names another"),
-        );
-        faults
+        let what =
+            format!("cannot be read: {error}; `ichido config init` writes one, and --config names another");
+        Faults::one(&name, what)
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     let outside = Outside {
@@ -168,11 +165,11 @@ pub fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, 
 }
 
 fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Faults> {
-    let mut faults = Faults::default();
     if FILE_BYTES_MAX < text.len() {
-        faults.add(name, format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is"));
-        return Err(faults);
+        let what = format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is");
+        return Err(Faults::one(name, what));
     }
+    let mut faults = Faults::default();
     let variables = overlay::overrides(outside, &mut faults);
     let source = Source { name, text, variables: &variables, outside, faults: RefCell::default() };
     let (mut document, errors) = DeTable::parse_recoverable(text);

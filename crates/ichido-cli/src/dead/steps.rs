@@ -98,11 +98,7 @@ impl Finding {
 impl Args {
     /// What is wrong with the flags, first of all which letters are meant.
     pub(super) fn check(&self, work: Work) -> Result<(), Faults> {
-        let wrong = |place: &str, what: &str| {
-            let mut faults = Faults::default();
-            faults.add(place, what);
-            Err(faults)
-        };
+        let wrong = |place: &str, what: &str| Err(Faults::one(place, what));
         if work == Work::Discard && self.canary {
             return wrong("--canary", "is for a requeue; a discard sends nothing");
         }
