@@ -6,25 +6,16 @@
 use std::fmt::Write as _;
 
 use super::kind::Kind;
-use super::setting::Table;
-use super::table::{
-    ALERT_RULES, ALERTS, HTTP, MODEL, NATS, OPENAI, PACE, QUEUE, QUEUE_DEFAULTS, QUEUE_DESTINATION, RECEIVER,
-    ROOT, SERVE, STORE, TRACES, WORKER,
-};
+use super::setting::{Setting, Table};
+use super::table::{HTTP, MODEL, NATS, OPENAI, PACE, QUEUE, QUEUE_DESTINATION, RECEIVER, ROOT};
 
 const TEMPLATE: &str = include_str!("init.toml");
 /// The widest line of a comment.
 const COLUMNS_MAX: usize = 120;
 
-/// The groups that the template names.
-const GROUPS: [(&str, Table); 11] = [
-    ("store", &[STORE]),
-    ("serve", &[SERVE]),
-    ("worker", &[WORKER]),
-    ("traces", &[TRACES]),
-    ("alerts", &[ALERT_RULES, ALERTS]),
+/// The groups that the template names besides the sections of the document.
+const GROUPS: [(&str, Table); 5] = [
     ("receiver", &[RECEIVER]),
-    ("queue_defaults", &[QUEUE_DEFAULTS]),
     ("queue", &[QUEUE_DESTINATION, QUEUE]),
     ("http", &[HTTP, PACE]),
     ("nats", &[NATS]),
@@ -51,7 +42,12 @@ pub fn commented_file() -> String {
 fn list(out: &mut String, directive: &str, is_left_out: bool) {
     let (group, given) = directive.split_once(' ').unwrap_or((directive, ""));
     let (given, value) = given.split_once(" = ").unwrap_or_default();
-    let group = GROUPS.iter().find(|(name, _)| *name == group);
+    let section = |setting: &'static Setting| match setting.kind {
+        Kind::Table(table) => Some((setting.name, table)),
+        _ => None,
+    };
+    let mut groups = GROUPS.into_iter().chain(ROOT.iter().copied().flatten().filter_map(section));
+    let group = groups.find(|(name, _)| *name == group);
     let settings = group.into_iter().flat_map(|(_, table)| table.iter().copied().flatten());
     for setting in settings.filter(|setting| !matches!(setting.kind, Kind::Named(_))) {
         let is_given = setting.name == given;

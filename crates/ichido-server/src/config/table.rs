@@ -78,14 +78,14 @@ pub(super) const ROOT: Table = &[settings! {
         "Destinations, each under its name. `kind` decides which other settings one has."
 }];
 
-pub(super) const STORE: &[Setting] = settings! {
+const STORE: &[Setting] = settings! {
     "url": Reference, Unset("sqlite:ichido.db"), by Elsewhere("ICHIDO_STORE");
         "Database: `sqlite:FILE`, relative to this file's folder, or `postgres://…`. The flag `--store` wins over it."
     "connections_max": Count(2, CONNECTIONS_MAX), Is("16");
         "Maximum connections to PostgreSQL. Writes are batched, so few are busy at once."
 };
 
-pub(super) const SERVE: &[Setting] = settings! {
+const SERVE: &[Setting] = settings! {
     "listen": Address, Is("127.0.0.1:4180");
         "Address and port to listen on. Beyond this machine the server starts only if there are tokens."
     "connections_max": Count(1, COUNT_MAX), Is("1024");
@@ -116,7 +116,7 @@ pub(super) const SERVE: &[Setting] = settings! {
         "Maximum listeners to `/v1/events`; others get 503."
 };
 
-pub(super) const WORKER: &[Setting] = settings! {
+const WORKER: &[Setting] = settings! {
     "name": Text, Is("worker");
         "Name of the worker in logs and in the audit trail."
     "idle_sleep": SOME_TIME, Is("200ms"), by Variable::Number("OUTBOX_IDLE_SLEEP_MS", "ms", "worker");
@@ -129,13 +129,13 @@ pub(super) const WORKER: &[Setting] = settings! {
         "Key that seals the audit trail, at least 32 bytes: `openssl rand -hex 32 > audit.key`. Without one, anybody who can write the database can also seal a changed entry. All workers need the same key."
 };
 
-pub(super) const TRACES: &[Setting] = settings! {
+const TRACES: &[Setting] = settings! {
     "endpoint": Reference, Unset("http://127.0.0.1:4318"), by Elsewhere("OTEL_EXPORTER_OTLP_ENDPOINT");
         "Collector of OTLP as JSON over HTTP or HTTPS, without `/v1/traces`; unset, nothing is traced. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is the whole URL and wins. OTEL_EXPORTER_OTLP_HEADERS carries a vendor's API key."
 };
 
 /// The alerts that are about queues.
-pub(super) const ALERT_RULES: &[Setting] = settings! {
+const ALERT_RULES: &[Setting] = settings! {
     "dead_letter": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"15m\", least = 1, above = 0 }");
         "Any message became a dead letter."
     "dead_letters": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"1h\", least = 1, above = 10 }");
@@ -177,7 +177,7 @@ const ABOVE_TIME: &[Setting] = settings! {
         "Fires above this length of time."
 };
 
-pub(super) const ALERTS: &[Setting] = settings! {
+const ALERTS: &[Setting] = settings! {
     "circuit_open": Flag, Is("true");
         "A destination's circuit breaker is open. This alert has no terms."
     "audit_broken": Flag, Is("true");
@@ -195,7 +195,7 @@ pub(super) const RECEIVER: &[Setting] = settings! {
         "Body: `webhook` (a JSON event with type, timestamp and data) or `slack` (`{ \"text\": \"…\" }`)."
 };
 
-pub(super) const QUEUE_DEFAULTS: &[Setting] = settings! {
+const QUEUE_DEFAULTS: &[Setting] = settings! {
     "parallelism": Count(1, PARALLELISM_MAX), Is("4"), by Variable::Number("OUTBOX_PARALLELISM", "", "queue_defaults");
         "How many messages of a queue one worker delivers at once."
     "batch_size": Count(1, CLAIM_MAX), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
