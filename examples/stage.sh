@@ -118,11 +118,18 @@ start() {
 }
 
 # kill_now PID: ends a program that was started, without a chance to do anything about it.
-kill_now() {
+kill_now() { end KILL "$1"; }
+
+# stop_now PID: asks a program that was started to stop, and waits until it has.
+stop_now() { end TERM "$1"; }
+
+# end SIGNAL PID
+end() {
   {
-    kill -KILL "$1"
-    wait "$1"
+    kill -"$1" "$2"
+    wait "$2"
   } 2>/dev/null
+  shift
   # Its number may be another's from now on.
   running=
   for pid in $pids; do

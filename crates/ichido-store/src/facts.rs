@@ -4,7 +4,8 @@
 //!
 //! A worker publishes when it starts, and now and then afterwards. The facts of a queue are those of the node that was last heard of,
 //! and of all nodes that were alive then: heard of within [`ALIVE_WITHIN`] before it. While workers run these are the live ones; when
-//! all are gone they are the last ones that lived.
+//! all are gone they are the last ones that lived. A node that stops in good order no longer counts beside one that lives, so a restart
+//! with other settings counts at once.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -140,19 +141,25 @@ pub(crate) async fn look(
 /// The queues that rows are about. The rows of a queue follow each other, the node last heard of first.
 pub(crate) fn by_queue(rows: &[Row], now: Timestamp) -> Result<Vec<PublishedQueue>, StoreError> {
     let mut queues: Vec<PublishedQueue> = Vec::new();
+    // Whether the nodes that count so far of the last queue have stopped.
+    let mut have_ended = false;
     for row in rows {
         let (queue, key_kind, node, facts) = read(row)?;
-        match queues.last_mut().filter(|known| known.queue == queue) {
-            None => queues.push(PublishedQueue { queue, key_kind, facts, nodes: vec![(node, facts)] }),
-            // Its node beat while the clock was ahead, which says nothing about when that was.
-            Some(known) if now.plus(ALIVE_WITHIN) < known.seen_at() => {
-                (known.facts, known.nodes) = (facts, vec![(node, facts)]);
-            }
-            Some(known) if known.seen_at().since(node.seen_at) <= ALIVE_WITHIN => {
-                known.facts = known.facts.weaker(facts);
-                known.nodes.push((node, facts));
-            }
-            Some(_) => (),
+        let ended = row.truth("ended")?;
+        let Some(known) = queues.last_mut().filter(|known| known.queue == queue) else {
+            queues.push(PublishedQueue { queue, key_kind, facts, nodes: vec![(node, facts)] });
+            have_ended = ended;
+            continue;
+        };
+        // Its node beat while the clock was ahead, which says nothing about when that was.
+        let is_ahead = now.plus(ALIVE_WITHIN) < known.seen_at();
+        let counts = known.seen_at().since(node.seen_at) <= ALIVE_WITHIN;
+        if is_ahead || (counts && have_ended && !ended) {
+            (known.facts, known.nodes) = (facts, vec![(node, facts)]);
+            have_ended = ended;
+        } else if counts && have_ended == ended {
+            known.facts = known.facts.weaker(facts);
+            known.nodes.push((node, facts));
         }
     }
     Ok(queues)

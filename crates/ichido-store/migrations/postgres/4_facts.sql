@@ -10,6 +10,7 @@ CREATE TABLE ichido.queue_facts (
     requeue      boolean          NOT NULL,
     max_attempts integer          NOT NULL,
     horizon      bigint           NOT NULL, -- Microseconds.
+    ended        boolean          NOT NULL, -- The node has stopped: what it said counts only where no node lives.
     PRIMARY KEY (queue, node),
     CONSTRAINT queue_facts_guarantee CHECK (guarantee IN ('nothing', 'repeatable', 'honours_keys')),
     CONSTRAINT queue_facts_keeps_for CHECK ((guarantee = 'honours_keys') = (keeps_for IS NOT NULL)),

@@ -10,6 +10,7 @@ CREATE TABLE ichido_queue_facts (
     requeue      INTEGER NOT NULL CHECK (requeue IN (0, 1)),
     max_attempts INTEGER NOT NULL,
     horizon      INTEGER NOT NULL, -- Microseconds.
+    ended        INTEGER NOT NULL CHECK (ended IN (0, 1)), -- The node has stopped: what it said counts only where no node lives.
     PRIMARY KEY (queue, node),
     CONSTRAINT queue_facts_guarantee CHECK (guarantee IN ('nothing', 'repeatable', 'honours_keys')),
     CONSTRAINT queue_facts_keeps_for CHECK ((guarantee = 'honours_keys') = (keeps_for IS NOT NULL)),

@@ -1,5 +1,5 @@
 -- The kind of key is there: a worker has it settled before it publishes.
-SELECT f.queue, f.guarantee, f.keeps_for, f.requeue, f.max_attempts, f.horizon, k.kind, n.id, n.name, n.started_at, n.seen_at
+SELECT f.queue, f.guarantee, f.keeps_for, f.requeue, f.max_attempts, f.horizon, f.ended, k.kind, n.id, n.name, n.started_at, n.seen_at
 FROM ichido.queue_facts f
 JOIN ichido.nodes n ON n.id = f.node
 JOIN ichido.queue_keys k ON k.queue = f.queue

@@ -6,7 +6,7 @@ use super::Facts;
 use crate::error::StoreError;
 use crate::facts::{KEPT_FOR, LIST, PublishedQueue, QueueFacts, by_queue};
 use crate::message::QueueName;
-use crate::statement::{Value, column, paired};
+use crate::statement::{Value, column, paired, shared};
 use crate::{micros, promised};
 
 impl Facts<'_> {
@@ -26,6 +26,11 @@ impl Facts<'_> {
         self.0.noted(self.0.driver.execute(paired!("facts_publish"), &values).await)?;
         let values = [node.into(), Value::Now, micros(KEPT_FOR).into()];
         self.0.driver.execute(paired!("facts_forget"), &values).await.map(drop)
+    }
+
+    /// A node stops: what it published counts only for as long as no node that serves the queue lives.
+    pub async fn end(self, node: Uuid) -> Result<(), StoreError> {
+        self.0.driver.execute(shared!("facts_end"), &[node.into()]).await.map(drop)
     }
 
     /// All queues that were ever published, with what counts of each. [`crate::facts`] says which nodes are asked.

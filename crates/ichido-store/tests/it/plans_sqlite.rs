@@ -34,7 +34,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 23] = [
+const SMALL: [(&str, &str); 24] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -42,6 +42,7 @@ const SMALL: [(&str, &str); 23] = [
     // As many as there are queues, times the nodes that served them within an hour.
     ("facts_list.sql", "SCAN f"),
     ("facts_forget.sql", "SCAN ichido_queue_facts"),
+    ("facts_end.sql", "SCAN ichido_queue_facts"),
     // As many as there are queues, and tokens.
     ("queue_list.sql", "SCAN ichido_queues"),
     ("token_list.sql", "SCAN ichido_tokens"),

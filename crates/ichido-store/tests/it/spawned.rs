@@ -88,6 +88,7 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.nodes().list().await?;
         store.facts().publish(id, &[]).await?;
         store.facts().list().await?;
+        store.facts().end(id).await?;
         store.nodes().claim_duty(Duty::Ledger, id, Duration::ZERO).await?;
         Ok(())
     });

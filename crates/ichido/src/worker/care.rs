@@ -177,8 +177,9 @@ impl Node {
         Some(Timestamp::from_micros(now.as_micros().saturating_sub(kept)))
     }
 
-    /// Leaves its duties to the next node, when it stops.
+    /// Leaves its duties and what it says of its queues to other nodes, when it stops.
     pub(super) async fn leave(&self) {
+        said("other nodes could not be told that this one stops", self.store.facts().end(self.id).await);
         said(
             "the duties of a worker that stops could not be left to the next",
             self.store.nodes().release_duties(self.id).await,

@@ -1,4 +1,4 @@
-INSERT INTO ichido.queue_facts (node, queue, guarantee, keeps_for, requeue, max_attempts, horizon)
-SELECT $1::uuid, i.* FROM unnest($2::text[], $3::text[], $4::bigint[], $5::boolean[], $6::integer[], $7::bigint[]) AS i
+INSERT INTO ichido.queue_facts (node, queue, guarantee, keeps_for, requeue, max_attempts, horizon, ended)
+SELECT $1::uuid, i.*, false FROM unnest($2::text[], $3::text[], $4::bigint[], $5::boolean[], $6::integer[], $7::bigint[]) AS i
 ON CONFLICT (queue, node) DO UPDATE SET guarantee = excluded.guarantee, keeps_for = excluded.keeps_for, requeue = excluded.requeue,
-    max_attempts = excluded.max_attempts, horizon = excluded.horizon
+    max_attempts = excluded.max_attempts, horizon = excluded.horizon, ended = false

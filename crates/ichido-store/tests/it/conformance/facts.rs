@@ -75,6 +75,23 @@ both_databases! {
     }
 
     #[test]
+    async fn a_node_that_has_stopped_counts_only_where_none_lives(fixture: Fixture) {
+        let store = &fixture.store;
+        let forbidden = QueueFacts { requeue: false, ..KEPT };
+        publish(store, A, "orders", forbidden).await;
+        store.facts().end(A).await.unwrap();
+        assert_eq!(published(store, "orders").await.facts, forbidden, "the last word");
+        publish(store, B, "orders", KEPT).await;
+        let queue = published(store, "orders").await;
+        assert_eq!((queue.facts, nodes(&queue)), (KEPT, vec![B]), "a restart with other settings counts at once");
+        store.facts().end(B).await.unwrap();
+        assert_eq!(published(store, "orders").await.facts, forbidden, "none lives, so both count");
+        publish(store, A, "orders", KEPT).await;
+        let queue = published(store, "orders").await;
+        assert_eq!((queue.facts, nodes(&queue)), (KEPT, vec![A]), "it lives again");
+    }
+
+    #[test]
     async fn where_nodes_disagree_the_weaker_counts(fixture: Fixture) {
         let other = QueueFacts {
             guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(1) },
