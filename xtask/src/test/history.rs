@@ -59,9 +59,13 @@ pub(super) const FUZZ: Lane = Lane {
         "crates/ichido-core/src/json*",
         "crates/ichido-core/src/key*",
         "crates/ichido-core/src/retry*",
+        "crates/ichido-core/src/settings*",
         "crates/ichido-core/src/time*",
         "crates/ichido-core/src/verdict*",
+        "crates/ichido-http/src/guard*",
+        "crates/ichido-http/src/server/bounds*",
         "crates/ichido-http/src/server/framing*",
+        "crates/ichido-http/src/trust*",
         "crates/ichido-http/src/url*",
     ],
 };

@@ -103,7 +103,7 @@ pub fn json(config: &Config) -> Value {
     })
 }
 
-/// What a configuration comes to, for people: the same as [`json`].
+/// What a configuration comes to, for people: the same as [`json()`].
 pub fn text(config: &Config) -> String {
     let all = json(config);
     let store = all["store"].as_str().unwrap_or("none; give one by --store or ICHIDO_STORE");

@@ -30,6 +30,7 @@ use super::text;
 struct Description;
 
 const KEY: &str = "Idempotency-Key";
+const OCTETS: &str = "application/octet-stream";
 /// How an operation refuses.
 const REFUSED: &str =
     "It was refused, and nothing was changed; `code` says why, and has a page in docs/errors";
@@ -87,6 +88,12 @@ fn complete(operation: &mut Operation, path: &str, failed: &str) {
         |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == KEY);
     let has_key = operation.parameters.iter().flatten().any(is_key);
     let common = [("4XX", REFUSED), ("503", if has_key { FAILED_UNDER_KEY } else { failed })];
+    // A message may be empty, and a body that is not there is an empty one.
+    if let Some(RefOr::T(body)) = &mut operation.request_body
+        && body.content.contains_key(OCTETS)
+    {
+        body.required = None;
+    }
     let responses = &mut operation.responses.responses;
     for (status, means) in common.into_iter().filter(|_| !is_public(path)) {
         let response = || RefOr::T(ResponseBuilder::new().description(means).build());

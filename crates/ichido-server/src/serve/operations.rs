@@ -44,7 +44,6 @@ pub(super) struct Begin {
     #[serde(default)]
     canary: bool,
     /// Why; a discard needs it. It is kept.
-    #[schema(nullable = false)]
     reason: Option<text::Reason>,
     /// Whether only to say what would happen.
     #[serde(default)]
@@ -72,32 +71,39 @@ enum Action {
 #[serde(deny_unknown_fields)]
 struct Filter {
     /// Of this queue.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::QueueName>, nullable = false)]
     queue: Option<String>,
     /// With this code as the last error.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::ErrorCode>, nullable = false)]
     code: Option<String>,
     /// Of which this is known.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     effect: Option<text::Effect>,
     /// Of this identity.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     identity: Option<text::Identity>,
     /// Dead from this moment on.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_from: Option<String>,
     /// Dead before this moment.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_before: Option<String>,
     /// With this text in what the last error said.
+    #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     text: Option<text::ErrorText>,
     /// Those that somebody discarded, in place of those that wait.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
     discarded: bool,
     /// Those that a new message was made from, in place of those that wait. None of them would go.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
     replaced: bool,
 }
@@ -105,13 +111,14 @@ struct Filter {
 /// What the members of [`Begin`] and [`Filter`] alone do not say: schema, keyword and value.
 pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
     let discard = value!({ "properties": { "action": { "const": "discard" } } });
-    let explained = value!({ "required": ["reason"], "properties": { "canary": { "const": false } } });
-    let all = value!({ "required": ["all"], "properties": { "all": { "const": true } } });
-    let either = value!([{ "required": ["filter"] }, all]);
-    let refused = value!([{ "maxProperties": 0 }, { "required": ["discarded", "replaced"] }]);
+    let explained = value!({ "required": ["reason"], "properties": { "reason": { "type": "string" }, "canary": { "const": false } } });
+    let some = value!({ "filter": { "minProperties": 1 }, "all": { "const": false } });
+    let all = value!({ "filter": { "maxProperties": 0 }, "all": { "const": true } });
+    let some = value!({ "required": ["filter"], "properties": some });
+    let either = value!([some, { "required": ["all"], "properties": all }]);
     [
         ("Begin", "allOf", value!([{ "oneOf": either }, { "if": discard, "then": explained }])),
-        ("Filter", "not", value!({ "anyOf": refused })),
+        ("Filter", "not", value!({ "required": ["discarded", "replaced"] })),
     ]
 }
 

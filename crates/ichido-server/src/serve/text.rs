@@ -84,7 +84,7 @@ texts! {
     /// The name of an operation in the ledger.
     OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, OPERATION_BYTES_MAX);
     /// Why something is done.
-    Reason as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
+    Reason as String = reason, string(NO_NUL, 0, EXCERPT_BYTES_MAX);
     /// A part of an error's text.
     ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
     /// A moment in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six digits of a fraction.
@@ -158,6 +158,30 @@ fn one_of(words: &[&'static str]) -> ObjectBuilder {
 
 fn none_of(names: &[&str]) -> String {
     format!("is none; there are {}", names.join(", "))
+}
+
+/// Reads a member that may be left out, but not be null.
+pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Reads a member that is `true`, or left out.
+pub(super) fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let is_true = bool::deserialize(deserializer)?;
+    is_true.then_some(true).ok_or_else(|| D::Error::custom("is true, or left out"))
+}
+
+/// Counts characters, as the schema does; what is stored of them is bounded in bytes.
+fn reason(text: &str) -> Result<String, String> {
+    if text.contains('\0') {
+        Err("has a NUL character, which cannot be stored; leave it out".to_owned())
+    } else if EXCERPT_BYTES_MAX < text.chars().count() {
+        Err(format!("has more than {EXCERPT_BYTES_MAX} characters; shorten it"))
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 fn whole(text: &str, max: u32) -> Result<u32, String> {

@@ -71,7 +71,7 @@ impl Keys<'_> {
         self.0.postgres()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
-    /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`].
+    /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`](crate::Store::begin_immediate).
     pub async fn settle_in_sqlite(
         self,
         connection: &mut SqliteConnection,

@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt as _;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
-use ichido_store::message::limits::{IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX};
+use ichido_store::message::limits::{EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX};
 use ichido_store::testing::sqlite::{File, fresh_file};
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
@@ -175,7 +175,9 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
         None,
         Some(json!({})),
         Some(json!({"queue": "orders"})),
+        Some(json!({"queue": null})),
         Some(json!({"discarded": true})),
+        Some(json!({"discarded": false})),
         Some(json!({"discarded": true, "replaced": true})),
     ];
     let truths = [None, Some(json!(false)), Some(json!(true))];
@@ -184,7 +186,7 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
         for filter in &filters {
             for all in &truths {
                 for canary in &truths {
-                    for reason in [None, Some(json!("why"))] {
+                    for reason in [None, Some(json!(null)), Some(json!("why"))] {
                         let mut body = json!({"action": action, "preview": true});
                         let members =
                             [("filter", filter), ("all", all), ("canary", canary), ("reason", &reason)];
@@ -194,12 +196,7 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
                             }
                         }
                         let (status, problem) = app.tell("/v1/operations", &body).await;
-                        // An empty filter beside "all":true says nothing, and is let pass.
-                        let is_lenient = body["filter"] == json!({}) && body["all"] == true;
-                        assert!(
-                            fits.is_valid(&body) != REFUSED.contains(&status) || is_lenient,
-                            "{body}: {problem}"
-                        );
+                        assert!(fits.is_valid(&body) != REFUSED.contains(&status), "{body}: {problem}");
                         *if fits.is_valid(&body) { &mut valid } else { &mut refused } += 1;
                     }
                 }
@@ -207,6 +204,16 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
         }
     }
     assert!(20 < valid && 20 < refused, "{valid} {refused}");
+}
+
+#[test]
+fn a_reason_is_refused_exactly_beyond_its_schema() {
+    for fitting in ["", "é", &"é".repeat(EXCERPT_BYTES_MAX)] {
+        assert_eq!(text::Reason::read(fitting).as_deref(), Ok(fitting));
+    }
+    for beyond in ["why\0", &"x".repeat(EXCERPT_BYTES_MAX + 1)] {
+        assert!(text::Reason::read(beyond).is_err(), "{beyond}");
+    }
 }
 
 #[tokio::test]

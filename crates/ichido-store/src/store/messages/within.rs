@@ -72,7 +72,7 @@ impl Messages<'_> {
     /// Puts a message in within the caller's open SQLite transaction: both commit, or neither (SPEC D4). Call
     /// [`Queues::wake`](crate::Queues::wake) after the commit.
     ///
-    /// Begin that transaction by [`Store::begin_immediate`], keep it short, and await nothing else of this store inside it: while
+    /// Begin that transaction by [`Store::begin_immediate`](crate::Store::begin_immediate), keep it short, and await nothing else of this store inside it: while
     /// it is open nobody else writes, and a write of this store waits 5 seconds and is then [`StoreError::Busy`].
     ///
     /// ```
