@@ -141,7 +141,7 @@ impl Claims<'_> {
         Ok(promoted)
     }
 
-    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued: whoever serves a queue rescues it within
+    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued: a node that serves a queue rescues it within
     /// seconds, so nobody serves those. At most 100 queues are told of.
     pub async fn lapsed_elsewhere(
         self,

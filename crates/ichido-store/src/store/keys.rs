@@ -242,7 +242,7 @@ impl Keys<'_> {
     }
 
     /// Forgets at most `limit` keys of an identity with their answers, whatever their age, those of unknown outcome too, less those that are
-    /// being worked on and those that a living message still uses; answers how many. It is for whoever must leave nothing behind of somebody who has gone: a request that comes again under
+    /// being worked on and those that a living message still uses; answers how many. It is for programs that must leave nothing behind of somebody who has gone: a request that comes again under
     /// a forgotten key is done again.
     pub async fn forget_of(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;

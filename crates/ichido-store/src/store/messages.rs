@@ -154,7 +154,7 @@ impl Messages<'_> {
     }
 
     /// Forgets at most `limit` messages of an identity in a queue, with their history, whatever their age; answers how many. Only what is
-    /// over goes: what was sent or cancelled, and letters that a person has closed. It is for whoever must leave nothing behind of
+    /// over goes: what was sent or cancelled, and letters that a person has closed. It is for programs that must leave nothing behind of
     /// somebody who has gone. `key` is the one that seals are made under, if any.
     pub async fn forget_of(
         self,
