@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::app::App;
 use crate::credential::Credential;
 use crate::people::{self, Person};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::settings::{Settings, limits};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -134,7 +134,7 @@ pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
 
 pub(crate) fn foreign() -> Problem {
     let detail = "the request does not come from a page of this service; nothing was done";
-    Problem::new(StatusCode::FORBIDDEN, "origin_foreign", detail)
+    Problem::new(Code::OriginForeign, detail)
 }
 
 /// A page of any name can be made to lead to this machine (DNS rebinding); only a request that names the machine itself comes
@@ -149,7 +149,7 @@ pub(crate) fn needs_own_host(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the Host header does not name this machine, and nothing else tells who asks; call it as localhost or 127.0.0.1";
-    Err(Problem::new(StatusCode::FORBIDDEN, "host_foreign", detail))
+    Err(Problem::new(Code::HostForeign, detail))
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -165,7 +165,7 @@ fn needs_person(headers: &HeaderMap, person: &Person) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the request is of somebody else than who is signed in now; nothing was done";
-    Err(Problem::new(StatusCode::FORBIDDEN, "person_other", detail))
+    Err(Problem::new(Code::PersonOther, detail))
 }
 
 /// A body is JSON, and says so: no form of a foreign page can.
@@ -179,7 +179,7 @@ pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Prob
         return Ok(());
     }
     let detail = "the body must be JSON, with `Content-Type: application/json`";
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type_unsupported", detail))
+    Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
 /// How many wrong tokens there were in this minute, by whomever.
@@ -199,10 +199,10 @@ impl Guesses {
         let (since, count) = window.filter(|(since, _)| now < *since + A_MINUTE).unwrap_or((now, 0));
         *window = Some((since, count.saturating_add(1)));
         if count < limits::WRONG_TOKENS_A_MINUTE_MAX {
-            return Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", "this is nobody's token");
+            return Problem::new(Code::TokenWrong, "this is nobody's token");
         }
         let wait = (since + A_MINUTE).saturating_duration_since(now).as_secs() + 1;
         let detail = "this is nobody's token, and too many wrong ones were tried; wait, and try again";
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "sign_in_busy", detail).after_secs(wait)
+        Problem::new(Code::SignInBusy, detail).after(Duration::from_secs(wait))
     }
 }

@@ -24,7 +24,7 @@ use serde_json::json;
 use self::reprocess::Replaced;
 use crate::access::{self, Asker};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::settings::limits;
 use crate::{assets, jobs, metrics};
 
@@ -55,8 +55,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
         .route("/metrics", get(metrics::page))
         .fallback(unknown)
         .method_not_allowed_fallback(async || {
-            let detail = "this path does not take this method";
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+            Problem::new(Code::MethodNotAllowed, "this path does not take this method")
         })
         .layer(DefaultBodyLimit::max(limits::BODY_BYTES_MAX))
         .layer(from_fn(with_policies))
@@ -99,7 +98,7 @@ async fn unknown(headers: HeaderMap) -> Response {
     if headers.get(ACCEPT).is_some_and(is_page) {
         return (StatusCode::NOT_FOUND, assets::not_found()).into_response();
     }
-    Problem::new(StatusCode::NOT_FOUND, "path_unknown", "there is nothing at this path").into_response()
+    Problem::new(Code::PathUnknown, "there is nothing at this path").into_response()
 }
 
 /// A page of ours runs our own scripts and nobody else's, and tells nobody where somebody was.
@@ -119,8 +118,7 @@ fn answer(status: StatusCode, value: &impl Serialize) -> Response {
         Ok(body) => (status, as_json(), body).into_response(),
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the answer could not be written")
-                .into_response()
+            Problem::new(Code::Failed, "the answer could not be written").into_response()
         }
     }
 }

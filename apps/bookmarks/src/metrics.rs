@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
 use ichido::prometheus;
 use ichido_store::error::StoreError;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -14,10 +14,11 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::access::{is_bearer, needs_own_host};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::settings::limits::READY_WITHIN;
 
 const FOLD_EVERY: Duration = Duration::from_secs(5);
+const READY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What is measured is one for a program, as its counters are.
 static MEASURED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
@@ -45,7 +46,7 @@ pub(crate) async fn tend() {
 
 /// Whether it should get requests: its database answers, and its worker works.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
-    let unready = |what: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", what).after_secs(1);
+    let unready = |what: &'static str| Problem::new(Code::NotReady, what).after(READY_RETRY_AFTER);
     match timeout(READY_WITHIN, app.store.check_ready()).await {
         Ok(Ok(())) if *app.worker_lives.borrow() => Ok("ready\n"),
         Ok(Ok(())) => Err(unready("the worker has ended; the log says why")),

@@ -1,65 +1,72 @@
 //! What is said to a request that is not done: problem details (RFC 9457) with a code that stays the same.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
 use ichido::once::{RunAgain, TxError};
 use ichido_store::error::StoreError;
-use serde_json::json;
 
 use crate::settings::limits;
 
-/// One refusal.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    status: StatusCode,
-    code: &'static str,
-    detail: String,
-    retry_after_secs: Option<u64>,
-    run_again: bool,
+/// How long to wait before asking again when the database cannot be used.
+const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+ichido_http::problems! {
+    pub(crate) enum Code in "urn:bookmarks:problem:" {
+        BodyInvalid = "body_invalid", BAD_REQUEST, "Bad Request";
+        ParameterInvalid = "parameter_invalid", BAD_REQUEST, "Bad Request";
+        UrlRefused = "url_refused", BAD_REQUEST, "Bad Request";
+        SignedOut = "signed_out", UNAUTHORIZED, "Unauthorized";
+        TokenWrong = "token_wrong", UNAUTHORIZED, "Unauthorized";
+        HostForeign = "host_foreign", FORBIDDEN, "Forbidden";
+        OriginForeign = "origin_foreign", FORBIDDEN, "Forbidden";
+        PersonOther = "person_other", FORBIDDEN, "Forbidden";
+        BookmarkUnknown = "bookmark_unknown", NOT_FOUND, "Not Found";
+        PathUnknown = "path_unknown", NOT_FOUND, "Not Found";
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method Not Allowed";
+        RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "Request Timeout";
+        BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "Payload Too Large";
+        MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type";
+        SignInBusy = "sign_in_busy", TOO_MANY_REQUESTS, "Too Many Requests";
+        Failed = "failed", INTERNAL_SERVER_ERROR, "Internal Server Error";
+        NotReady = "not_ready", SERVICE_UNAVAILABLE, "Service Unavailable";
+        Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Service Unavailable";
+        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "Service Unavailable";
+    }
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), retry_after_secs: None, run_again: false }
-    }
-
-    pub(crate) fn bad(code: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, code, detail)
-    }
-
-    pub(crate) fn after_secs(self, secs: u64) -> Self {
-        Self { retry_after_secs: Some(secs), ..self }
-    }
-
     pub(crate) fn signed_out() -> Self {
         let detail =
             "nobody is signed in: send a token as `Authorization: Bearer …`, or sign in by POST /session";
-        Self::new(StatusCode::UNAUTHORIZED, "signed_out", detail)
+        Self::new(Code::SignedOut, detail)
     }
 
     /// There is none, or it is another's: nobody can tell which (SPEC C3).
     pub(crate) fn no_bookmark() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "bookmark_unknown", "you have no bookmark with this id")
+        Self::new(Code::BookmarkUnknown, "you have no bookmark with this id")
     }
 
     pub(crate) fn too_large() -> Self {
         let detail =
             format!("the body is longer than {} bytes, or did not come whole", limits::BODY_BYTES_MAX);
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+        Self::new(Code::BodyTooLarge, detail)
     }
 
     fn unavailable(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "the database could not be used");
         let detail = "the database cannot be used at the moment; send the same request again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail).after_secs(5)
+        Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 }
 
 impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
-        let run_again = RunAgain::is_called_for(&error);
-        Self { run_again, ..Self::unavailable(&error) }
+        let mut problem = Self::unavailable(&error);
+        if RunAgain::is_called_for(&error) {
+            problem.extensions.insert(RunAgain);
+        }
+        problem
     }
 }
 
@@ -78,32 +85,12 @@ impl From<TxError> for Problem {
 impl From<getrandom::Error> for Problem {
     fn from(error: getrandom::Error) -> Self {
         tracing::error!(%error, "the system gives no random numbers");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the server cannot make secrets at the moment")
+        Self::new(Code::Failed, "the server cannot make secrets at the moment")
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({
-            "type": format!("urn:bookmarks:problem:{}", self.code),
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "code": self.code,
-        });
-        let mut response = (self.status, body.to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(secs) = self.retry_after_secs {
-            headers.insert(RETRY_AFTER, HeaderValue::from(secs));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if self.run_again {
-            response.extensions_mut().insert(RunAgain);
-        }
-        response
+        self.response().map(Into::into)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
-use http::{Request, StatusCode};
+use http::Request;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_http::server::Answers;
@@ -14,7 +14,7 @@ use ichido_http::server::limits::Limits;
 use tokio::time::timeout;
 use tower_service::Service as _;
 
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::settings::limits;
 
 /// How long clients may take, and how many there may be.
@@ -45,8 +45,7 @@ impl Answers for Server {
 
     fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
         let detail = "too many requests are in flight; send the same request again, under the same key";
-        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail);
-        boxed(problem.after_secs(OVERLOADED_RETRY_AFTER.as_secs()).into_response())
+        boxed(Problem::new(Code::Overloaded, detail).after(OVERLOADED_RETRY_AFTER).into_response())
     }
 }
 
@@ -54,7 +53,7 @@ impl Answers for Server {
 fn late() -> Problem {
     let detail =
         "the request took too long to come or to be done; send the same request again, under the same key";
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+    Problem::new(Code::RequestTimeout, detail)
 }
 
 fn boxed(response: Response) -> Response<AnswerBody> {

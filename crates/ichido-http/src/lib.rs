@@ -9,6 +9,7 @@
 pub mod client;
 pub mod clock;
 pub mod guard;
+pub mod problem;
 pub mod server;
 pub mod signals;
 pub mod trust;

@@ -149,7 +149,7 @@ impl Rules {
         let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         match (key::read(fields), &self.key) {
             (Ok(None), KeyRule::Required { status, code }) => {
-                Err(Problem::of_key(KeyError::Missing).called(*status, code.clone()))
+                Err(Problem::of_key(KeyError::Missing).called(*status, code))
             }
             (Ok(found), KeyRule::Required { .. } | KeyRule::Optional) => Ok(found),
             (Err(error), _) => Err(Problem::of_key(error)),

@@ -3,15 +3,15 @@
 //! Guarantee: every problem says in words what happened and what to do, and where a request may have reached the
 //! upstream, what is known of its effect (SPEC F2). None repeats a key, a header's value or a body.
 
-use std::borrow::Cow;
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::header::ALLOW;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use ichido_core::key::KeyError;
 use ichido_core::settings::size;
 use ichido_core::verdict::{Effect, NetworkFault};
+use ichido_http::problem::code_of_key;
 use ichido_http::server::body::{AnswerBody, BodyFault};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
 use ichido_http::server::permits;
@@ -19,101 +19,88 @@ use serde_json::json;
 
 use super::upstream::Failure;
 
-/// One refusal or failure.
-#[derive(Clone, Debug)]
-pub(crate) struct Problem {
-    status: StatusCode,
-    code: Cow<'static, str>,
-    title: &'static str,
-    detail: Cow<'static, str>,
-    effect: Option<Effect>,
-    /// A header field that goes with it.
-    field: Option<Box<(HeaderName, HeaderValue)>>,
+/// How long to wait before asking again when others are ahead.
+const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+ichido_http::problems! {
+    pub(crate) enum Code in "urn:ichido:problem:" {
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method does not pass";
+        RequestMalformed = "request_malformed", BAD_REQUEST, "The request cannot be read in one way only";
+        UpgradeUnsupported = "upgrade_unsupported", NOT_IMPLEMENTED, "WebSockets and tunnels are not supported";
+        KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
+        KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
+        OperationUnknown = "operation_unknown", NOT_FOUND, "No operation is configured for the request";
+        MethodOverride = "method_override", BAD_REQUEST, "The method cannot be overridden";
+        AdapterBusy = "adapter_busy", SERVICE_UNAVAILABLE, "The adapter is busy";
+        ProxyBusy = "proxy_busy", SERVICE_UNAVAILABLE, "The proxy serves as many connections as it may";
+        BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
+        BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body is not complete";
+        BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
+        UpstreamTimeout = "upstream_timeout", GATEWAY_TIMEOUT, "The upstream did not answer in time";
+        UpstreamLost = "upstream_lost", BAD_GATEWAY, "The upstream's answer was lost";
+        UpstreamUnreachable = "upstream_unreachable", BAD_GATEWAY, "The upstream cannot be reached";
+    }
 }
 
 impl Problem {
-    fn new(
-        status: StatusCode,
-        code: &'static str,
-        title: &'static str,
-        detail: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self { status, code: code.into(), title, detail: detail.into(), effect: None, field: None }
-    }
-
     /// The same under another status and code, where a boundary file asks for them.
-    pub(crate) fn called(self, status: StatusCode, code: String) -> Self {
-        Self { status, code: Cow::Owned(code), ..self }
+    pub(crate) fn called(self, status: StatusCode, code: &str) -> Self {
+        self.under(status).with("type", json!(format!("urn:ichido:problem:{code}"))).with("code", json!(code))
     }
 
     /// The method does not cross this boundary.
     pub(crate) fn method(allowed: &[String]) -> Self {
-        let detail = format!("requests of this method do not pass here; these do: {}", allowed.join(", "));
-        let title = "The method does not pass";
-        let problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", title, detail);
-        let allowed = HeaderValue::try_from(allowed.join(", ")).ok();
-        Self { field: allowed.map(|allowed| Box::new((ALLOW, allowed))), ..problem }
+        let allowed = allowed.join(", ");
+        let detail = format!("requests of this method do not pass here; these do: {allowed}");
+        let mut problem = Self::new(Code::MethodNotAllowed, detail);
+        problem.fields.extend(HeaderValue::try_from(allowed).ok().map(|allowed| (ALLOW, allowed)));
+        problem
     }
 
-    /// The request itself is wrong, whoever would get it.
+    /// The request itself is wrong, whichever service would get it.
     pub(crate) fn malformed(detail: &'static str) -> Self {
-        let title = "The request cannot be read in one way only";
-        Self::new(StatusCode::BAD_REQUEST, "request_malformed", title, detail)
+        Self::new(Code::RequestMalformed, detail)
     }
 
     /// A WebSocket or a tunnel is asked for.
     pub(crate) fn upgrade() -> Self {
         let detail = "this proxy carries requests and answers, not WebSockets or tunnels; connect to the service directly for \
                       those";
-        let title = "WebSockets and tunnels are not supported";
-        Self::new(StatusCode::NOT_IMPLEMENTED, "upgrade_unsupported", title, detail)
+        Self::new(Code::UpgradeUnsupported, detail)
     }
 
     /// What is wrong with the key, or that there is none (SPEC C1).
     pub(crate) fn of_key(error: KeyError) -> Self {
-        let (code, title) = match error {
-            KeyError::Missing => ("key_missing", "The request needs an idempotency key"),
-            KeyError::Empty
-            | KeyError::TooLong { .. }
-            | KeyError::FieldTooLong { .. }
-            | KeyError::NotVisible { .. }
-            | KeyError::BadQuoting
-            | KeyError::ManyLines { .. }
-            | KeyError::HeadersDisagree
-            | KeyError::BodyDisagrees => ("key_invalid", "The idempotency key is not valid"),
-        };
-        Self::new(StatusCode::BAD_REQUEST, code, title, error.to_string())
+        // No body is compared here.
+        let code = code_of_key(error, Code::KeyMissing, Code::KeyInvalid, Code::KeyInvalid);
+        Self::new(code, error.to_string())
     }
 
     /// The adapter knows no operation for a request that would change state.
     pub(crate) fn operation_unknown() -> Self {
         let detail = "no operation is configured for this method and path, so that it would go unprotected; nothing was done; \
                       add it to the adapter's operations, with class read if it changes nothing";
-        let title = "No operation is configured for the request";
-        Self::new(StatusCode::NOT_FOUND, "operation_unknown", title, detail)
+        Self::new(Code::OperationUnknown, detail)
     }
 
     /// Another method is meant than the one by which the operation was found.
     pub(crate) fn method_override() -> Self {
         let detail = "the request names another method in X-HTTP-Method-Override, X-HTTP-Method, X-Method-Override or _method, \
                       so it would go unprotected; nothing was done; send it with that method itself";
-        let title = "The method cannot be overridden";
-        Self::new(StatusCode::BAD_REQUEST, "method_override", title, detail)
+        Self::new(Code::MethodOverride, detail)
     }
 
     /// As much is under way as may be, those included whose clients have gone.
     pub(crate) fn busy() -> Self {
         let detail = "as many requests are under way as this adapter takes at once; nothing was done; send the request again";
-        let title = "The adapter is busy";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, detail).again_soon()
+        Self::new(Code::AdapterBusy, detail).after(BUSY_RETRY_AFTER)
     }
 
     /// Every connection that is served at once is busy, or all of the caller's address.
     pub(crate) fn overloaded() -> Self {
         let detail = "as many connections are busy as this proxy serves at once, in all or from one address; nothing was done; send the \
                       same request again, and keep fewer connections busy";
-        let title = "The proxy serves as many connections as it may";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "proxy_busy", title, detail).again_soon()
+        Self::new(Code::ProxyBusy, detail).after(BUSY_RETRY_AFTER)
     }
 
     /// The bodies that an adapter has in memory take as much of it as they may.
@@ -128,17 +115,12 @@ impl Problem {
             "the bodies in flight{whose} have {} at once, which is the most; nothing was done; send the same request again",
             size::told(most)
         );
-        let title = "Too many bodies are in flight";
-        Self { effect: Some(Effect::NotDone), ..Self::new(status, "bodies_full", title, detail) }.again_soon()
-    }
-
-    fn again_soon(self) -> Self {
-        Self { field: Some(Box::new((RETRY_AFTER, HeaderValue::from_static("1")))), ..self }
+        Self::new(Code::BodiesFull, detail).under(status).knowing(Effect::NotDone).after(BUSY_RETRY_AFTER)
     }
 
     /// No answer came; `effect` is what is known after all tries.
     pub(crate) fn of_failure(failure: Failure, effect: Effect) -> Self {
-        let (status, code, title, what) = match failure {
+        let (code, what) = match failure {
             Failure::Network(fault) => of_network(fault),
             Failure::Upload(fault) => of_upload(fault),
         };
@@ -149,76 +131,60 @@ impl Problem {
                 "it is not known whether the request took effect; with an idempotency key, send it again under the same key"
             }
         };
-        let detail = format!("{what}; {known}");
-        Self { effect: Some(effect), ..Self::new(status, code, title, detail) }
+        let problem = Self::new(code, format!("{what}; {known}")).knowing(effect);
+        match failure {
+            Failure::Network(NetworkFault::ConnectTimeout) => problem.under(StatusCode::GATEWAY_TIMEOUT),
+            Failure::Network(_) | Failure::Upload(_) => problem,
+        }
     }
 
-    /// The answer. It is not to be kept by caches: it says nothing of the resource.
+    /// With what is known of the request's effect.
+    fn knowing(self, effect: Effect) -> Self {
+        self.with("effect", json!(effect.as_str()))
+    }
+
+    /// The response. No cache stores it: it says nothing of the resource.
     pub(crate) fn into_response(self) -> Response<AnswerBody> {
-        let mut body = json!({
-            "type": format!("urn:ichido:problem:{}", self.code),
-            "title": self.title,
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "code": self.code,
-        });
-        if let Some(effect) = self.effect {
-            body["effect"] = json!(effect.as_str());
-        }
-        let bytes = Bytes::from(body.to_string());
-        let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed_unsync());
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(self.field.map(|field| *field));
-        response
+        self.response().map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync())
     }
 }
 
-type Words = (StatusCode, &'static str, &'static str, &'static str);
-
-const fn of_network(fault: NetworkFault) -> Words {
-    use NetworkFault::{
-        AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
-        StreamRefused, Timeout, Tls,
-    };
-    let what = match fault {
-        NameNotResolved | ConnectRefused | Tls | StreamRefused | HeldBack => {
-            "no connection to the upstream could be made"
-        }
-        ConnectTimeout => "the connection to the upstream did not come about in time",
-        ClosedUnused => "the upstream closed its connections before the request was written",
-        Timeout => "the request was sent, and no answer came in time",
-        Broken => "the connection to the upstream broke after the request, or a part of it, was sent",
-        AnswerCut => "the upstream's answer was not whole",
-    };
-    let status = match fault {
-        ConnectTimeout | Timeout => StatusCode::GATEWAY_TIMEOUT,
-        _ => StatusCode::BAD_GATEWAY,
-    };
+const fn of_network(fault: NetworkFault) -> (Code, &'static str) {
+    use NetworkFault as Fault;
     match fault {
-        Timeout => (status, "upstream_timeout", "The upstream did not answer in time", what),
-        Broken | AnswerCut => (status, "upstream_lost", "The upstream's answer was lost", what),
-        _ => (status, "upstream_unreachable", "The upstream cannot be reached", what),
+        Fault::NameNotResolved
+        | Fault::ConnectRefused
+        | Fault::Tls
+        | Fault::StreamRefused
+        | Fault::HeldBack => (Code::UpstreamUnreachable, "no connection to the upstream could be made"),
+        Fault::ConnectTimeout => {
+            (Code::UpstreamUnreachable, "the connection to the upstream did not come about in time")
+        }
+        Fault::ClosedUnused => {
+            (Code::UpstreamUnreachable, "the upstream closed its connections before the request was written")
+        }
+        Fault::Timeout => (Code::UpstreamTimeout, "the request was sent, and no answer came in time"),
+        Fault::Broken => (
+            Code::UpstreamLost,
+            "the connection to the upstream broke after the request, or a part of it, was sent",
+        ),
+        Fault::AnswerCut => (Code::UpstreamLost, "the upstream's answer was not whole"),
     }
 }
 
-const fn of_upload(fault: BodyFault) -> Words {
-    const TITLE: &str = "The body is not complete";
+const fn of_upload(fault: BodyFault) -> (Code, &'static str) {
     match fault {
-        BodyFault::Idle | BodyFault::TooSlow => {
-            let what = "the request's body did not arrive in time, and the upstream got a part of it at most";
-            (StatusCode::REQUEST_TIMEOUT, "body_timeout", TITLE, what)
-        }
-        BodyFault::NoMemory(_) => {
-            let what = "the bodies in flight take as much memory as they may, and the upstream got nothing of this one";
-            (StatusCode::SERVICE_UNAVAILABLE, "bodies_full", "Too many bodies are in flight", what)
-        }
-        BodyFault::Cut => {
-            let what =
-                "the request's body ended early or is malformed, and the upstream got a part of it at most";
-            (StatusCode::BAD_REQUEST, "body_incomplete", TITLE, what)
-        }
+        BodyFault::Idle | BodyFault::TooSlow => (
+            Code::BodyTimeout,
+            "the request's body did not arrive in time, and the upstream got a part of it at most",
+        ),
+        BodyFault::NoMemory(_) => (
+            Code::BodiesFull,
+            "the bodies in flight take as much memory as they may, and the upstream got nothing of this one",
+        ),
+        BodyFault::Cut => (
+            Code::BodyIncomplete,
+            "the request's body ended early or is malformed, and the upstream got a part of it at most",
+        ),
     }
 }

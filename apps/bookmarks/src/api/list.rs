@@ -15,7 +15,7 @@ use super::{answer, as_json};
 use crate::access::Asker;
 use crate::app::App;
 use crate::bookmarks::{self, Filter};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::settings::limits::{PAGE_DEFAULT, PAGE_MAX, SEARCH_CHARS_MAX};
 
 pub(super) async fn list(
@@ -45,7 +45,7 @@ pub(super) async fn list(
 }
 
 fn read(person: Uuid, query: &str) -> Result<Filter, Problem> {
-    let bad = |detail: String| Problem::bad("parameter_invalid", detail);
+    let bad = |detail: String| Problem::new(Code::ParameterInvalid, detail);
     let mut filter = Filter { person, search: None, before: None, limit: PAGE_DEFAULT };
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {

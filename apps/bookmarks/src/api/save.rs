@@ -22,7 +22,7 @@ use crate::bookmarks::{self, New};
 use crate::canonical::canonical;
 use crate::database::Lent;
 use crate::jobs::{self, Task};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::settings::limits::HINT_CHARS_MAX;
 
 /// The number of the job that comes with a bookmark; each person's retry is one more.
@@ -54,7 +54,7 @@ pub(super) async fn save(
         id: Uuid::now_v7(),
         person: asker.person.id,
         url: canonical(&wish.url)
-            .map_err(|why| Problem::bad("url_refused", format!("`url` is refused: {why}")))?,
+            .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` is refused: {why}")))?,
         idempotency_key: claim.name.key.as_str().to_owned(),
         source_hint: wish.source_hint,
         created_from: wish.created_from,
@@ -88,13 +88,13 @@ pub(super) async fn save(
 fn read(body: &[u8]) -> Result<Wish, Problem> {
     let wish: Wish = serde_json::from_slice(body).map_err(|error| {
         let form = r#"{"url": "https://…", "source_hint": "…", "created_from": "web"}"#;
-        Problem::bad("body_invalid", format!("the body is not {form}: {error}"))
+        Problem::new(Code::BodyInvalid, format!("the body is not {form}: {error}"))
     })?;
     for (member, text) in [("source_hint", &wish.source_hint), ("created_from", &wish.created_from)] {
         let text = text.as_deref().unwrap_or_default();
         if HINT_CHARS_MAX < text.chars().count() || text.contains('\0') {
             let detail = format!("`{member}` must be at most {HINT_CHARS_MAX} characters, none of them NUL");
-            return Err(Problem::bad("body_invalid", detail));
+            return Err(Problem::new(Code::BodyInvalid, detail));
         }
     }
     Ok(wish)

@@ -14,7 +14,7 @@ use crate::access::{Origin, comes_from, cookie, foreign, needs_json, session};
 use crate::app::App;
 use crate::credential::Credential;
 use crate::people;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 #[derive(Deserialize)]
 struct Shown {
@@ -33,7 +33,7 @@ pub(super) async fn sign_in(
     }
     needs_json(&headers, !body.is_empty())?;
     let shown: Shown = serde_json::from_slice(&body)
-        .map_err(|_| Problem::bad("body_invalid", r#"the body is not {"token": "bm_…"}"#))?;
+        .map_err(|_| Problem::new(Code::BodyInvalid, r#"the body is not {"token": "bm_…"}"#))?;
     let wrong = || app.guesses.wrong();
     let token = Credential::parse(&shown.token).ok_or_else(wrong)?;
     let mut held = app.database.connect().await?;

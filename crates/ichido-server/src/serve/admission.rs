@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use ichido_core::drain::{Bounds, Full, Intake, Load, Look, Window};
 use ichido_core::lifecycle::Stage;
@@ -91,11 +92,9 @@ impl Admission {
                     Full::WaitingMax => "as many messages wait in this queue as may",
                     Full::DrainWithin => "this queue would not deliver the message within its bound",
                 };
-                let detail = format!(
-                    "{detail}; nothing was put in; send the same request again in {} s",
-                    again_after.as_secs().max(1)
-                );
-                Err(Problem::new(Code::QueueFull, detail).after(again_after))
+                let wait = again_after.as_secs().max(1);
+                let detail = format!("{detail}; nothing was put in; send the same request again in {wait} s");
+                Err(Problem::new(Code::QueueFull, detail).after(Duration::from_secs(wait)))
             }
         }
     }

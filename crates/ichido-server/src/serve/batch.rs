@@ -122,7 +122,7 @@ impl LineResult {
             },
             Err(problem) => Self {
                 line,
-                status: problem.code.status().as_u16(),
+                status: problem.status.as_u16(),
                 code: Some(problem.code.as_str()),
                 detail: Some(problem.detail.into_owned()),
                 ..Self::default()

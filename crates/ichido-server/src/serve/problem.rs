@@ -3,23 +3,20 @@
 //! Guarantee: every code has one status, one title and one page in `docs/errors/`. A problem says what is wrong, where, and how to
 //! mend it, and repeats no key, no secret and no body.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
 use ichido_core::key::KeyError;
 use ichido_core::settings::size;
+use ichido_http::problem::code_of_key;
 use ichido_http::server::body::BodyFault;
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RETRY_AFTER};
 use ichido_http::server::permits::Full;
 use ichido_store::error::StoreError;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::accept::Refused;
 
@@ -31,161 +28,105 @@ const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The same when no connection is free: requests end all the time.
 const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-macro_rules! codes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $word:literal, $status:ident, $title:literal;)+) => {
-        ichido_core::words! {
-            /// What stands in the way, as one word that programs compare.
-            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-            pub(crate) enum Code { $($(#[doc = $doc])+ $name = $word,)+ }
-        }
-
-        impl Code {
-            /// The status that it is answered with.
-            pub(crate) const fn status(self) -> StatusCode {
-                match self { $(Self::$name => StatusCode::$status,)+ }
-            }
-
-            /// The same for people; it does not change from case to case.
-            pub(crate) const fn title(self) -> &'static str {
-                match self { $(Self::$name => $title,)+ }
-            }
-        }
-    };
-}
-
-codes! {
-    /// A message needs a key, and there is none.
-    KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
-    /// There is a key, and it is none that we take.
-    KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
-    /// The body names another key than the header (SPEC D11).
-    KeyDisagrees = "key_disagrees", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
-    /// The key was used for a different request (SPEC D1).
-    KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
-    /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
-    BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
-    /// The body is JSON, and not of the shape that is taken here.
-    BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body is not what is taken here";
-    /// The body is JSON, and not as the queue's schema wants it.
-    SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not fit the queue's schema";
-    /// The body is over its bound.
-    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
-    /// The body broke off.
-    BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
-    /// The body did not come in time.
-    BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
-    /// The content type is none, or none that is taken here.
-    MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "The body's type is not taken here";
-    /// The identity is none.
-    IdentityInvalid = "identity_invalid", BAD_REQUEST, "The identity is not valid";
-    /// It came out of the queue that it is for, again and again (SPEC F1).
-    LoopDetected = "loop_detected", UNPROCESSABLE_ENTITY, "The message goes round in circles";
-    /// A parameter of the query is unknown, or its value is.
-    ParameterInvalid = "parameter_invalid", BAD_REQUEST, "A parameter is not valid";
-    /// A line of a batch is no message.
-    LineInvalid = "line_invalid", BAD_REQUEST, "The line is no message";
-    /// A batch has more lines or bytes than one may have.
-    BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
-    /// As many batches come in as may.
-    BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches come in at once";
-    /// The bodies in flight take as much memory as they may.
-    BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
-    /// Every connection that is served at once is busy.
-    ServerBusy = "server_busy", SERVICE_UNAVAILABLE, "The server serves as many connections as it may";
-    /// There is no such queue, or none that the caller may see.
-    QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
-    /// As much waits in the queue as may, or as leaves in time.
-    QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue takes no more in for now";
-    /// There is no such message, or none that the caller may see.
-    MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
-    /// The lifecycle or the queue's policy does not allow it (SPEC D17, F2).
-    StepRefused = "step_refused", CONFLICT, "The message does not allow this as it stands";
-    /// There is no such operation on many messages.
-    OperationUnknown = "operation_unknown", NOT_FOUND, "There is no such operation";
-    /// Too many run, or it has ended.
-    OperationRefused = "operation_refused", CONFLICT, "The operation cannot be done now";
-    /// The configuration has no such destination.
-    DestinationUnknown = "destination_unknown", NOT_FOUND, "There is no such destination";
-    /// The ledger has nothing under this name.
-    RecordUnknown = "record_unknown", NOT_FOUND, "The ledger has no such record";
-    /// The outcome is known, or it is too early (SPEC F2).
-    DecisionRefused = "decision_refused", CONFLICT, "The record cannot be decided as it stands";
-    /// There is nothing at this path.
-    RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
-    /// The path is known, and not for this method.
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path is not for this method";
-    /// The request's bytes could be read in two ways (RFC 9112).
-    FramingInvalid = "framing_invalid", BAD_REQUEST, "It is not clear where the request ends";
-    /// The request has more header fields, or more bytes of them, than are read.
-    HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
-    /// The request names another host than this one, and nothing but the address protects it.
-    HostForeign = "host_foreign", FORBIDDEN, "The request is meant for another host";
-    /// A page of another origin asks, and nothing but the address protects this one.
-    OriginForeign = "origin_foreign", FORBIDDEN, "A page of another origin may not ask for this";
-    /// A token is needed, and there is none.
-    TokenMissing = "token_missing", UNAUTHORIZED, "The request needs a token";
-    /// The token lets nobody in.
-    TokenInvalid = "token_invalid", UNAUTHORIZED, "The token is not valid";
-    /// The token is good, and not for this.
-    RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
-    /// The store cannot be used at the moment.
-    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
-    /// The token has as many feeds, batches or bytes of bodies under way as one may.
-    TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has as much under way as one may";
-    /// As many listen to the feed of events as may.
-    FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
-    /// The server runs, and should get no requests yet or any more.
-    NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
-    /// The store holds something that it cannot read.
-    RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "What is stored cannot be read";
-    /// The store refused what was asked of it.
-    StoreRefused = "store_refused", INTERNAL_SERVER_ERROR, "The store refused the request";
-}
-
-/// One refusal.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{detail}")]
-pub(crate) struct Problem {
-    pub(crate) code: Code,
-    /// What is wrong with this request, and what to do about it.
-    pub(crate) detail: Cow<'static, str>,
-    retry_after: Option<Duration>,
-    /// Further members, for programs.
-    more: Option<Box<(&'static str, Value)>>,
+ichido_http::problems! {
+    pub(crate) enum Code in "urn:ichido:problem:" {
+        /// A message needs a key, and there is none.
+        KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
+        /// There is a key, and it is none that we take.
+        KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
+        /// The body names another key than the header (SPEC D11).
+        KeyDisagrees = "key_disagrees", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
+        /// The key was used for a different request (SPEC D1).
+        KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
+        /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
+        BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
+        /// The body is JSON, and not of the shape that is taken here.
+        BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body is not what is taken here";
+        /// The body is JSON, and not as the queue's schema wants it.
+        SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not fit the queue's schema";
+        /// The body is over its bound.
+        BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+        /// The body broke off.
+        BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
+        /// The body did not come in time.
+        BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
+        /// The content type is none, or none that is taken here.
+        MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "The body's type is not taken here";
+        /// The identity is none.
+        IdentityInvalid = "identity_invalid", BAD_REQUEST, "The identity is not valid";
+        /// It came out of the queue that it is for, again and again (SPEC F1).
+        LoopDetected = "loop_detected", UNPROCESSABLE_ENTITY, "The message goes round in circles";
+        /// A parameter of the query is unknown, or its value is.
+        ParameterInvalid = "parameter_invalid", BAD_REQUEST, "A parameter is not valid";
+        /// A line of a batch is no message.
+        LineInvalid = "line_invalid", BAD_REQUEST, "The line is no message";
+        /// A batch has more lines or bytes than one may have.
+        BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
+        /// As many batches come in as may.
+        BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches come in at once";
+        /// The bodies in flight take as much memory as they may.
+        BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
+        /// Every connection that is served at once is busy.
+        ServerBusy = "server_busy", SERVICE_UNAVAILABLE, "The server serves as many connections as it may";
+        /// There is no such queue, or none that the caller may see.
+        QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
+        /// As much waits in the queue as may, or as leaves in time.
+        QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue takes no more in for now";
+        /// There is no such message, or none that the caller may see.
+        MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
+        /// The lifecycle or the queue's policy does not allow it (SPEC D17, F2).
+        StepRefused = "step_refused", CONFLICT, "The message does not allow this as it stands";
+        /// There is no such operation on many messages.
+        OperationUnknown = "operation_unknown", NOT_FOUND, "There is no such operation";
+        /// Too many run, or it has ended.
+        OperationRefused = "operation_refused", CONFLICT, "The operation cannot be done now";
+        /// The configuration has no such destination.
+        DestinationUnknown = "destination_unknown", NOT_FOUND, "There is no such destination";
+        /// The ledger has nothing under this name.
+        RecordUnknown = "record_unknown", NOT_FOUND, "The ledger has no such record";
+        /// The outcome is known, or it is too early (SPEC F2).
+        DecisionRefused = "decision_refused", CONFLICT, "The record cannot be decided as it stands";
+        /// There is nothing at this path.
+        RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
+        /// The path is known, and not for this method.
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path is not for this method";
+        /// The request's bytes could be read in two ways (RFC 9112).
+        FramingInvalid = "framing_invalid", BAD_REQUEST, "It is not clear where the request ends";
+        /// The request has more header fields, or more bytes of them, than are read.
+        HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
+        /// The request names another host than this one, and nothing but the address protects it.
+        HostForeign = "host_foreign", FORBIDDEN, "The request is meant for another host";
+        /// A page of another origin asks, and nothing but the address protects this one.
+        OriginForeign = "origin_foreign", FORBIDDEN, "A page of another origin may not ask for this";
+        /// A token is needed, and there is none.
+        TokenMissing = "token_missing", UNAUTHORIZED, "The request needs a token";
+        /// The token lets nobody in.
+        TokenInvalid = "token_invalid", UNAUTHORIZED, "The token is not valid";
+        /// The token is good, and not for this.
+        RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
+        /// The store cannot be used at the moment.
+        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
+        /// The token has as many feeds, batches or bytes of bodies under way as one may.
+        TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has as much under way as one may";
+        /// As many listen to the feed of events as may.
+        FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
+        /// The server runs, and should get no requests yet or any more.
+        NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
+        /// The store holds something that it cannot read.
+        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "What is stored cannot be read";
+        /// The store refused what was asked of it.
+        StoreRefused = "store_refused", INTERNAL_SERVER_ERROR, "The store refused the request";
+    }
 }
 
 impl Problem {
-    pub(crate) fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, more: None }
-    }
-
-    /// With one more member.
-    pub(crate) fn with(self, name: &'static str, value: Value) -> Self {
-        Self { more: Some(Box::new((name, value))), ..self }
-    }
-
     /// With the name of what its detail is about.
     pub(crate) fn about(self, name: &str) -> Self {
         Self { detail: format!("{name} {}", self.detail).into(), ..self }
     }
 
-    /// With when to ask again.
-    pub(crate) fn after(self, wait: Duration) -> Self {
-        Self { retry_after: Some(wait), ..self }
-    }
-
     pub(crate) fn of_key(error: KeyError) -> Self {
-        let code = match error {
-            KeyError::Missing => Code::KeyMissing,
-            KeyError::BodyDisagrees => Code::KeyDisagrees,
-            KeyError::Empty
-            | KeyError::TooLong { .. }
-            | KeyError::FieldTooLong { .. }
-            | KeyError::NotVisible { .. }
-            | KeyError::BadQuoting
-            | KeyError::ManyLines { .. }
-            | KeyError::HeadersDisagree => Code::KeyInvalid,
-        };
+        let code = code_of_key(error, Code::KeyMissing, Code::KeyDisagrees, Code::KeyInvalid);
         Self::new(code, error.to_string())
     }
 
@@ -293,38 +234,6 @@ impl Problem {
                 "the store refused what was asked of it; nothing was done; tell whoever runs this server, with the request's id",
             ),
         }
-    }
-
-    /// As an answer has it.
-    pub(crate) fn to_json(&self) -> Value {
-        let code = self.code.as_str();
-        let mut body = json!({
-            "type": format!("urn:ichido:problem:{code}"),
-            "title": self.code.title(),
-            "status": self.code.status().as_u16(),
-            "detail": self.detail,
-            "code": code,
-        });
-        if let Some((name, value)) = self.more.as_deref() {
-            body[*name] = value.clone();
-        }
-        body
-    }
-
-    /// The answer, which no cache keeps.
-    pub(crate) fn response(&self) -> Response<Bytes> {
-        let mut response = Response::new(Bytes::from(self.to_json().to_string()));
-        *response.status_mut() = self.code.status();
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(wait) = self.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-        }
-        if self.code.status() == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response
     }
 }
 

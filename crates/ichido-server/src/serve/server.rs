@@ -85,7 +85,7 @@ impl Answers for Server {
                  HTTP/1.1 says (RFC 9112)"
             ),
         );
-        let status = problem.code.status().as_u16();
+        let status = problem.status.as_u16();
         let id = Uuid::now_v7().to_string();
         metrics::counter!(REQUESTS, "method" => "other", "status" => status.to_string()).increment(1);
         tracing::info!(status, request_id = id, "refused");

@@ -67,7 +67,7 @@ pub(crate) fn head(parts: &Parts, operation: &str, settings: &Settings) -> Resul
     let Some(key) = key else { return Ok(None) };
     if !is_name(operation, limits::OPERATION_BYTES_MAX) {
         let detail = "the operation of this request has no name that can be stored; nothing was run";
-        return Err(Problem::failed(Code::HandlerFailed, detail));
+        return Err(Problem::new(Code::HandlerFailed, detail));
     }
     let Caller { identity, inputs } = (settings.caller)(parts).map_err(no_identity)?;
     if !is_name(&identity, limits::IDENTITY_BYTES_MAX) {
@@ -78,16 +78,15 @@ pub(crate) fn head(parts: &Parts, operation: &str, settings: &Settings) -> Resul
 }
 
 fn no_identity(why: NoIdentity) -> Problem {
-    let refused = |status, detail: &'static str| Problem::new(status, Code::IdentityMissing, detail);
     match why {
         NoIdentity::Unauthenticated { challenge } => {
-            let mut problem =
-                refused(StatusCode::UNAUTHORIZED, "this request must prove who asks; nothing was done");
-            problem.fields.push((WWW_AUTHENTICATE, challenge));
-            problem
+            let detail = "this request must prove who asks; nothing was done";
+            Problem::new(Code::IdentityMissing, detail)
+                .under(StatusCode::UNAUTHORIZED)
+                .with_field(WWW_AUTHENTICATE, challenge)
         }
-        NoIdentity::Forbidden => refused(
-            StatusCode::FORBIDDEN,
+        NoIdentity::Forbidden => Problem::new(
+            Code::IdentityMissing,
             "this request does not say who asks in a way that is accepted here; nothing was done",
         ),
     }
@@ -138,7 +137,7 @@ fn asked_uri(parts: &Parts) -> &Uri {
 fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Result<Digest, Problem> {
     let invalid = |error: JsonError| {
         let detail = format!("the body says that it is JSON, and is not: {error}; nothing was done");
-        Problem::new(StatusCode::BAD_REQUEST, Code::BodyInvalid, detail)
+        Problem::new(Code::BodyInvalid, detail)
     };
     let document = Document::parse(body, rules.bytes_max).map_err(invalid)?;
     if let Some(repeated) = document.root().get(BODY_KEY).filter(|value| value.kind() != Kind::Null) {
@@ -156,7 +155,7 @@ async fn read<B: http_body::Body<Data = Bytes>>(
     let too_large = || {
         let detail =
             format!("the body is over {bytes_max} bytes, the most that is taken here; nothing was done");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Code::BodyTooLarge, detail)
+        Problem::new(Code::BodyTooLarge, detail)
     };
     if (bytes_max as u64) < body.size_hint().lower() {
         return Err(too_large());
@@ -164,7 +163,7 @@ async fn read<B: http_body::Body<Data = Bytes>>(
     let body = Limited::new(body.map_err(|_| BrokenOff), bytes_max);
     let whole = body.collect().await.map_err(|error| match error.downcast::<LengthLimitError>() {
         Ok(_) => too_large(),
-        Err(_) => Problem::new(StatusCode::BAD_REQUEST, Code::BodyIncomplete, BrokenOff.to_string()),
+        Err(_) => Problem::new(Code::BodyIncomplete, BrokenOff.to_string()),
     })?;
     let trailers = whole.trailers().cloned();
     Ok((whole.to_bytes(), trailers))

@@ -177,6 +177,6 @@ pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
     // No marker is stored: each replay gets its own.
     response.header(marker, "true").body(body).map_err(|_| {
         let detail = "the response that is stored under this idempotency key cannot be read; nothing was run";
-        Problem::failed(Code::RecordUnreadable, detail)
+        Problem::new(Code::RecordUnreadable, detail)
     })
 }

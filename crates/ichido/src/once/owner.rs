@@ -224,5 +224,5 @@ impl Owner {
 
 pub(crate) fn panicked<R: http_body::Body<Data = Bytes>>() -> Response<Body<R>> {
     tracing::error!("a handler panicked");
-    Problem::failed(Code::HandlerFailed, "the service failed while it handled the request").into_response()
+    Problem::new(Code::HandlerFailed, "the service failed while it handled the request").into_response()
 }

@@ -208,7 +208,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
             // The task was ended with the runtime, or has a fault of its own.
             Err(_) => {
                 let detail = "the service ended while it handled the request";
-                return served_by(meter::Result::Unavailable, Problem::failed(Code::HandlerFailed, detail));
+                return served_by(meter::Result::Unavailable, Problem::new(Code::HandlerFailed, detail));
             }
         };
         match found {

@@ -86,7 +86,7 @@ async fn end(owner: &Owner, lent: Lent, outcome: KeyOutcome, run_again: bool) ->
     let Some(mut open) = lent.take_back().await else {
         tracing::error!("a handler has answered and its transaction is still locked; it will be rolled back");
         let detail = "the service kept its transaction beyond its answer, so nothing was done";
-        return End::Leaked(Problem::failed(Code::TransactionFailed, detail));
+        return End::Leaked(Problem::new(Code::TransactionFailed, detail));
     };
     let is_applied = matches!(outcome, KeyOutcome::Keep { settled: Settled::Applied, .. });
     if run_again || !is_applied {
@@ -133,7 +133,7 @@ fn failed(error: &StoreError) -> End {
             );
             let detail =
                 "the service answered, but its transaction had failed or was refused, so nothing was done";
-            End::Failed(Problem::failed(Code::TransactionFailed, detail))
+            End::Failed(Problem::new(Code::TransactionFailed, detail))
         }
     }
 }
@@ -147,7 +147,7 @@ async fn not_the_owner<R: Payload, E>(owner: Owner, answer: Answer<R, E>) {
         );
         let detail =
             "the service's transaction is not on the database that it should be on, so nothing was done";
-        let problem = Problem::failed(Code::TransactionFailed, detail).into_response();
+        let problem = Problem::new(Code::TransactionFailed, detail).into_response();
         return owner.finish(KeyOutcome::Release, Ok(problem), answer).await;
     }
     owner.overtaken(Ok(Problem::unavailable().into_response()), answer).await;
