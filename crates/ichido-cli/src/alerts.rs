@@ -3,7 +3,7 @@
 //! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. It changes nothing: an alert
 //! is over when what it is about is.
 
-use serde::Deserialize;
+use ichido_server::serve::shown::Alert;
 
 use crate::exit::Exit;
 use crate::reach::{self, List, Reach};
@@ -31,15 +31,6 @@ pub(crate) struct Args {
     limit: u32,
     #[command(flatten)]
     reach: reach::Whom,
-}
-
-#[derive(Deserialize)]
-struct Alert {
-    rule: String,
-    state: String,
-    opened_at: String,
-    resolved_at: Option<String>,
-    text: String,
 }
 
 /// Lists them.

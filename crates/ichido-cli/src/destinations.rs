@@ -4,7 +4,7 @@
 //! trail.
 
 use clap::Subcommand;
-use serde::Deserialize;
+use ichido_server::serve::shown::Destination;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -24,17 +24,6 @@ pub(crate) enum Command {
         /// Its name
         destination: String,
     },
-}
-
-#[derive(Deserialize)]
-struct Destination {
-    name: String,
-    kind: String,
-    address: String,
-    rate: Option<f64>,
-    slowed: bool,
-    paused_until: Option<String>,
-    circuit: String,
 }
 
 /// Runs the command.
@@ -60,7 +49,7 @@ const HEAD: [&str; 7] =
     ["DESTINATION", "KIND", "ADDRESS", "CALLS A SECOND", "SLOWED", "PAUSED UNTIL", "CIRCUIT"];
 
 fn row(destination: Destination) -> [String; 7] {
-    let Destination { name, kind, address, rate, slowed, paused_until, circuit } = destination;
+    let Destination { name, kind, address, rate, slowed, paused_until, circuit, .. } = destination;
     [
         name,
         kind,

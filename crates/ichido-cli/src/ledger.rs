@@ -9,7 +9,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::limits;
 use ichido_core::settings::Faults;
 use ichido_core::settings::duration;
-use serde::Deserialize;
+use ichido_server::serve::shown::LedgerRecord;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -65,14 +65,6 @@ impl Finding {
     }
 }
 
-#[derive(Deserialize)]
-struct Record {
-    operation: String,
-    identity: String,
-    idempotency_key: String,
-    first_claimed_at: String,
-}
-
 /// Does as it is told.
 pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
     match args.command {
@@ -107,8 +99,9 @@ async fn list(reach: &Reach) -> Result<(), Exit> {
         none: "nothing is unknown",
         ..List::new("/v1/ledger/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
     };
-    let row =
-        |record: Record| [record.first_claimed_at, record.operation, record.identity, record.idempotency_key];
+    let row = |record: LedgerRecord| {
+        [record.first_claimed_at, record.operation, record.identity, record.idempotency_key]
+    };
     reach.list(list, row).await.map(drop)
 }
 

@@ -7,13 +7,13 @@ mod list;
 mod look;
 
 use clap::Subcommand;
+use ichido_server::serve::shown::MessageFacts;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::dead::Finding;
 use crate::exit::Exit;
 use crate::reach::{Asked, Reach};
-use look::Message;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +95,7 @@ async fn change(reach: &Reach, word: &str, step: &Step, finding: Option<Finding>
         told["decision"] = finding.decision().into();
     }
     let answer = reach.post(&format!("/v1/messages/{id}/{word}"), &told).await?;
-    reach.say(&answer, |message: Message| {
+    reach.say(&answer, |message: MessageFacts| {
         format!("{id} is {}, its effect {}", message.status, look::words(&message.effect))
     })
 }

@@ -4,7 +4,7 @@
 
 use clap::Subcommand;
 use ichido_server::accept;
-use serde::Deserialize;
+use ichido_server::serve::shown::{Counts, Queue};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -30,27 +30,6 @@ pub(crate) enum Command {
         /// Its name
         queue: String,
     },
-}
-
-#[derive(Deserialize)]
-struct Queue {
-    name: String,
-    paused: bool,
-    paused_by: Option<String>,
-    paused_at: Option<String>,
-    counts: Option<Counts>,
-    oldest_waiting_at: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Counts {
-    queued: u64,
-    sending: u64,
-    failed: u64,
-    parked: u64,
-    sent: u64,
-    dead: u64,
-    cancelled: u64,
 }
 
 /// Does as it is told.
@@ -80,7 +59,7 @@ const HEAD: [&str; 10] = [
 
 fn row(queue: Queue) -> [String; 10] {
     // A producer is not told what is in its queues.
-    let count = |of: fn(&Counts) -> u64| {
+    let count = |of: fn(&Counts) -> i64| {
         queue.counts.as_ref().map(|counts| of(counts).to_string()).unwrap_or_default()
     };
     [

@@ -49,6 +49,18 @@ pub mod token;
 mod told;
 mod waiting;
 
+/// The responses of the API, as the server writes them and a client reads them.
+pub mod shown {
+    pub use super::alerts::{Alert, Alerts};
+    pub use super::destinations::Destination;
+    pub use super::letters::Letter;
+    pub use super::operations::{
+        Begun, Far, NotMoved, Operation, OperationResult, Preview, Refused, Watched,
+    };
+    pub use super::records::{Kept, LedgerRecord};
+    pub use super::show::{Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue};
+}
+
 use std::net::SocketAddr;
 
 use ichido_core::settings::Faults;

@@ -8,12 +8,11 @@ use ichido::worker::OutboundKey;
 use ichido_core::key::IdempotencyKey;
 use ichido_server::accept::REQUEST_BYTES_MAX;
 use ichido_server::body_key;
-use serde::Deserialize;
+use ichido_server::serve::shown::{Accepted, Letter};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::Dead;
-use super::letter::Letter;
 use crate::exit::Exit;
 use crate::reach::Refusal;
 use crate::{out, reach};
@@ -38,12 +37,6 @@ pub(super) struct Edit {
     reason: Option<String>,
 }
 
-/// The message that was made.
-#[derive(Deserialize)]
-struct New {
-    id: Uuid,
-}
-
 impl Dead {
     pub(super) async fn edit(&self, edit: Edit) -> Result<(), Exit> {
         let Edit { id, request, key, yes, reason } = edit;
@@ -62,7 +55,7 @@ impl Dead {
             target.append_pair("reason", reason);
         }
         let made = self.reach.put_in(&target.finish(), key.clone(), &content_type, request).await?;
-        let New { id: new } = reach::read(&made.map_err(|refusal| not_made(id, refusal))?)?;
+        let Accepted { id: new, .. } = reach::read(&made.map_err(|refusal| not_made(id, refusal))?)?;
         let known = match letter.effect.as_str() {
             "done" => "The old one TOOK EFFECT, so this is done once more.",
             _ => "The old one was not done.",

@@ -1,41 +1,10 @@
 //! A letter as the API shows it, and as it is told to people and to programs.
 
 use ichido_core::text::table;
-use serde::Deserialize;
+use ichido_server::serve::shown::{Event, Letter, MessageFacts};
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
-use crate::reach::shown::{self, Event, LastError, error};
-
-#[derive(Deserialize)]
-pub(super) struct Letter {
-    pub(super) id: Uuid,
-    state: String,
-    standing: String,
-    pub(super) queue: String,
-    identity: String,
-    pub(super) idempotency_key: String,
-    pub(super) sent_as: Option<String>,
-    pub(super) effect: String,
-    last_error: Option<LastError>,
-    tries: u32,
-    tries_allowed: u32,
-    created_at: String,
-    since: String,
-    travels_until: Option<String>,
-    made_from: Option<Uuid>,
-    request_bytes: u64,
-    pub(super) requeue_refused: Option<String>,
-    pub(super) discard_refused: Option<String>,
-}
-
-/// What a message has that a letter has not.
-#[derive(Deserialize)]
-pub(super) struct Message {
-    pub(super) content_type: String,
-    request_digest: String,
-    trace: Option<String>,
-}
+use crate::reach::shown::{self, error, last_error, last_error_in_full};
 
 /// The columns of a list.
 pub(super) const HEAD: [&str; 8] =
@@ -47,42 +16,41 @@ const NOT_LISTED: [&str; 6] =
 /// The same of an event.
 const NOT_TOLD: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
 
-impl Letter {
-    pub(super) fn row(self) -> [String; 8] {
-        let error = self.last_error.as_ref().map(LastError::cut).unwrap_or_default();
-        let tries = format!("{}/{}", self.tries, self.tries_allowed);
-        let effect = self.effect.replace('_', " ");
-        [self.since, self.created_at, self.id.to_string(), self.queue, self.identity, tries, effect, error]
-    }
+pub(super) fn row(letter: Letter) -> [String; 8] {
+    let error = last_error(letter.last_error.as_ref());
+    let tries = format!("{}/{}", letter.tries, letter.tries_allowed);
+    let effect = letter.effect.replace('_', " ");
+    let id = letter.id.to_string();
+    [letter.since, letter.created_at, id, letter.queue, letter.identity, tries, effect, error]
+}
 
-    /// All of it, for people.
-    pub(super) fn whole(self, sent_as: String, message: &Message, events: &[Event]) -> String {
-        let state = match self.standing.as_str() {
-            "open" => self.state,
-            closed => format!("{}, {closed}", self.state),
-        };
-        let error = self.last_error.as_ref().map(LastError::in_full).unwrap_or_default();
-        let travels = |until| format!("until {until}; that it was not done counts only after it");
-        let replaced = events.iter().rev().find(|event| event.kind == "replaced");
-        let all = shown::fields([
-            ("id", Some(self.id.to_string())),
-            ("state", Some(state)),
-            ("queue", Some(self.queue)),
-            ("identity", Some(self.identity)),
-            ("key", Some(self.idempotency_key)),
-            ("sent as", Some(sent_as)),
-            ("effect", Some(self.effect.replace('_', " "))),
-            ("tries", Some(format!("{} of {}", self.tries, self.tries_allowed))),
-            ("error", Some(error)),
-            ("created", Some(self.created_at)),
-            ("since", Some(self.since)),
-            ("travels", self.travels_until.map(travels)),
-            ("request", Some(format!("{} bytes, {}", self.request_bytes, message.content_type))),
-            ("made from", self.made_from.map(|old| old.to_string())),
-            ("replaced by", replaced.and_then(|event| event.receipt.clone())),
-        ]);
-        format!("{all}\n{}", history(events))
-    }
+/// All of it, for people.
+pub(super) fn whole(letter: Letter, sent_as: String, message: &MessageFacts, events: &[Event]) -> String {
+    let state = match letter.standing.as_str() {
+        "open" => letter.state,
+        closed => format!("{}, {closed}", letter.state),
+    };
+    let error = last_error_in_full(letter.last_error.as_ref()).unwrap_or_default();
+    let travels = |until| format!("until {until}; that it was not done counts only after it");
+    let replaced = events.iter().rev().find(|event| event.kind == "replaced");
+    let all = shown::fields([
+        ("id", Some(letter.id.to_string())),
+        ("state", Some(state)),
+        ("queue", Some(letter.queue)),
+        ("identity", Some(letter.identity)),
+        ("key", Some(letter.idempotency_key)),
+        ("sent as", Some(sent_as)),
+        ("effect", Some(letter.effect.replace('_', " "))),
+        ("tries", Some(format!("{} of {}", letter.tries, letter.tries_allowed))),
+        ("error", Some(error)),
+        ("created", Some(letter.created_at)),
+        ("since", Some(letter.since)),
+        ("travels", letter.travels_until.map(travels)),
+        ("request", Some(format!("{} bytes, {}", letter.request_bytes, message.content_type))),
+        ("made from", letter.made_from.map(|old| old.to_string())),
+        ("replaced by", replaced.and_then(|event| event.receipt.clone())),
+    ]);
+    format!("{all}\n{}", history(events))
 }
 
 fn history(events: &[Event]) -> String {
@@ -112,7 +80,7 @@ pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
 /// All of a letter, for programs.
 pub(super) fn whole_for_programs(
     letter: Map<String, Value>,
-    message: Message,
+    message: MessageFacts,
     events: Vec<Map<String, Value>>,
 ) -> Value {
     let sent_as = letter.get("sent_as").cloned().unwrap_or_default();

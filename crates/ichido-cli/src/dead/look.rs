@@ -1,5 +1,6 @@
 //! Looking at letters: lists, and all of one.
 
+use ichido_server::serve::shown::{Event, Letter, MessageFacts};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -7,10 +8,9 @@ use uuid::Uuid;
 
 use super::Dead;
 use super::filter::Filter;
-use super::letter::{self, HEAD, Letter, Message};
+use super::letter::{self, HEAD};
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::shown::Event;
 use crate::reach::{self, List};
 
 /// The most letters of one page, as the API has it.
@@ -32,7 +32,7 @@ impl Dead {
             for_programs: letter::for_programs,
             ..List::new("/v1/letters", "letters", HEAD)
         };
-        match self.reach.list(list, Letter::row).await? {
+        match self.reach.list(list, letter::row).await? {
             Some(next) if !self.reach.json => out::line(format_args!("there may be more: --after {next}")),
             _ => Ok(()),
         }
@@ -57,10 +57,10 @@ impl Dead {
                 letter.queue
             )
         });
-        out::say(&letter.whole(sent_as, &message, &events))
+        out::say(&letter::whole(letter, sent_as, &message, &events))
     }
 
-    pub(super) async fn message(&self, id: Uuid) -> Result<Message, Exit> {
+    pub(super) async fn message(&self, id: Uuid) -> Result<MessageFacts, Exit> {
         reach::read(&self.reach.get(&format!("/v1/messages/{id}")).await?)
     }
 

@@ -1,43 +1,16 @@
 //! Many letters at once: told first, confirmed, begun.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
 
 use ichido_core::text::table;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use ichido_server::serve::shown::{Begun, Preview, Refused};
+use serde_json::json;
 
 use super::Dead;
-use super::operation::Operation;
 use super::steps::{Args, Work};
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{out, reach};
-
-#[derive(Deserialize)]
-struct Begun {
-    preview: Preview,
-    operation: Option<Operation>,
-}
-
-/// What would happen.
-#[derive(Deserialize)]
-pub(super) struct Preview {
-    as_of: String,
-    matched: u64,
-    pub(super) would_go: u64,
-    queues: BTreeMap<String, u64>,
-    errors: BTreeMap<String, u64>,
-    pub(super) refused: Vec<Refused>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Refused {
-    queue: String,
-    reason: String,
-    count: u64,
-    told: String,
-}
 
 impl Dead {
     /// By a filter.
@@ -78,15 +51,12 @@ impl Dead {
     fn tell(&self, found: &Preview, work: Work) -> Result<(), Exit> {
         let Preview { matched, would_go, queues, errors, refused, .. } = found;
         if self.reach.json {
-            let refused = refused.iter().map(|Refused { queue, reason, count, told }| {
-                json!({ "queue": queue, "reason": reason, "count": count, "told": told })
-            });
             return out::line(json!({ "preflight": {
                 "matched": matched,
                 "would_go": would_go,
                 "queues": queues,
                 "errors": errors,
-                "refused": refused.collect::<Vec<Value>>(),
+                "refused": refused,
             } }));
         }
         let mut text = format!("{would_go} of {matched} dead letters would be {}\n", work.done());

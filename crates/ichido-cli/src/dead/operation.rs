@@ -4,13 +4,12 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use ichido_core::text::visible;
-use serde::{Deserialize, Serialize};
+use ichido_server::serve::shown::{Far, Operation, OperationResult, Preview, Watched};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::Dead;
-use super::many::Preview;
 use super::steps::Work;
 use crate::exit::Exit;
 use crate::out;
@@ -22,63 +21,16 @@ const LOOK_FIRST: Duration = Duration::from_millis(10);
 /// How often it is looked at in the end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-#[derive(Deserialize)]
-pub(super) struct Operation {
-    id: Uuid,
-    action: String,
-    by: String,
-    state: String,
-    detail: String,
-    begun_at: String,
-    progress: Option<Far>,
-    result: Option<Outcome>,
+/// Whether more may come of it. Its record may say how it ended before what came of it is known.
+fn goes_on(operation: &Operation) -> bool {
+    matches!(operation.state.as_str(), "begun" | "stopping") || operation.progress.is_some()
 }
 
-/// How far it is.
-#[derive(Deserialize, PartialEq, Eq, Serialize)]
-struct Far {
-    moved: u64,
-    of: u64,
-    watched: Option<Watched>,
-}
-
-#[derive(Deserialize, PartialEq, Eq, Serialize)]
-struct Watched {
-    waiting: u64,
-    well: u64,
-    ill: u64,
-}
-
-/// What came of it.
-#[derive(Deserialize)]
-struct Outcome {
-    moved: u64,
-    gone: u64,
-    refused: Vec<NotMoved>,
-    stopped_by: Option<String>,
-    watched: Option<Watched>,
-    error: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct NotMoved {
-    reason: String,
-    count: u64,
-    told: String,
-}
-
-impl Operation {
-    /// Whether more may come of it. Its record may say how it ended before what came of it is known.
-    fn goes_on(&self) -> bool {
-        matches!(self.state.as_str(), "begun" | "stopping") || self.progress.is_some()
-    }
-
-    /// How far it is, or came.
-    fn far(&mut self, of: u64, shown: Option<&Far>) -> Option<Far> {
-        let last = self.result.as_ref().map(|result| Far { moved: result.moved, of, watched: None });
-        let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
-        self.progress.take().or(last).filter(|far| shown != Some(far))
-    }
+/// How far it is, or came.
+fn far(operation: &mut Operation, of: u64, shown: Option<&Far>) -> Option<Far> {
+    let last = operation.result.as_ref().map(|result| Far { moved: result.moved, of, watched: None });
+    let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
+    operation.progress.take().or(last).filter(|far| shown != Some(far))
 }
 
 impl Dead {
@@ -96,8 +48,8 @@ impl Dead {
         let (mut shown, mut said) = (None, Ok(()));
         let (mut wait, mut is_stopped) = (LOOK_FIRST, false);
         loop {
-            let goes_on = operation.goes_on();
-            if let Some(far) = operation.far(found.would_go, shown.as_ref()) {
+            let goes_on = goes_on(&operation);
+            if let Some(far) = far(&mut operation, found.would_go, shown.as_ref()) {
                 said = said.and(self.show_progress(&far, work));
                 shown = Some(far);
             }
@@ -182,7 +134,7 @@ impl Dead {
                 "detail": detail,
             } }));
         }
-        let Some(Outcome { moved, gone, refused, .. }) = result else {
+        let Some(OperationResult { moved, gone, refused, .. }) = result else {
             // Another server than the one that it ran in answers; the record is what is known there.
             return out::line(format_args!(
                 "{} of many: {}: {}",

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use ichido_core::settings::Faults;
 use ichido_core::text::visible;
-use serde::Deserialize;
+use ichido_server::serve::shown::{Letter, MessageFacts};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -142,7 +142,7 @@ impl Dead {
     async fn would(&self, ids: &[Uuid], work: Work) -> Result<(), Exit> {
         let mut is_refused = false;
         for id in ids {
-            let refused = match (self.find::<super::letter::Letter>(*id).await?, work) {
+            let refused = match (self.find::<Letter>(*id).await?, work) {
                 (Ok(letter), Work::Requeue) => letter.requeue_refused,
                 (Ok(letter), Work::Discard) => letter.discard_refused,
                 (Err(why), _) => Some(why),
@@ -177,15 +177,11 @@ impl Dead {
         told: &Value,
         shown: impl Fn(&str, Result<&str, &str>) -> Value,
     ) -> Result<(), Exit> {
-        #[derive(Deserialize)]
-        struct Now {
-            status: String,
-        }
         let mut is_refused = false;
         for id in ids {
             let text = id.to_string();
             let shown = match self.reach.post(&format!("/v1/messages/{id}/{step}"), told).await {
-                Ok(answer) => shown(&text, Ok(&reach::read::<Now>(&answer)?.status)),
+                Ok(answer) => shown(&text, Ok(&reach::read::<MessageFacts>(&answer)?.status)),
                 Err(Exit::Conflict(why) | Exit::Failed(why)) => {
                     is_refused = true;
                     // That it is refused says so already.

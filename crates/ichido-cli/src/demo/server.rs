@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use http::Method;
 use ichido_core::key::IdempotencyKey;
+use ichido_server::serve::shown::{Accepted, Alert, Alerts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -13,17 +14,6 @@ use super::sight::Message;
 use super::story::Mood;
 use crate::exit::Exit;
 use crate::reach::{self, Reach};
-
-/// An incident as the API shows it.
-#[derive(Debug, Deserialize)]
-pub(super) struct Alert {
-    pub(super) rule: String,
-    pub(super) about: String,
-    pub(super) state: String,
-    /// Since when what was measured is well again.
-    pub(super) clear_since: Option<String>,
-    pub(super) text: String,
-}
 
 /// What came of putting something in.
 #[derive(Clone, Copy)]
@@ -49,16 +39,6 @@ pub(super) struct OfKey {
     pub(super) effects: u64,
 }
 
-#[derive(Deserialize)]
-struct Alerts {
-    alerts: Vec<Alert>,
-}
-
-#[derive(Deserialize)]
-struct Accepted {
-    id: Uuid,
-}
-
 /// The two that are called. Each change is asked for once: what fails is a sight of the story or a fault of the demo, and neither is to
 /// be smoothed over.
 pub(super) struct Called {
@@ -79,7 +59,7 @@ impl Called {
         match put {
             Ok(answer) if answer.is_replay() => Ok(Put::Again),
             Ok(answer) => {
-                let Accepted { id } = reach::read(&answer)?;
+                let Accepted { id, .. } = reach::read(&answer)?;
                 Ok(Put::New { id })
             }
             Err(refusal) if refusal.status() == 409 => Ok(Put::Conflict),
@@ -98,7 +78,7 @@ impl Called {
 
     /// The last incident of a rule about a queue.
     pub(super) async fn alert(&self, rule: &str, queue: Queue) -> Result<Option<Alert>, Exit> {
-        let Alerts { alerts } = reach::read(&self.server.get("/v1/alerts").await?)?;
+        let Alerts { alerts, .. } = reach::read(&self.server.get("/v1/alerts").await?)?;
         let about = format!("queue {}", queue.as_str());
         Ok(alerts.into_iter().find(|alert| alert.rule == rule && alert.about == about))
     }

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ichido_core::alert::{CLEAR_FOR, Rule};
+use ichido_server::serve::shown::Alert;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::order::{Order, Queue};
 use super::page::paragraph;
-use super::server::{Alert, Called, Put};
+use super::server::{Called, Put};
 use super::sight::{Message, Seen, Sight};
 use super::story::{Chapter, Look, Mood, Step};
 use super::traffic::{Beat, Traffic};

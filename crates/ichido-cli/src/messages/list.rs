@@ -4,12 +4,13 @@ use clap::builder::PossibleValuesParser;
 use ichido_core::lifecycle::Stage;
 use ichido_core::settings::Faults;
 use ichido_http::clock;
+use ichido_server::serve::shown::MessageFacts;
 
-use super::look::{Message, error, words};
+use super::look::words;
 use crate::dead::moment;
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{List, Reach};
+use crate::reach::{List, Reach, shown};
 
 /// The most messages of one list.
 const LIMIT_MAX: u32 = 100_000;
@@ -99,8 +100,7 @@ pub(super) async fn run(reach: &Reach, query: Vec<(&'static str, String)>, args:
     Ok(())
 }
 
-fn row(message: Message) -> [String; 9] {
-    let told = error(&message);
+fn row(message: MessageFacts) -> [String; 9] {
     [
         message.created_at,
         message.id.to_string(),
@@ -110,6 +110,6 @@ fn row(message: Message) -> [String; 9] {
         message.status,
         format!("{}/{}", message.tries, message.tries_allowed),
         words(&message.effect),
-        told,
+        shown::last_error(message.last_error.as_ref()),
     ]
 }

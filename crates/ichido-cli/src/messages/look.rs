@@ -1,47 +1,11 @@
 //! One message: as it stands, what happened to it, and what was asked.
 
-use serde::Deserialize;
+use ichido_server::serve::shown::{Event, Message};
 use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::shown::{self, Event, LastError};
-use crate::reach::{List, Reach};
-
-/// A message as the API shows it, in a list or alone.
-#[derive(Deserialize)]
-pub(super) struct Message {
-    pub(super) id: Uuid,
-    pub(super) queue: String,
-    pub(super) identity: String,
-    pub(super) idempotency_key: String,
-    content_type: String,
-    request_bytes: u64,
-    request_digest: String,
-    pub(super) status: String,
-    pub(super) effect: String,
-    pub(super) tries: u32,
-    pub(super) tries_allowed: u32,
-    next_attempt_at: Option<String>,
-    last_error: Option<LastError>,
-    /// Not in lists.
-    result: Option<Outcome>,
-    priority: u8,
-    /// Not in lists.
-    hops: Option<String>,
-    trace: Option<String>,
-    made_from: Option<Uuid>,
-    pub(super) created_at: String,
-    updated_at: String,
-}
-
-#[derive(Default, Deserialize)]
-struct Outcome {
-    at: Option<String>,
-    status: Option<u16>,
-    receipt: Option<String>,
-    result_digest: Option<String>,
-}
+use crate::reach::{List, Reach, shown};
 
 pub(super) async fn show(reach: &Reach, id: Uuid) -> Result<(), Exit> {
     let answer = reach.get(&format!("/v1/messages/{id}")).await?;
@@ -72,38 +36,34 @@ pub(super) async fn request(reach: &Reach, id: Uuid) -> Result<(), Exit> {
     out::bytes(&answer.body)
 }
 
-fn whole(message: Message) -> String {
-    let Outcome { at, status, receipt, result_digest } = message.result.unwrap_or_default();
+fn whole(Message { facts, result, hops }: Message) -> String {
+    let result = result.as_ref();
     shown::fields([
-        ("id", Some(message.id.to_string())),
-        ("state", Some(message.status)),
-        ("queue", Some(message.queue)),
-        ("identity", Some(message.identity)),
-        ("key", Some(message.idempotency_key)),
-        ("effect", Some(words(&message.effect))),
-        ("tries", Some(format!("{} of {}", message.tries, message.tries_allowed))),
-        ("next try", message.next_attempt_at),
-        ("error", message.last_error.map(|error| error.in_full())),
-        ("sent at", at),
-        ("answer", status.map(|status| status.to_string())),
-        ("receipt", receipt),
-        ("result", result_digest),
-        ("priority", Some(message.priority.to_string())),
-        ("request", Some(format!("{} bytes, {}", message.request_bytes, message.content_type))),
-        ("digest", Some(message.request_digest)),
-        ("hops", message.hops),
-        ("trace", message.trace),
-        ("made from", message.made_from.map(|old| old.to_string())),
-        ("created", Some(message.created_at)),
-        ("updated", Some(message.updated_at)),
+        ("id", Some(facts.id.to_string())),
+        ("state", Some(facts.status)),
+        ("queue", Some(facts.queue)),
+        ("identity", Some(facts.identity)),
+        ("key", Some(facts.idempotency_key)),
+        ("effect", Some(words(&facts.effect))),
+        ("tries", Some(format!("{} of {}", facts.tries, facts.tries_allowed))),
+        ("next try", facts.next_attempt_at),
+        ("error", shown::last_error_in_full(facts.last_error.as_ref())),
+        ("sent at", result.map(|result| result.at.clone())),
+        ("answer", result.and_then(|result| Some(result.status?.to_string()))),
+        ("receipt", result.and_then(|result| result.receipt.clone())),
+        ("result", result.and_then(|result| result.result_digest.clone())),
+        ("priority", Some(facts.priority.to_string())),
+        ("request", Some(format!("{} bytes, {}", facts.request_bytes, facts.content_type))),
+        ("digest", Some(facts.request_digest)),
+        ("hops", hops),
+        ("trace", facts.trace),
+        ("made from", facts.made_from.map(|old| old.to_string())),
+        ("created", Some(facts.created_at)),
+        ("updated", Some(facts.updated_at)),
     ])
 }
 
 /// `not_done`, as people write it.
 pub(super) fn words(effect: &str) -> String {
     effect.replace('_', " ")
-}
-
-pub(super) fn error(message: &Message) -> String {
-    message.last_error.as_ref().map(LastError::cut).unwrap_or_default()
 }

@@ -3,42 +3,19 @@
 use std::fmt::Write as _;
 
 use ichido_core::text::visible;
-use serde::Deserialize;
+use ichido_server::serve::shown::LastError;
 
 /// The most of an error's text in a table.
 const ERROR_CHARS_MAX: usize = 60;
 
-#[derive(Deserialize)]
-pub(crate) struct LastError {
-    pub(crate) code: String,
-    pub(crate) text: Option<String>,
+/// Why the last attempt failed, for a table.
+pub(crate) fn last_error(last: Option<&LastError>) -> String {
+    last.map(|last| error(Some(&last.code), last.text.as_deref())).unwrap_or_default()
 }
 
-/// One thing that happened to a message.
-#[derive(Deserialize)]
-pub(crate) struct Event {
-    pub(crate) at: String,
-    pub(crate) kind: String,
-    pub(crate) from: String,
-    pub(crate) to: String,
-    pub(crate) tries: u32,
-    pub(crate) effect: String,
-    pub(crate) error_code: Option<String>,
-    pub(crate) error_text: Option<String>,
-    pub(crate) status: Option<u16>,
-    pub(crate) receipt: Option<String>,
-    pub(crate) actor: Option<String>,
-}
-
-impl LastError {
-    /// For a table.
-    pub(crate) fn cut(&self) -> String {
-        error(Some(&self.code), self.text.as_deref())
-    }
-
-    pub(crate) fn in_full(&self) -> String {
-        error_in_full(Some(&self.code), self.text.as_deref())
-    }
+/// The same, as long as it is.
+pub(crate) fn last_error_in_full(last: Option<&LastError>) -> Option<String> {
+    last.map(|last| error_in_full(Some(&last.code), last.text.as_deref()))
 }
 
 /// `BAD_REQUEST: no such symbol`, cut where it is long.

@@ -1,5 +1,7 @@
 //! Alerts over HTTP: what fires, and what was over (SPEC A15).
 
+#![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
+
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -35,56 +37,56 @@ pub(super) struct Listing {
 }
 
 /// Incidents of alerts.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Alerts {
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Alerts {
     /// The last to be opened first.
-    pub(super) alerts: Vec<Alert>,
+    pub alerts: Vec<Alert>,
     /// Where the next page begins, as its parameter `cursor`; none on the last.
-    next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// An incident.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Alert {
-    id: Uuid,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Alert {
+    pub id: Uuid,
     /// Which alert it is, such as `dead_letters`.
-    rule: &'static str,
+    pub rule: String,
     /// What it is about, such as `queue orders`.
-    about: String,
+    pub about: String,
     /// `firing` or `resolved`.
-    state: &'static str,
-    opened_at: String,
+    pub state: String,
+    pub opened_at: String,
     /// Since when what was measured is clear of its bound.
-    clear_since: Option<String>,
-    resolved_at: Option<String>,
+    pub clear_since: Option<String>,
+    pub resolved_at: Option<String>,
     /// What was measured when it was opened, in `unit`.
-    value: f64,
+    pub value: f64,
     /// Of how many samples.
-    samples: u64,
+    pub samples: u64,
     /// The bound that it was above.
-    above: f64,
+    pub above: f64,
     /// `count`, `share` (from 0 to 1), `seconds` or `times` (the usual).
-    unit: &'static str,
+    pub unit: String,
     /// How far back it looked; none where it looked at how things stood.
-    window_seconds: Option<u64>,
+    pub window_seconds: Option<u64>,
     /// In a sentence.
-    text: String,
+    pub text: String,
 }
 
 impl Alert {
     pub(super) fn new(kept: &Kept) -> Self {
         Self {
             id: kept.id,
-            rule: kept.rule.as_str(),
+            rule: kept.rule.to_string(),
             about: kept.about.to_string(),
-            state: if kept.resolved_at.is_some() { "resolved" } else { "firing" },
+            state: if kept.resolved_at.is_some() { "resolved" } else { "firing" }.to_owned(),
             opened_at: kept.opened_at.to_string(),
             clear_since: kept.clear_since.map(|at| at.to_string()),
             resolved_at: kept.resolved_at.map(|at| at.to_string()),
             value: kept.reading.value,
             samples: kept.reading.samples,
             above: kept.terms.above,
-            unit: kept.rule.unit().as_str(),
+            unit: kept.rule.unit().to_string(),
             window_seconds: kept.terms.window.as_ref().map(Duration::as_secs),
             text: words::opened(kept.rule, &kept.about, kept.terms, kept.reading),
         }

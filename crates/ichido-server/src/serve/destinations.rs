@@ -3,6 +3,8 @@
 //! Guarantee: a rate that is set, or the end of a pause, holds on every node within a second, and is an entry of the audit trail, with who
 //! asked for it, before it holds.
 
+#![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
+
 use axum::response::Response;
 use http::StatusCode;
 use ichido::worker::{Paces, SharedRate};
@@ -62,28 +64,28 @@ pub(super) struct Destinations {
 }
 
 /// A destination as it stands.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Destination {
-    name: String,
-    kind: &'static str,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Destination {
+    pub name: String,
+    pub kind: String,
     /// Where it is.
-    address: String,
+    pub address: String,
     /// The queues that go there.
-    queues: Vec<String>,
+    pub queues: Vec<String>,
     /// The most calls a second that all nodes together make now; none is as many as there are.
-    rate: Option<f64>,
+    pub rate: Option<f64>,
     /// As configured here.
-    rate_configured: Option<f64>,
+    pub rate_configured: Option<f64>,
     /// What an operator set in its place.
-    rate_set: Option<f64>,
+    pub rate_set: Option<f64>,
     /// Whether it refused calls, so that it is called as fast as it was found to bear.
-    slowed: bool,
+    pub slowed: bool,
     /// Until when it asked not to be called.
-    paused_until: Option<String>,
+    pub paused_until: Option<String>,
     /// `closed`: it is called. `open`: it counts as down, and is left alone. `half_open`: it is probed.
-    circuit: &'static str,
+    pub circuit: String,
     /// Until when it is left alone, where the circuit is open.
-    circuit_open_until: Option<String>,
+    pub circuit_open_until: Option<String>,
 }
 
 impl Destination {
@@ -98,7 +100,7 @@ impl Destination {
         };
         Self {
             name: known.name.clone(),
-            kind: known.kind,
+            kind: known.kind.to_owned(),
             address: known.address.clone(),
             queues: known.queues.clone(),
             rate: pace.limit(&settings).map(PerSecond::get),
@@ -106,7 +108,7 @@ impl Destination {
             rate_set: rate_max.map(PerSecond::get),
             slowed: matches!(pace.rate, Rate::Paced(_)),
             paused_until: known.paused_until(&pace, now).map(|until| until.to_string()),
-            circuit,
+            circuit: circuit.to_owned(),
             circuit_open_until: open_until.map(|until| until.to_string()),
         }
     }

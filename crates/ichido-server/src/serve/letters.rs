@@ -2,6 +2,8 @@
 //!
 //! Guarantee: a listing reads one page of an index, and no request; what would stand in the way of each is said beside it.
 
+#![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
+
 use std::collections::HashMap;
 
 use axum::response::Response;
@@ -67,37 +69,37 @@ pub(super) struct Letters {
 }
 
 /// A dead or parked message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Letter {
-    id: Uuid,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Letter {
+    pub id: Uuid,
     /// `dead` or `parked`.
-    state: &'static str,
+    pub state: String,
     /// `open`, `discarded`, or `replaced` by a message that was made from it.
-    standing: &'static str,
-    queue: String,
-    identity: String,
-    idempotency_key: String,
+    pub standing: String,
+    pub queue: String,
+    pub identity: String,
+    pub idempotency_key: String,
     /// The key that its calls carry; none where no worker has published its queue yet.
-    sent_as: Option<String>,
+    pub sent_as: Option<String>,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
-    effect: &'static str,
-    last_error: Option<LastError>,
-    tries: u32,
-    tries_allowed: u32,
-    created_at: String,
+    pub effect: String,
+    pub last_error: Option<LastError>,
+    pub tries: u32,
+    pub tries_allowed: u32,
+    pub created_at: String,
     /// When it died or was parked.
-    since: String,
+    pub since: String,
     /// Until when its last call may still be travelling: that it was not done counts only after it.
-    travels_until: Option<String>,
-    made_from: Option<Uuid>,
-    request_bytes: u64,
+    pub travels_until: Option<String>,
+    pub made_from: Option<Uuid>,
+    pub request_bytes: u64,
     /// Why it would not be sent again; none where it would.
-    requeue_refused: Option<String>,
+    pub requeue_refused: Option<String>,
     /// Why it would not be discarded; none where it would.
-    discard_refused: Option<String>,
+    pub discard_refused: Option<String>,
     /// Where a list goes on after it.
-    cursor: String,
-    href: String,
+    pub cursor: String,
+    pub href: String,
 }
 
 impl Letter {
@@ -107,13 +109,13 @@ impl Letter {
         let sent_as = key.map(|key| key.of(&row.queue, &row.identity, &row.key).as_str().to_owned());
         Self {
             id: row.id,
-            state: row.state.as_str(),
-            standing: row.standing.as_str(),
+            state: row.state.to_string(),
+            standing: row.standing.to_string(),
             queue: row.queue.as_str().to_owned(),
             identity: row.identity.clone(),
             idempotency_key: row.key.as_str().to_owned(),
             sent_as,
-            effect: row.effect.as_str(),
+            effect: row.effect.to_string(),
             last_error: row.code.clone().map(|code| LastError::new(code, row.error.clone())),
             tries: row.history.tries,
             tries_allowed: row.history.tries_allowed.get(),

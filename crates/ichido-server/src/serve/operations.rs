@@ -3,6 +3,8 @@
 //! Guarantee: an operation touches only what its preview would count, each message judged at the moment it is moved. Who began it, with
 //! which filter, and how it ended are in the audit trail, and are what is shown here.
 
+#![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
+
 use std::collections::BTreeMap;
 
 use axum::response::Response;
@@ -123,44 +125,44 @@ pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
 }
 
 /// What would happen, and what was begun.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Begun {
-    preview: Preview,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Begun {
+    pub preview: Preview,
     /// None where nothing was begun: it was a preview, or there is nothing to do.
-    operation: Option<Operation>,
+    pub operation: Option<Operation>,
 }
 
 /// What would happen.
-#[derive(Debug, Serialize, ToSchema)]
-struct Preview {
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Preview {
     /// When this was counted. What dies later is not touched by an operation that names this moment.
-    as_of: String,
+    pub as_of: String,
     /// How many dead messages the filter finds.
-    matched: u64,
+    pub matched: u64,
     /// How many of them would go.
-    would_go: u64,
+    pub would_go: u64,
     /// Those that would go, by queue.
-    queues: BTreeMap<String, u64>,
+    pub queues: BTreeMap<String, u64>,
     /// Those that would go, by the code of their last error; without one, by an empty text.
-    errors: BTreeMap<String, u64>,
-    refused: Vec<Refused>,
+    pub errors: BTreeMap<String, u64>,
+    pub refused: Vec<Refused>,
 }
 
 /// Messages that would not go.
-#[derive(Debug, Serialize, ToSchema)]
-struct Refused {
-    queue: String,
-    reason: &'static str,
-    count: u64,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Refused {
+    pub queue: String,
+    pub reason: String,
+    pub count: u64,
     /// The reason for people, with how to mend it.
-    told: String,
+    pub told: String,
 }
 
 impl Preview {
     fn new(found: &Preflight) -> Self {
         let refused = found.refused.iter().map(|((queue, reason), count)| Refused {
             queue: queue.clone(),
-            reason: reason.as_str(),
+            reason: reason.as_str().to_owned(),
             count: *count,
             told: reason.to_string(),
         });
@@ -183,71 +185,71 @@ pub(super) struct Operations {
 }
 
 /// An operation on many messages.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Operation {
-    id: Uuid,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Operation {
+    pub id: Uuid,
     /// `requeue`, `requeue_canary` or `discard`.
-    action: String,
+    pub action: String,
     /// Who began it.
-    by: String,
+    pub by: String,
     /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: it runs no more, as its process was
     /// killed. What it did is done, and begun again, it goes on with the rest.
-    state: String,
+    pub state: String,
     /// Its filter, and what came of it.
-    detail: String,
-    begun_at: String,
-    updated_at: String,
+    pub detail: String,
+    pub begun_at: String,
+    pub updated_at: String,
     /// How far it is; only while it runs in this server.
-    progress: Option<Far>,
+    pub progress: Option<Far>,
     /// What came of it; only where it ended in this server, and not long ago.
-    result: Option<OperationResult>,
+    pub result: Option<OperationResult>,
 }
 
 /// How far an operation is.
-#[derive(Debug, Serialize, ToSchema)]
-struct Far {
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct Far {
     /// How many have gone.
-    moved: u64,
+    pub moved: u64,
     /// How many would go when it was counted.
-    of: u64,
+    pub of: u64,
     /// What those of the canary's present step show.
-    watched: Option<Watched>,
+    pub watched: Option<Watched>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct Watched {
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct Watched {
     /// Not ended yet.
-    waiting: u64,
+    pub waiting: u64,
     /// Sent.
-    well: u64,
+    pub well: u64,
     /// Failed at least once.
-    ill: u64,
+    pub ill: u64,
 }
 
 /// What came of an operation.
-#[derive(Debug, Serialize, ToSchema)]
-struct OperationResult {
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct OperationResult {
     /// How many have gone.
-    moved: u64,
+    pub moved: u64,
     /// How many somebody else took meanwhile.
-    gone: u64,
+    pub gone: u64,
     /// How many did not go, and why.
-    refused: Vec<NotMoved>,
+    pub refused: Vec<NotMoved>,
     /// Who asked it to stop, if somebody did.
-    stopped_by: Option<String>,
+    pub stopped_by: Option<String>,
     /// What its canary showed when it halted.
-    watched: Option<Watched>,
+    pub watched: Option<Watched>,
     /// Why it could not go on, if it could not.
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Messages that did not go.
-#[derive(Debug, Serialize, ToSchema)]
-struct NotMoved {
-    reason: &'static str,
-    count: u64,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct NotMoved {
+    pub reason: String,
+    pub count: u64,
     /// The reason for people, with what to do about it.
-    told: String,
+    pub told: String,
 }
 
 impl From<letters::Watched> for Watched {
@@ -259,7 +261,7 @@ impl From<letters::Watched> for Watched {
 impl OperationResult {
     fn new(report: Report, error: Option<String>) -> Self {
         let refused = report.refused.into_iter().map(|(reason, count)| NotMoved {
-            reason: reason.as_str(),
+            reason: reason.as_str().to_owned(),
             count,
             told: reason.to_string(),
         });

@@ -3,6 +3,8 @@
 //! Guarantee: a viewer sees what came of a request and none of the bytes of its response. A decision changes one record, only while its
 //! outcome is unknown, and is an entry of the audit trail, with who decided.
 
+#![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
+
 use axum::response::Response as HttpResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -52,41 +54,41 @@ pub(super) struct Listing {
 }
 
 /// What the ledger holds of one request.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct LedgerRecord {
-    operation: String,
-    identity: String,
-    idempotency_key: String,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct LedgerRecord {
+    pub operation: String,
+    pub identity: String,
+    pub idempotency_key: String,
     /// The key as logs have it.
-    key_hash: String,
+    pub key_hash: String,
     /// `claimed` (somebody is at it), `unknown` (nobody knows what came of it), `applied` or `refused`.
-    state: &'static str,
-    first_claimed_at: String,
-    claimed_at: String,
+    pub state: String,
+    pub first_claimed_at: String,
+    pub claimed_at: String,
     /// When its claim lapses, unless it is renewed.
-    lease_until: Option<String>,
-    completed_at: Option<String>,
+    pub lease_until: Option<String>,
+    pub completed_at: Option<String>,
     /// From when on the key may be forgotten; none while something still uses it.
-    expires_at: Option<String>,
-    request_digest: String,
-    result_digest: Option<String>,
+    pub expires_at: Option<String>,
+    pub request_digest: String,
+    pub result_digest: Option<String>,
     /// The message that was made with it.
-    message: Option<String>,
-    hops: Option<String>,
-    trace: Option<String>,
+    pub message: Option<String>,
+    pub hops: Option<String>,
+    pub trace: Option<String>,
     /// What its requests are answered with.
-    response: Option<Kept>,
+    pub response: Option<Kept>,
 }
 
 /// A response that is kept.
-#[derive(Debug, Serialize, ToSchema)]
-struct Kept {
-    status: u16,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Kept {
+    pub status: u16,
     /// None where the body was not kept.
-    body_bytes: Option<usize>,
+    pub body_bytes: Option<usize>,
     /// In base64; only for operators, and not where it has more than a mebibyte.
     #[serde(skip_serializing_if = "Option::is_none")]
-    body_base64: Option<String>,
+    pub body_base64: Option<String>,
 }
 
 impl LedgerRecord {
@@ -108,7 +110,7 @@ impl LedgerRecord {
             operation: found.name.operation,
             identity: found.name.identity,
             idempotency_key: found.name.key.as_str().to_owned(),
-            state,
+            state: state.to_owned(),
             first_claimed_at: found.record.first_claimed_at.to_string(),
             claimed_at: found.record.claimed_at.to_string(),
             lease_until: lease_until.map(|at| at.to_string()),

@@ -1,9 +1,11 @@
 //! What the API shows of messages, queues and nodes.
 
+#![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
+
 use ichido_core::lifecycle::Stage;
 use ichido_core::verdict::ErrorCode;
 use ichido_store::message::{MessageRow, Transition};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -13,20 +15,20 @@ use super::caller::Caller;
 const FROM_CONFLICT: &str = "sha256:from-conflict";
 
 /// A message that was accepted. It says nothing that ever changes, so that every answer to the same request is the same.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Accepted {
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Accepted {
     /// The message's id.
-    pub(super) id: Uuid,
+    pub id: Uuid,
     /// Its queue.
-    pub(super) queue: String,
+    pub queue: String,
     /// Its key.
-    pub(super) idempotency_key: String,
+    pub idempotency_key: String,
     /// `sha256:` over the canonical request.
-    pub(super) request_digest: String,
+    pub request_digest: String,
     /// Always `queued`: how it stands later is told at `href`.
-    pub(super) status: &'static str,
+    pub status: String,
     /// Where it is shown.
-    pub(super) href: String,
+    pub href: String,
 }
 
 impl Accepted {
@@ -36,7 +38,7 @@ impl Accepted {
             queue,
             idempotency_key: key,
             request_digest: digest,
-            status: Stage::Queued.as_str(),
+            status: Stage::Queued.to_string(),
             href: href(id),
         }
     }
@@ -48,47 +50,47 @@ pub(super) fn href(id: Uuid) -> String {
 }
 
 /// What every listing and every look at a message shows.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct MessageFacts {
-    id: Uuid,
-    queue: String,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct MessageFacts {
+    pub id: Uuid,
+    pub queue: String,
     /// For whom it is: with queue and key, what makes it unique.
-    identity: String,
-    idempotency_key: String,
+    pub identity: String,
+    pub idempotency_key: String,
     /// The media type of the request.
-    content_type: String,
+    pub content_type: String,
     /// How long the request is; its bytes are at `/request`.
-    request_bytes: usize,
-    request_digest: String,
+    pub request_bytes: usize,
+    pub request_digest: String,
     /// `queued`, `sending`, `failed` (waiting for its next try), `parked` (waiting for a person), `sent`, `dead` or `cancelled`.
-    status: &'static str,
+    pub status: String,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
-    effect: &'static str,
+    pub effect: String,
     /// Tries so far, the first included.
-    tries: u32,
-    tries_allowed: u32,
+    pub tries: u32,
+    pub tries_allowed: u32,
     /// When it is due; none once it is being sent or has ended.
-    next_attempt_at: Option<String>,
-    last_error: Option<LastError>,
+    pub next_attempt_at: Option<String>,
+    pub last_error: Option<LastError>,
     /// 0 is most urgent.
-    priority: u8,
+    pub priority: u8,
     /// The trace it belongs to.
-    trace: Option<String>,
+    pub trace: Option<String>,
     /// The dead message that it was made from.
-    made_from: Option<Uuid>,
-    created_at: String,
-    updated_at: String,
+    pub made_from: Option<Uuid>,
+    pub created_at: String,
+    pub updated_at: String,
 }
 
 /// A message as it stands.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Message {
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Message {
     #[serde(flatten)]
-    facts: MessageFacts,
+    pub facts: MessageFacts,
     /// What came of it, once it was sent.
-    result: Option<MessageResult>,
+    pub result: Option<MessageResult>,
     /// The way it came, as the header `Ichido-Hops` has it.
-    hops: Option<String>,
+    pub hops: Option<String>,
 }
 
 /// A message in a list.
@@ -101,22 +103,22 @@ pub(super) struct Listed {
 }
 
 /// Why the last try failed.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct LastError {
-    code: String,
-    text: Option<String>,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct LastError {
+    pub code: String,
+    pub text: Option<String>,
 }
 
 /// What came of a message that was sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct MessageResult {
-    at: String,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct MessageResult {
+    pub at: String,
     /// The status of the receiver's answer.
-    status: Option<u16>,
+    pub status: Option<u16>,
     /// The receiver's own name for what it did, such as a broker's order id.
-    receipt: Option<String>,
+    pub receipt: Option<String>,
     /// `sha256:` over the canonical result; `sha256:from-conflict` where the receiver had done it before.
-    result_digest: Option<String>,
+    pub result_digest: Option<String>,
 }
 
 impl LastError {
@@ -135,8 +137,8 @@ impl MessageFacts {
             content_type: row.content_type,
             request_bytes: row.request.len(),
             request_digest: row.request_digest.to_string(),
-            status: row.status.as_str(),
-            effect: row.effect.as_str(),
+            status: row.status.to_string(),
+            effect: row.effect.to_string(),
             tries: row.tries,
             tries_allowed: row.tries_allowed,
             next_attempt_at: row.next_attempt.map(|at| at.to_string()),
@@ -183,28 +185,28 @@ impl Events {
 }
 
 /// One transition in a message's life.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Event {
-    at: String,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Event {
+    pub at: String,
     /// What happened, such as `claimed`, `succeeded` or `requeued`.
-    kind: String,
-    from: &'static str,
-    to: &'static str,
-    tries: u32,
-    effect: &'static str,
-    error_code: Option<String>,
+    pub kind: String,
+    pub from: String,
+    pub to: String,
+    pub tries: u32,
+    pub effect: String,
+    pub error_code: Option<String>,
     /// What the error said.
-    error_text: Option<String>,
+    pub error_text: Option<String>,
     /// The status of the receiver's answer.
-    status: Option<u16>,
-    receipt: Option<String>,
-    result_digest: Option<String>,
+    pub status: Option<u16>,
+    pub receipt: Option<String>,
+    pub result_digest: Option<String>,
     /// The claim it belongs to.
-    fence: Option<u64>,
+    pub fence: Option<u64>,
     /// The node that acted.
-    node: Option<Uuid>,
+    pub node: Option<Uuid>,
     /// The person who acted.
-    actor: Option<String>,
+    pub actor: Option<String>,
 }
 
 impl Event {
@@ -213,10 +215,10 @@ impl Event {
             at: step.at.to_string(),
             result_digest: result_digest(&step),
             kind: step.kind,
-            from: step.from.as_str(),
-            to: step.to.as_str(),
+            from: step.from.to_string(),
+            to: step.to.to_string(),
             tries: step.tries,
-            effect: step.effect.as_str(),
+            effect: step.effect.to_string(),
             error_code: step.code,
             error_text: step.excerpt,
             status: step.status,
@@ -245,23 +247,23 @@ pub(super) struct Queues {
 }
 
 /// A queue as it stands. A producer is told its name and whether it is served and paused: what is in it is of other identities, too.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct Queue {
-    pub(super) name: String,
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Queue {
+    pub name: String,
     /// Whether this server takes messages in for it and delivers them.
-    pub(super) served_here: bool,
+    pub served_here: bool,
     /// Whether nothing of it is delivered until it is resumed.
-    pub(super) paused: bool,
+    pub paused: bool,
     /// Who paused it; not told to a producer.
-    pub(super) paused_by: Option<String>,
+    pub paused_by: Option<String>,
     /// Since when.
-    pub(super) paused_at: Option<String>,
+    pub paused_at: Option<String>,
     /// How many messages are in each state; null to a producer.
-    pub(super) counts: Option<Counts>,
+    pub counts: Option<Counts>,
     /// When the oldest message that could be delivered now was put in; not told to a producer.
-    pub(super) oldest_waiting_at: Option<String>,
+    pub oldest_waiting_at: Option<String>,
     /// Its age; not told to a producer.
-    pub(super) oldest_waiting_seconds: Option<f64>,
+    pub oldest_waiting_seconds: Option<f64>,
 }
 
 impl Queue {
@@ -275,15 +277,15 @@ impl Queue {
 }
 
 /// How many messages are in each state.
-#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
-pub(super) struct Counts {
-    queued: i64,
-    sending: i64,
-    failed: i64,
-    parked: i64,
-    sent: i64,
-    dead: i64,
-    cancelled: i64,
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
+pub struct Counts {
+    pub queued: i64,
+    pub sending: i64,
+    pub failed: i64,
+    pub parked: i64,
+    pub sent: i64,
+    pub dead: i64,
+    pub cancelled: i64,
 }
 
 impl Counts {
