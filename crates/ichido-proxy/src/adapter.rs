@@ -107,36 +107,17 @@ fn layer(
     keeper: &Keeper,
 ) -> Result<OnceLayer, Faults> {
     let Protection { draft, identity, further, form, request_bytes_max, .. } = protection;
+    let effect = match draft.mode {
+        Some(EffectMode::Keyed) => once::Effect::Keyed,
+        // Transactional is refused before; opaque promises nothing.
+        Some(EffectMode::Opaque | EffectMode::Transactional) | None => once::Effect::Opaque,
+    };
     let mut once = Once::operation(name)
-        .class(draft.class)
-        .profile(draft.profile)
-        .effect(match draft.mode {
-            Some(EffectMode::Keyed) => once::Effect::Keyed,
-            // Transactional is refused before; opaque promises nothing.
-            Some(EffectMode::Opaque | EffectMode::Transactional) | None => once::Effect::Opaque,
-        })
+        .policy(draft)
+        .effect(effect)
         .caller(move |head| identity.of(head, &further))
         .methods(methods.iter().cloned())
         .form(form);
-    // What nobody chose keeps the layer's default.
-    if let Some(need) = draft.key {
-        once = once.key(need);
-    }
-    if let Some(ttl) = draft.ttl {
-        once = once.ttl(ttl);
-    }
-    if let Some(reason) = draft.short_ttl_reason {
-        once = once.short_ttl_reason(reason);
-    }
-    if let Some(time) = draft.upstream_keeps_keys_for {
-        once = once.upstream_keeps_keys_for(time);
-    }
-    if let Some(wait) = draft.in_flight_wait {
-        once = once.in_flight_wait(wait);
-    }
-    if let Some(lease) = draft.lease {
-        once = once.lease(lease);
-    }
     if let Some(bytes) = request_bytes_max {
         once = once.request_bytes_max(bytes);
     }

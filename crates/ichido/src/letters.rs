@@ -12,11 +12,10 @@
 //! use ichido_store::letter::LetterFilter;
 //!
 //! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
-//! // What the workers of the queues have published.
-//! let policies = Policies::published(&store).await?;
 //! let bulk = Bulk {
-//!     store: &store,
-//!     policies: &policies,
+//!     // What the workers of the queues have published.
+//!     policies: Policies::published(&store).await?,
+//!     store,
 //!     work: Work::Requeue { canary: Some(Canary::DEFAULT) },
 //!     filter: LetterFilter::default(),
 //!     actor: "olivia".to_owned(),

@@ -79,7 +79,7 @@ pub use draft::{BuildError, BuildErrors, Once};
 #[cfg(feature = "axum")]
 pub use extract::NotProtected;
 pub use fields::STATUS;
-pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, Outcome, Profile};
+pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, Outcome, PolicyDraft, Profile};
 pub use keeper::Keeper;
 pub use problem::{Code, Problem};
 pub use service::{OnceLayer, OnceService};

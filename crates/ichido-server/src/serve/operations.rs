@@ -11,7 +11,7 @@ use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ichido::letters::limits::LEASE;
-use ichido::letters::{self, Canary, Ended, Preflight, Progress, Report, StopAsked, Work, ask_to_stop};
+use ichido::letters::{self, Bulk, Canary, Ended, Preflight, Progress, Report, StopAsked, Work, ask_to_stop};
 use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, Standing};
 use ichido_store::message::LetterState;
@@ -26,7 +26,7 @@ use super::bulks::{ToldBulk, bulk, bulks};
 use super::caller::Caller;
 use super::problem::{Code, Problem};
 use super::request::{Call, Operator, Segment, Viewer};
-use super::running::{NotBegun, Plan, Seen, Taken};
+use super::running::{NotBegun, Seen, Taken};
 use super::text;
 use super::told::{Shape, Told};
 use crate::limits::OPERATIONS_MAX;
@@ -318,16 +318,16 @@ pub(super) async fn start_bulk_operation(
 ) -> Result<Response, Problem> {
     let is_preview = asked.preview;
     let as_of = member("as_of", asked.as_of.as_deref(), text::Moment::read)?;
-    let plan = plan(&api, &caller, asked).await?;
+    let bulk = plan(&api, &caller, asked).await?;
     let found = match as_of {
-        Some(as_of) => plan.bulk().preflight_as_of(as_of).await?,
-        None => plan.bulk().preflight().await?,
+        Some(as_of) => bulk.preflight_as_of(as_of).await?,
+        None => bulk.preflight().await?,
     };
     let preview = Preview::new(&found);
     if is_preview || found.would_go == 0 {
         return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
     }
-    let begun = api.operations.begin(plan, found).map_err(|why| match why {
+    let begun = api.operations.begin(bulk, found).map_err(|why| match why {
         NotBegun::TooMany => Problem::new(
             Code::OperationRefused,
             format!(
@@ -433,7 +433,7 @@ fn no_operation() -> Problem {
     Problem::new(Code::OperationUnknown, detail)
 }
 
-async fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
+async fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Bulk, Problem> {
     let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
     if asked.all == (asked.filter != Filter::default()) {
         return unexpected("name messages by a filter, or say \"all\":true, and not both; nothing was begun");
@@ -449,7 +449,7 @@ async fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem>
         return unexpected("say why these messages need no more attention, as \"reason\"; nothing was begun");
     }
     let filter = filter(asked.filter)?;
-    Ok(Plan {
+    Ok(Bulk {
         store: api.store.clone(),
         policies: api.policies().await?,
         work,

@@ -7,40 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ichido::letters::{Bulk, BulkError, Ended, Policies, Preflight, Progress, Report, Work};
+use ichido::letters::{Bulk, BulkError, Ended, Preflight, Progress, Report};
 use ichido_core::sync::lock;
-use ichido_store::Store;
-use ichido_store::letter::LetterFilter;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::problem::Problem;
 use crate::limits::{OPERATIONS_KEPT, OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
-
-/// What is to be done to many.
-#[derive(Clone)]
-pub(super) struct Plan {
-    pub(super) store: Store,
-    pub(super) policies: Policies,
-    pub(super) work: Work,
-    pub(super) filter: LetterFilter,
-    pub(super) actor: String,
-    pub(super) reason: Option<String>,
-}
-
-impl Plan {
-    pub(super) fn bulk(&self) -> Bulk<'_> {
-        Bulk {
-            store: &self.store,
-            policies: &self.policies,
-            work: self.work,
-            filter: self.filter.clone(),
-            actor: self.actor.clone(),
-            reason: self.reason.clone(),
-        }
-    }
-}
 
 /// Why none was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +53,7 @@ impl Running {
     /// Begins one, and tells its id once it is in the audit trail, or why it is not.
     pub(super) fn begin(
         self: &Arc<Self>,
-        plan: Plan,
+        bulk: Bulk,
         found: Preflight,
     ) -> Result<oneshot::Receiver<Result<Uuid, Taken>>, NotBegun> {
         if self.stops.load(Ordering::SeqCst) {
@@ -87,7 +61,7 @@ impl Running {
         }
         let place = Place::take(self).ok_or(NotBegun::TooMany)?;
         let (tell, told) = oneshot::channel();
-        tokio::spawn(run(place, plan, found, tell));
+        tokio::spawn(run(place, bulk, found, tell));
         Ok(told)
     }
 
@@ -151,7 +125,7 @@ impl Drop for Place {
     }
 }
 
-async fn run(place: Place, plan: Plan, found: Preflight, tell: oneshot::Sender<Result<Uuid, Taken>>) {
+async fn run(place: Place, bulk: Bulk, found: Preflight, tell: oneshot::Sender<Result<Uuid, Taken>>) {
     let running = &place.0;
     let mut tell = Some(tell);
     let mut begun = |begun| {
@@ -163,7 +137,7 @@ async fn run(place: Place, plan: Plan, found: Preflight, tell: oneshot::Sender<R
         begun(Ok(progress.operation));
     };
     let stop = || running.stops.load(Ordering::SeqCst);
-    let ended = plan.bulk().run(&found, stop, progress).await;
+    let ended = bulk.run(&found, stop, progress).await;
     let (report, error) = match ended {
         Ok(report) => (report, None),
         Err(BulkError::Taken { by }) => return begun(Err(Taken { by })),

@@ -65,11 +65,11 @@ impl Work {
 
 /// Many letters, and what to do with them. [`Bulk::preflight`] says what would happen, [`Bulk::run`] does it.
 #[derive(Clone)]
-pub struct Bulk<'a> {
+pub struct Bulk {
     /// Where they are.
-    pub store: &'a Store,
+    pub store: Store,
     /// What their queues say.
-    pub policies: &'a Policies,
+    pub policies: Policies,
     /// What to do.
     pub work: Work,
     /// Which ones.
@@ -149,7 +149,7 @@ pub enum BulkError {
     },
 }
 
-impl Bulk<'_> {
+impl Bulk {
     /// Does it. `stop` is asked before each batch and while a canary is watched; `progress` is told after each.
     pub async fn run(
         &self,
@@ -160,7 +160,7 @@ impl Bulk<'_> {
         let operation = Uuid::now_v7();
         let mut report =
             Report { operation, moved: 0, refused: BTreeMap::new(), gone: 0, ended: Ended::Failed };
-        let hold = match Hold::take(self.store, self.filter.queue.as_ref(), operation).await {
+        let hold = match Hold::take(&self.store, self.filter.queue.as_ref(), operation).await {
             Ok(Ok(hold)) => hold,
             Ok(Err(by)) => return Err(BulkError::Taken { by }),
             Err(error) => return Err(BulkError::Broke { error, report }),
@@ -308,7 +308,7 @@ const fn progress_of(found: &Preflight, report: &Report, watched: Option<Watched
     Progress { operation: report.operation, of: found.would_go, moved: report.moved, watched }
 }
 
-impl std::fmt::Debug for Bulk<'_> {
+impl std::fmt::Debug for Bulk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bulk")
             .field("work", &self.work)

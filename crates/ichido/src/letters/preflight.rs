@@ -33,7 +33,7 @@ impl Preflight {
     }
 }
 
-impl Bulk<'_> {
+impl Bulk {
     /// Counts what would happen; changes nothing. It reads all that the filter finds, a page at a time.
     pub async fn preflight(&self) -> Result<Preflight, StoreError> {
         let now = self.store.now().await?;
@@ -62,7 +62,7 @@ impl Bulk<'_> {
             for letter in &page {
                 preflight.matched += 1;
                 let queue = letter.queue.as_str().to_owned();
-                if let Err(reason) = self.work.judge(self.policies, letter, now) {
+                if let Err(reason) = self.work.judge(&self.policies, letter, now) {
                     *preflight.refused.entry((queue, reason)).or_default() += 1;
                     continue;
                 }

@@ -50,7 +50,7 @@ pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<
     }
 }
 
-impl Bulk<'_> {
+impl Bulk {
     pub(super) async fn record_begin(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
         let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
         let told = format!("{}; {} of {}{reason}", told(&self.filter), found.would_go, found.matched);

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::bulk::{Bulk, Ended, limits};
 use super::canary::{Canary, Next, Sign, Watched, judge, sign};
 
-impl Bulk<'_> {
+impl Bulk {
     /// Looks at messages until all have ended well enough, which is `None`, or the bulk has.
     pub(super) async fn watch(
         &self,

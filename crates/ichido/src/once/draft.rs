@@ -67,6 +67,11 @@ impl Once {
         }
     }
 
+    /// Takes all rules of the operation at once, in place of those set before. Its mode follows from [`Once::effect`].
+    pub fn policy(self, policy: PolicyDraft) -> Self {
+        Self { policy, has_class: true, ..self }
+    }
+
     /// What kind of work it is (SPEC C10).
     pub fn class(mut self, class: Class) -> Self {
         self.policy.class = class;
@@ -124,27 +129,9 @@ impl Once {
         self
     }
 
-    /// Why keys of an irreversible or external effect may be kept for less than 24 hours (SPEC C7).
-    pub fn short_ttl_reason(mut self, reason: impl Into<String>) -> Self {
-        self.policy.short_ttl_reason = Some(reason.into());
-        self
-    }
-
-    /// The longest that anyone may still be retrying under a key.
-    pub fn retry_horizon(mut self, horizon: Duration) -> Self {
-        self.policy.retry_horizon = Some(horizon);
-        self
-    }
-
     /// How long what the handler calls remembers a key, in keyed mode.
     pub fn upstream_keeps_keys_for(mut self, time: Duration) -> Self {
         self.policy.upstream_keeps_keys_for = Some(time);
-        self
-    }
-
-    /// How long a call may still take effect after its claim.
-    pub fn settles_within(mut self, time: Duration) -> Self {
-        self.policy.settles_within = Some(time);
         self
     }
 

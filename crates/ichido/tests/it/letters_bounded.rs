@@ -95,10 +95,9 @@ async fn many_dead(fixture: &Fixture) {
 async fn case(fixture: Fixture) {
     many_dead(&fixture).await;
     let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Nothing };
-    let policies = Policies::default().with(queue(QUEUE), policy);
     let bulk = Bulk {
-        store: &fixture.store,
-        policies: &policies,
+        store: fixture.store.clone(),
+        policies: Policies::default().with(queue(QUEUE), policy),
         work: Work::Requeue { canary: None },
         filter: LetterFilter::default(),
         actor: "olivia".to_owned(),

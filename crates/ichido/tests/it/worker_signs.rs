@@ -270,10 +270,9 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
 
 /// What is dead or parked is done with, by a person and by its destination (SPEC A14).
 async fn resolutions(fixture: &Fixture, signs: &Signs) {
-    let policies = Policies::default();
     let bulk = Bulk {
-        store: &fixture.store,
-        policies: &policies,
+        store: fixture.store.clone(),
+        policies: Policies::default(),
         work: Work::Discard,
         filter: LetterFilter::default(),
         actor: "olivia".to_owned(),

@@ -33,20 +33,21 @@ fn allowed() -> Policies {
     policies(true, Guarantee::Nothing)
 }
 
-fn bulk<'a>(store: &'a Store, policies: &'a Policies, work: Work) -> Bulk<'a> {
-    let filter = LetterFilter::default();
-    Bulk { store, policies, work, filter, actor: "olivia".to_owned(), reason: Some("mended".to_owned()) }
+fn bulk(store: &Store, policies: &Policies, work: Work) -> Bulk {
+    let (store, policies) = (store.clone(), policies.clone());
+    let (filter, reason) = (LetterFilter::default(), Some("mended".to_owned()));
+    Bulk { store, policies, work, filter, actor: "olivia".to_owned(), reason }
 }
 
 /// Counts, and goes.
-async fn run(bulk: &Bulk<'_>) -> (Preflight, Report) {
+async fn run(bulk: &Bulk) -> (Preflight, Report) {
     let found = bulk.preflight().await.unwrap();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     (found, report)
 }
 
 /// Begins a canary, and lets go of it as a process does that is killed.
-async fn killed(bulk: &Bulk<'_>) -> Uuid {
+async fn killed(bulk: &Bulk) -> Uuid {
     let found = bulk.preflight().await.unwrap();
     let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
     tokio::select! {
@@ -56,7 +57,7 @@ async fn killed(bulk: &Bulk<'_>) -> Uuid {
 }
 
 /// Which bulk is in the way of one; none, where it goes.
-async fn taken_by(bulk: &Bulk<'_>) -> Option<Uuid> {
+async fn taken_by(bulk: &Bulk) -> Option<Uuid> {
     let found = bulk.preflight().await.unwrap();
     match bulk.run(&found, || false, |_| ()).await {
         Ok(_) => None,

@@ -144,10 +144,9 @@ async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
 
 /// What the command does, with what the program has published.
 async fn requeue(store: &Store) {
-    let policies = Policies::published(store).await.unwrap();
     let bulk = Bulk {
-        store,
-        policies: &policies,
+        store: store.clone(),
+        policies: Policies::published(store).await.unwrap(),
         work: Work::Requeue { canary: None },
         filter: LetterFilter::default(),
         actor: "olivia".to_owned(),
