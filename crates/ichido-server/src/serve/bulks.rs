@@ -34,36 +34,33 @@ pub(super) struct ToldBulk {
 /// The last bulks, the last one first.
 pub(super) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
     let living = Living::look(store).await?;
-    let actions = store.actions().list(None, ACTIONS_MAX).await?;
-    let mut told: Vec<ToldBulk> = Vec::new();
-    for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
-        match told.iter().position(|bulk| bulk.id == row.action.subject) {
-            Some(index) => told[index].earlier(row),
-            None if told.len() == BULKS_MAX => break,
-            None => told.push(ToldBulk::last(row)),
-        }
-    }
-    for bulk in &mut told {
-        bulk.judge(&living);
-    }
-    Ok(told)
+    Ok(told(store.actions().list(None, ACTIONS_MAX).await?, &living))
 }
 
 /// One of them.
 pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
     let living = Living::look(store).await?;
-    let actions = store.actions().of(id).await?;
-    let mut told: Option<ToldBulk> = None;
-    for row in actions.into_iter().rev().filter(|row| row.action.about == ABOUT) {
-        match &mut told {
-            Some(bulk) => bulk.earlier(row),
-            None => told = Some(ToldBulk::last(row)),
+    let mut actions = store.actions().of(id).await?;
+    actions.reverse();
+    Ok(told(actions, &living).pop())
+}
+
+/// The bulks of these actions, of which the newest is the first.
+fn told(actions: Vec<ActionRow>, living: &Living) -> Vec<ToldBulk> {
+    let mut told: Vec<ToldBulk> = Vec::new();
+    for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
+        if let Some(bulk) = told.iter_mut().find(|bulk| bulk.id == row.action.subject) {
+            bulk.earlier(row);
+        } else if told.len() == BULKS_MAX {
+            break;
+        } else {
+            told.push(ToldBulk::last(row));
         }
     }
-    if let Some(bulk) = &mut told {
-        bulk.judge(&living);
+    for bulk in &mut told {
+        bulk.judge(living);
     }
-    Ok(told)
+    told
 }
 
 impl ToldBulk {
