@@ -6,7 +6,11 @@ use std::process::Command;
 use sqlx::{Executor as _, PgPool, Row as _};
 use uuid::Uuid;
 
-use crate::report::Stopwatch;
+use crate::report::{Stopwatch, joined};
+
+/// How the server of a measurement is set up.
+pub(crate) const SERVER: [(&str, &str); 3] =
+    [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
 
 pub(crate) async fn tables(pool: &PgPool) {
     pool.execute(include_str!("../floor/tables.sql")).await.expect("the floor's tables");
@@ -61,28 +65,16 @@ pub(crate) async fn drain_plain(pool: &PgPool, rows: i64) -> f64 {
     sqlx::query("INSERT INTO floor_plain (queue, status, request, created_at) SELECT 'orders', 'queued', convert_to(repeat('x', 200), 'UTF8'), clock_timestamp() FROM generate_series(1, $1)")
         .bind(rows).execute(pool).await.expect("filled");
     pool.execute("VACUUM ANALYZE floor_plain").await.expect("vacuumed");
-    let watch = Stopwatch::start();
-    let clients = (0..2).map(|_| {
-        let pool = pool.clone();
-        tokio::spawn(async move {
-            let mut drained = 0;
-            loop {
-                let claimed = sqlx::query("UPDATE floor_plain SET status = 'sending' WHERE id = ANY (ARRAY (SELECT id FROM floor_plain WHERE queue = 'orders' AND status = 'queued' ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id, request")
-                    .fetch_all(&pool).await.expect("claimed");
-                if claimed.is_empty() {
-                    return drained;
-                }
-                let ids: Vec<i64> = claimed.iter().map(|row| row.get("id")).collect();
-                drained += ids.len();
-                sqlx::query("UPDATE floor_plain SET status = 'sent' WHERE id = ANY ($1)").bind(ids).execute(&pool).await.expect("finished");
-            }
-        })
-    });
-    let mut drained = 0;
-    for client in clients.collect::<Vec<_>>() {
-        drained += client.await.expect("drained");
-    }
-    watch.rate(drained)
+    drained_by_two(pool, |pool| async move {
+        let claimed = sqlx::query("UPDATE floor_plain SET status = 'sending' WHERE id = ANY (ARRAY (SELECT id FROM floor_plain WHERE queue = 'orders' AND status = 'queued' ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id, request")
+            .fetch_all(&pool).await.expect("claimed");
+        let ids: Vec<i64> = claimed.iter().map(|row| row.get("id")).collect();
+        if !ids.is_empty() {
+            sqlx::query("UPDATE floor_plain SET status = 'sent' WHERE id = ANY ($1)").bind(ids).execute(&pool).await.expect("finished");
+        }
+        claimed.len()
+    })
+    .await
 }
 
 /// Rows a second of the leanest layout: a claim deletes ids and writes one lease row, the finish deletes that row.
@@ -91,23 +83,34 @@ pub(crate) async fn drain_leanest(pool: &PgPool, rows: i64) -> f64 {
         .bind(rows).execute(pool).await.expect("filled");
     pool.execute("VACUUM ANALYZE floor_ready").await.expect("vacuumed");
     pool.execute("VACUUM ANALYZE floor_body").await.expect("vacuumed");
+    drained_by_two(pool, |pool| async move {
+        let claimed = sqlx::query("WITH picked AS (DELETE FROM floor_ready WHERE id = ANY (ARRAY (SELECT id FROM floor_ready ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id), lease AS (INSERT INTO floor_lease (until, ids) SELECT clock_timestamp() + interval '30 s', array_agg(id) FROM picked HAVING count(*) > 0 RETURNING id) SELECT lease.id AS lease, b.request FROM picked JOIN floor_body b USING (id), lease")
+            .fetch_all(&pool).await.expect("claimed");
+        if let Some(first) = claimed.first() {
+            sqlx::query("DELETE FROM floor_lease WHERE id = $1").bind(first.get::<i64, _>("lease")).execute(&pool).await.expect("finished");
+        }
+        claimed.len()
+    })
+    .await
+}
+
+/// Rows a second of two clients that each drain by batches until there is none; a batch answers how many it had.
+async fn drained_by_two<W>(pool: &PgPool, batch: impl Fn(PgPool) -> W + Copy + Send + 'static) -> f64
+where
+    W: Future<Output = usize> + Send,
+{
     let watch = Stopwatch::start();
     let clients = (0..2).map(|_| {
         let pool = pool.clone();
         tokio::spawn(async move {
-            let mut drained = 0;
+            let mut drained = 0_usize;
             loop {
-                let claimed = sqlx::query("WITH picked AS (DELETE FROM floor_ready WHERE id = ANY (ARRAY (SELECT id FROM floor_ready ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id), lease AS (INSERT INTO floor_lease (until, ids) SELECT clock_timestamp() + interval '30 s', array_agg(id) FROM picked HAVING count(*) > 0 RETURNING id) SELECT lease.id AS lease, b.request FROM picked JOIN floor_body b USING (id), lease")
-                    .fetch_all(&pool).await.expect("claimed");
-                let Some(first) = claimed.first() else { return drained };
-                drained += claimed.len();
-                sqlx::query("DELETE FROM floor_lease WHERE id = $1").bind(first.get::<i64, _>("lease")).execute(&pool).await.expect("finished");
+                match batch(pool.clone()).await {
+                    0 => return drained,
+                    count => drained += count,
+                }
             }
         })
     });
-    let mut drained = 0;
-    for client in clients.collect::<Vec<_>>() {
-        drained += client.await.expect("drained");
-    }
-    watch.rate(drained)
+    watch.rate(joined(clients).await.into_iter().sum())
 }

@@ -1,5 +1,6 @@
 //! SQLite's floors: a bare loop that writes the rows of the same work on one connection, one in a commit or 64.
 
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use ichido_core::ledger::RecordName;
 use ichido_store::testing::sqlite::{File, fresh_file};
 use sqlx::query::Query;
 use sqlx::sqlite::{
-    Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous,
+    Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
 use uuid::Uuid;
@@ -24,14 +26,23 @@ type Statement = Query<'static, Sqlite, SqliteArguments>;
 /// A fresh file, and the connection that writes it as the store's does.
 async fn fresh() -> (File, SqliteConnection) {
     let file = fresh_file();
-    let options = SqliteConnectOptions::new()
-        .filename(file.path())
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full);
-    let mut connection = options.connect().await.expect("a file");
+    let mut connection = options(&file.url).connect().await.expect("a file");
     connection.execute(include_str!("../floor/sqlite.sql")).await.expect("the floor's tables");
     (file, connection)
+}
+
+fn options(url: &str) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::from_str(url).expect("an address").create_if_missing(true);
+    options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full)
+}
+
+/// The connections of a service that one would write by hand, to a file with this table.
+pub(crate) async fn pool(url: &str, table: &'static str) -> SqlitePool {
+    let options = options(url).busy_timeout(Duration::from_secs(30));
+    // One connection: SQLite has one writer, and waiting for a connection is fairer than waiting for its lock.
+    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.expect("a pool");
+    sqlx::query(table).execute(&pool).await.expect("a table");
+    pool
 }
 
 /// Messages a second, this many in each transaction: one statement for them, and one that makes them claimable.

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::report::Stopwatch;
+use crate::report::{Stopwatch, joined};
 
 pub(crate) const CONNECTIONS: usize = 64;
 
@@ -47,9 +47,7 @@ impl Target {
                 }
             })
         });
-        for caller in callers.collect::<Vec<_>>() {
-            caller.await.expect("a caller");
-        }
+        joined(callers).await;
         watch.rate(count.load(Ordering::Relaxed))
     }
 
@@ -62,7 +60,7 @@ impl Target {
             let (target, next) = (self.clone(), Arc::clone(&next));
             tokio::spawn(async move {
                 let mut connection = target.connect().await;
-                let mut times = Vec::new();
+                let mut times = Vec::<Duration>::new();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
@@ -76,10 +74,7 @@ impl Target {
                 }
             })
         });
-        let mut times = Vec::new();
-        for caller in callers.collect::<Vec<_>>() {
-            times.extend(caller.await.expect("a caller"));
-        }
+        let mut times = joined(callers).await.concat();
         times.sort_unstable();
         times
     }
@@ -95,9 +90,7 @@ impl Target {
                 }
             })
         });
-        for caller in callers.collect::<Vec<_>>() {
-            caller.await.expect("a caller");
-        }
+        joined(callers).await;
     }
 
     async fn connect(&self) -> SendRequest<Full<Bytes>> {

@@ -1,7 +1,6 @@
 //! An endpoint with one INSERT: bare, and behind the layer, in one process and one run.
 
 use std::net::SocketAddr;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +14,12 @@ use ichido_store::testing::postgres::Cluster;
 use ichido_store::testing::sqlite::fresh_file;
 use sqlx::Postgres;
 use sqlx::postgres::{PgPool, PgPoolOptions};
-use sqlx::sqlite::{
-    Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::{Sqlite, SqlitePool};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
+use crate::floor::SERVER;
+use crate::floor_sqlite;
 use crate::load::{Target, quantile};
 use crate::report::median;
 
@@ -35,8 +34,7 @@ const TABLE: &str = "CREATE TABLE bookmarks (id TEXT PRIMARY KEY, url TEXT NOT N
 const INSERT: &str = "INSERT INTO bookmarks (id, url) VALUES ($1, $2)";
 
 pub(crate) async fn on_postgres() {
-    let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
-    let cluster = Cluster::start(&settings).expect("a PostgreSQL server");
+    let cluster = Cluster::start(&SERVER).expect("a PostgreSQL server");
     let database = cluster.database().await.expect("a database");
     println!("PostgreSQL");
     measure(served_by_postgres(&database.url).await).await;
@@ -57,14 +55,7 @@ async fn served_by_postgres(url: &str) -> SocketAddr {
 
 async fn served_by_sqlite(url: &str) -> SocketAddr {
     let store = Store::open(url, 8).await.expect("the store opens");
-    let options = SqliteConnectOptions::from_str(url)
-        .expect("an address")
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(30));
-    // One connection: SQLite has one writer, and waiting for a connection is fairer than waiting for its lock.
-    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.expect("a pool");
-    sqlx::query(TABLE).execute(&pool).await.expect("a table");
+    let pool = floor_sqlite::pool(url, TABLE).await;
     serve(sqlite::router(&Keeper::of(store), pool)).await
 }
 

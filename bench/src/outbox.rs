@@ -14,8 +14,9 @@ use ichido_store::testing::postgres::Cluster;
 use ichido_store::testing::sqlite::fresh_file;
 use sqlx::postgres::PgPoolOptions;
 
+use crate::floor::{self, SERVER};
+use crate::floor_sqlite;
 use crate::report::median;
-use crate::{floor, floor_sqlite};
 use table::{Row, Unit};
 
 const ROUNDS: usize = 3;
@@ -28,8 +29,6 @@ const IDLE: usize = 300;
 /// How long a floor of single calls runs.
 const SECONDS: u32 = 3;
 const PEER: &str = "graphile_worker";
-const SERVER: [(&str, &str); 3] =
-    [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
 /// The most that may be resident while draining, in megabytes.
 const RESIDENT_MAX: f64 = 60.0;
 

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
+
 /// One line: our rate beside the floor's, from the same run.
 pub(crate) struct Line {
     pub(crate) work: String,
@@ -45,6 +47,15 @@ impl Stopwatch {
         let count = count as f64;
         count / self.elapsed().as_secs_f64()
     }
+}
+
+/// What each of these tasks came to. All are started before the first is waited for.
+pub(crate) async fn joined<T>(tasks: impl Iterator<Item = JoinHandle<T>>) -> Vec<T> {
+    let mut ended = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        ended.push(task.await.expect("a task"));
+    }
+    ended
 }
 
 /// The middle one of several runs.

@@ -19,6 +19,7 @@ use ichido_store::testing::postgres::Cluster;
 use ichido_store::testing::sqlite::{File, fresh_file};
 use uuid::Uuid;
 
+use crate::floor::SERVER;
 use crate::load::Target;
 use crate::report::median;
 
@@ -34,8 +35,7 @@ const SQLITE_MIN: f64 = 4.0;
 const NOTE_BYTES: usize = 220;
 
 pub(crate) async fn on_postgres() {
-    let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
-    let cluster = Cluster::start(&settings).expect("a PostgreSQL server");
+    let cluster = Cluster::start(&SERVER).expect("a PostgreSQL server");
     let (ours, by_hand) =
         (cluster.database().await.expect("a database"), cluster.database().await.expect("a database"));
     println!("PostgreSQL");

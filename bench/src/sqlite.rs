@@ -2,11 +2,10 @@
 
 use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
-use uuid::Uuid;
 
 use crate::floor_sqlite as floor;
 use crate::report::{Line, median};
-use crate::store::{callers, claim_and_settle, message};
+use crate::store::{callers, claim_and_settle_new, enqueue_one};
 
 const ROUNDS: usize = 3;
 const SECONDS: u32 = 3;
@@ -18,14 +17,14 @@ pub(crate) async fn run() -> Vec<Line> {
     for _ in 0..ROUNDS {
         alone.push(floor::ledger(SECONDS, 1).await);
         grouped.push(floor::ledger(SECONDS, GROUP).await);
-        ours.push(ledger().await);
+        ours.push(rate(claim_and_settle_new).await);
     }
     let mut lines = beside("ledger claim and settle on SQLite, 64 callers", ours, alone, grouped);
     let (mut ours, mut alone, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         alone.push(floor::enqueue(SECONDS, 1).await);
         grouped.push(floor::enqueue(SECONDS, GROUP).await);
-        ours.push(single().await);
+        ours.push(rate(enqueue_one).await);
     }
     lines.extend(beside("enqueue singly on SQLite, 64 callers", ours, alone, grouped));
     lines
@@ -41,24 +40,12 @@ fn beside(work: &str, ours: Vec<f64>, alone: Vec<f64>, grouped: Vec<f64>) -> Vec
     ]
 }
 
-async fn ledger() -> f64 {
+/// Calls a second of this work, on a fresh file.
+async fn rate<W>(work: impl Fn(Store) -> W + Clone + Send + 'static) -> f64
+where
+    W: Future<Output = ()> + Send,
+{
     let file = fresh_file();
     let store = Store::open(&file.url, 4).await.expect("the store opens");
-    callers(SECONDS, move || {
-        let store = store.clone();
-        async move { claim_and_settle(&store, &Uuid::now_v7().to_string()).await }
-    })
-    .await
-}
-
-async fn single() -> f64 {
-    let file = fresh_file();
-    let store = Store::open(&file.url, 4).await.expect("the store opens");
-    callers(SECONDS, move || {
-        let store = store.clone();
-        async move {
-            store.messages().enqueue(message()).await.expect("enqueued");
-        }
-    })
-    .await
+    callers(&store, SECONDS, work).await
 }

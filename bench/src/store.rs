@@ -20,7 +20,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use crate::floor;
-use crate::report::{Line, Stopwatch, median};
+use crate::report::{Line, Stopwatch, joined, median};
 
 const CALLERS: usize = 64;
 const ROUNDS: usize = 3;
@@ -29,8 +29,7 @@ const DRAIN: usize = 60_000;
 const OLD_SNAPSHOT_ROUNDS: usize = 16;
 
 pub(crate) async fn run() -> Vec<Line> {
-    let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
-    let cluster = Cluster::start(&settings).expect("a PostgreSQL server");
+    let cluster = Cluster::start(&floor::SERVER).expect("a PostgreSQL server");
     let database = cluster.database().await.expect("a database");
     let url = database.url.clone();
     let store = Store::open(&url, 8).await.expect("the store opens");
@@ -97,11 +96,8 @@ async fn fill_and_drain(store: &Store, pool: &PgPool) -> f64 {
     }
     vacuum(pool).await;
     let watch = Stopwatch::start();
-    let clients: Vec<_> = (0..2).map(|_| tokio::spawn(drain_all(store.clone()))).collect();
-    let mut drained = 0;
-    for client in clients {
-        drained += client.await.expect("drained");
-    }
+    let clients = (0..2).map(|_| tokio::spawn(drain_all(store.clone())));
+    let drained: usize = joined(clients).await.into_iter().sum();
     assert_eq!(drained, DRAIN);
     watch.rate(drained)
 }
@@ -126,18 +122,13 @@ async fn bulk(store: &Store, pool: &PgPool) -> Line {
     }
 }
 
+pub(crate) async fn enqueue_one(store: Store) {
+    store.messages().enqueue(message()).await.expect("enqueued");
+}
+
 async fn single(store: &Store, url: &str) -> Line {
     let floor = floor::pgbench(url, "enqueue_one.sql", CALLERS, SECONDS);
-    let ours = callers(SECONDS, {
-        let store = store.clone();
-        move || {
-            let store = store.clone();
-            async move {
-                store.messages().enqueue(message()).await.expect("enqueued");
-            }
-        }
-    })
-    .await;
+    let ours = callers(store, SECONDS, enqueue_one).await;
     Line { work: "enqueue singly, 64 callers".into(), ours, floor, target: 2.0 }
 }
 
@@ -196,7 +187,11 @@ fn claim_of(key: &str) -> KeyClaim {
     }
 }
 
-pub(crate) async fn claim_and_settle(store: &Store, key: &str) {
+pub(crate) async fn claim_and_settle_new(store: Store) {
+    claim_and_settle(&store, &Uuid::now_v7().to_string()).await;
+}
+
+async fn claim_and_settle(store: &Store, key: &str) {
     let claim = claim_of(key);
     let name = claim.name.clone();
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
@@ -215,14 +210,7 @@ pub(crate) async fn claim_and_settle(store: &Store, key: &str) {
 
 async fn ledger(store: &Store, url: &str) -> Line {
     let floor = floor::pgbench(url, "ledger_two.sql", CALLERS, SECONDS);
-    let ours = callers(SECONDS, {
-        let store = store.clone();
-        move || {
-            let store = store.clone();
-            async move { claim_and_settle(&store, &Uuid::now_v7().to_string()).await }
-        }
-    })
-    .await;
+    let ours = callers(store, SECONDS, claim_and_settle_new).await;
     Line { work: "ledger claim and settle, 64 callers".into(), ours, floor, target: 2.0 }
 }
 
@@ -236,15 +224,11 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
     let floor = floor::pgbench(url, "ledger_replay.sql", CALLERS, SECONDS);
     let keys = Arc::new(keys);
     let next = Arc::new(AtomicUsize::new(0));
-    let ours = callers(SECONDS, {
-        let store = store.clone();
-        move || {
-            let (store, keys, next) = (store.clone(), Arc::clone(&keys), Arc::clone(&next));
-            async move {
-                let key = &keys[next.fetch_add(1, Ordering::Relaxed) % keys.len()];
-                let claimed = store.keys().claim(claim_of(key)).await.expect("replayed");
-                assert!(matches!(claimed, KeyClaimed::Replay(_)));
-            }
+    let ours = callers(store, SECONDS, move |store| {
+        let claim = claim_of(&keys[next.fetch_add(1, Ordering::Relaxed) % keys.len()]);
+        async move {
+            let claimed = store.keys().claim(claim).await.expect("replayed");
+            assert!(matches!(claimed, KeyClaimed::Replay(_)));
         }
     })
     .await;
@@ -252,38 +236,32 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
 }
 
 /// Calls a second of 64 callers who each wait for their answer.
-pub(crate) async fn callers<F, W>(seconds: u32, work: F) -> f64
+pub(crate) async fn callers<F, W>(store: &Store, seconds: u32, work: F) -> f64
 where
-    F: Fn() -> W + Clone + Send + 'static,
+    F: Fn(Store) -> W + Clone + Send + 'static,
     W: Future<Output = ()> + Send,
 {
     let watch = Stopwatch::start();
     let end = Duration::from_secs(u64::from(seconds));
-    let tasks: Vec<_> = (0..CALLERS)
-        .map(|_| {
-            let work = work.clone();
-            tokio::spawn(async move {
-                let (watch, mut done) = (Stopwatch::start(), 0);
-                while watch.elapsed() < end {
-                    work().await;
-                    done += 1;
-                }
-                done
-            })
+    let tasks = (0..CALLERS).map(|_| {
+        let (store, work) = (store.clone(), work.clone());
+        tokio::spawn(async move {
+            let (watch, mut done) = (Stopwatch::start(), 0_usize);
+            while watch.elapsed() < end {
+                work(store.clone()).await;
+                done += 1;
+            }
+            done
         })
-        .collect();
-    let mut done = 0;
-    for task in tasks {
-        done += task.await.expect("a caller's task");
-    }
-    watch.rate(done)
+    });
+    watch.rate(joined(tasks).await.into_iter().sum())
 }
 
 fn queue() -> QueueName {
     QueueName::parse("orders").expect("a name")
 }
 
-pub(crate) fn message() -> NewMessage {
+fn message() -> NewMessage {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
     NewMessage {
         digest: Digest::from_bytes([7; 32]),
@@ -299,7 +277,7 @@ async fn empty(pool: &PgPool) {
         .expect("emptied");
 }
 
-async fn vacuum(pool: &PgPool) {
+pub(crate) async fn vacuum(pool: &PgPool) {
     for table in ["VACUUM ANALYZE ichido.messages", "VACUUM ANALYZE ichido.ready"] {
         sqlx::query(table).execute(pool).await.expect("vacuumed");
     }

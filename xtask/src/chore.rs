@@ -47,6 +47,10 @@ const WORDS: [&str; 11] = [
     "help",
 ];
 
+/// What is measured on a database.
+const PARTS: [&str; 4] = ["store", "once", "outbox", "serve"];
+const ONE_PART: &str = "`bench` measures one thing: `store`, `once`, `outbox`, `serve` or `llm`";
+
 /// A word that is further than this from a chore's is another word, not a slip of the finger.
 const SLIPS_MAX: usize = 2;
 
@@ -63,23 +67,10 @@ pub enum Chore {
     },
     /// Check the rules about the repository itself.
     Tidy,
-    /// Measure the store.
-    BenchStore {
-        /// On this database alone.
-        database: Option<Database>,
-    },
-    /// Measure the layer.
-    BenchOnce {
-        /// On this database alone.
-        database: Option<Database>,
-    },
-    /// Measure the worker.
-    BenchOutbox {
-        /// On this database alone.
-        database: Option<Database>,
-    },
-    /// Measure accepting over HTTP.
-    BenchServe {
+    /// Measure a part of Ichido.
+    Bench {
+        /// Which part, by its word: `store`, `once`, `outbox` or `serve`.
+        part: &'static str,
         /// On this database alone.
         database: Option<Database>,
     },
@@ -140,18 +131,12 @@ impl Chore {
             ["test", "--all"] => Ok(Self::Test { scope: Scope::All }),
             ["test", "--quick"] => Ok(Self::Test { scope: Scope::Quick }),
             ["tidy"] => Ok(Self::Tidy),
-            ["bench", "store"] => Ok(Self::BenchStore { database: None }),
-            ["bench", "store", word] => Ok(Self::BenchStore { database: Some(Database::parse(word)?) }),
-            ["bench", "once"] => Ok(Self::BenchOnce { database: None }),
-            ["bench", "once", word] => Ok(Self::BenchOnce { database: Some(Database::parse(word)?) }),
-            ["bench", "outbox"] => Ok(Self::BenchOutbox { database: None }),
-            ["bench", "outbox", word] => Ok(Self::BenchOutbox { database: Some(Database::parse(word)?) }),
-            ["bench", "serve"] => Ok(Self::BenchServe { database: None }),
-            ["bench", "serve", word] => Ok(Self::BenchServe { database: Some(Database::parse(word)?) }),
             ["bench", "llm", options @ ..] => bench_llm(options),
-            ["bench", ..] => {
-                Err("`bench` measures one thing: `store`, `once`, `outbox`, `serve` or `llm`".to_owned())
+            ["bench", part] => Ok(Self::Bench { part: part_of(part)?, database: None }),
+            ["bench", part, word] => {
+                Ok(Self::Bench { part: part_of(part)?, database: Some(Database::parse(word)?) })
             }
+            ["bench", ..] => Err(ONE_PART.to_owned()),
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
             ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),
@@ -168,6 +153,11 @@ impl Chore {
             other => Err(format!("`{}` is not understood", other.join(" "))),
         }
     }
+}
+
+fn part_of(word: &str) -> Result<&'static str, String> {
+    let known = PARTS.into_iter().find(|part| *part == word);
+    known.ok_or_else(|| ONE_PART.to_owned())
 }
 
 fn bench_llm(options: &[&str]) -> Result<Chore, String> {
@@ -234,10 +224,10 @@ mod tests {
         assert_eq!(Chore::parse(&["fuzz"]), Ok(Chore::Fuzz { seconds: 60 }));
         assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));
         for database in [Database::Postgres, Database::Sqlite] {
-            let chore = Chore::BenchStore { database: Some(database) };
+            let chore = Chore::Bench { part: "store", database: Some(database) };
             assert_eq!(Chore::parse(&["bench", "store", database.word()]), Ok(chore));
         }
-        assert_eq!(Chore::parse(&["bench", "store"]), Ok(Chore::BenchStore { database: None }));
+        assert_eq!(Chore::parse(&["bench", "store"]), Ok(Chore::Bench { part: "store", database: None }));
         let (items, rate) = (NonZeroU32::new(60), NonZeroU32::new(200));
         assert_eq!(Chore::parse(&["bench", "llm"]), Ok(Chore::BenchLlm { items: None, rate: None }));
         let both = ["bench", "llm", "--rate", "200", "--items", "60"];

@@ -29,28 +29,17 @@ const QUEUE_KILLS: &str = "200";
 /// How often each example runs on each database.
 const EXAMPLES_ROUNDS: &str = "10";
 
-/// Measures the store beside its floors, on both databases or on one.
-pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
-    bench(root, "store", database)
-}
-
-/// Measures an endpoint behind the layer beside the same one bare, on both databases or on one.
-pub fn bench_once(root: &Path, database: Option<Database>) -> Result<(), String> {
-    bench(root, "once", database)
-}
-
-/// Measures the worker beside its floors and, on PostgreSQL, beside a peer, which is a crate apart.
-pub fn bench_outbox(root: &Path, database: Option<Database>) -> Result<(), String> {
-    if database != Some(Database::Sqlite) {
+/// Measures a part beside the least work that could do the same, on both databases or on one. The worker is measured beside a peer
+/// too, on PostgreSQL, which is a crate apart; accepting over HTTP is measured on the program.
+pub fn bench(root: &Path, part: &str, database: Option<Database>) -> Result<(), String> {
+    if part == "outbox" && database != Some(Database::Sqlite) {
         Line::cargo(&["build", "--release", "--locked", "--manifest-path", PEER]).run(root)?;
     }
-    bench(root, "outbox", database)
-}
-
-/// Measures accepting over HTTP beside the handler that one would write by hand.
-pub fn bench_serve(root: &Path, database: Option<Database>) -> Result<(), String> {
-    Line::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
-    bench(root, "serve", database)
+    if part == "serve" {
+        Line::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
+    }
+    let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", part]);
+    line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
 /// Measures a batch of calls to a throttled model; a crate apart, so that the others need not build AWS's SDK.
@@ -61,11 +50,6 @@ pub fn bench_llm(root: &Path, items: Option<NonZeroU32>, rate: Option<NonZeroU32
     Line::cargo(&["run", "--release", "--package", "ichido-bench-llm", "--"])
         .and(&options.iter().map(String::as_str).collect::<Vec<_>>())
         .run(root)
-}
-
-fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), String> {
-    let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", what]);
-    line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
 /// Runs the crash tests, the storm, the tests of many machines, the demo, the examples, the bookmarks, the batches of questions and the

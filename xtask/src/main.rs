@@ -26,10 +26,7 @@ fn main() -> ExitCode {
     let outcome = match chore {
         Chore::Test { scope } => test::run(&root(), scope),
         Chore::Tidy => tidy::run(&root()),
-        Chore::BenchStore { database } => long::bench_store(&root(), database),
-        Chore::BenchOnce { database } => long::bench_once(&root(), database),
-        Chore::BenchOutbox { database } => long::bench_outbox(&root(), database),
-        Chore::BenchServe { database } => long::bench_serve(&root(), database),
+        Chore::Bench { part, database } => long::bench(&root(), part, database),
         Chore::BenchLlm { items, rate } => long::bench_llm(&root(), items, rate),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),

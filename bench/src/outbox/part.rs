@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::report::Stopwatch;
+use crate::store::vacuum;
 
 const CONNECTIONS: u32 = 8;
 const PARALLELISM: u32 = 1_000;
@@ -67,10 +68,7 @@ async fn bulk(store: &Store, url: &str, count: usize) {
     }
     println!("rate {}", watch.rate(count));
     if url.starts_with("postgres") {
-        let pool = PgPoolOptions::new().connect(url).await.expect("connected");
-        for table in ["VACUUM ANALYZE ichido.messages", "VACUUM ANALYZE ichido.ready"] {
-            sqlx::query(table).execute(&pool).await.expect("vacuumed");
-        }
+        vacuum(&PgPoolOptions::new().connect(url).await.expect("connected")).await;
     }
 }
 

@@ -1,19 +1,16 @@
 //! The handler that one would write by hand: it parses the JSON and does one plain INSERT.
 
-use std::str::FromStr as _;
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use sqlx::postgres::{PgPool, PgPoolOptions};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::SqlitePool;
 use tokio::net::TcpListener;
 use uuid::Uuid;
+
+use crate::floor_sqlite;
 
 /// More than the machine has cores, fewer than callers.
 const CONNECTIONS: u32 = 16;
@@ -25,15 +22,7 @@ type Answer = (StatusCode, Json<Value>);
 /// Serves until it is killed.
 pub(crate) async fn serve(url: &str) {
     let router = if url.starts_with("sqlite:") {
-        let options = SqliteConnectOptions::from_str(url)
-            .expect("an address")
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(Duration::from_secs(30));
-        // One connection: SQLite has one writer, and waiting for a connection is fairer than waiting for its lock.
-        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.expect("a pool");
-        sqlx::query(TABLE).execute(&pool).await.expect("a table");
+        let pool = floor_sqlite::pool(url, TABLE).await;
         Router::new().route("/messages", post(on_sqlite)).with_state(pool)
     } else {
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await.expect("a pool");
