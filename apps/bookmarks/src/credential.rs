@@ -3,8 +3,6 @@
 //! Guarantee: the secret is 256 bits of the system's own randomness. It is shown once, when it is made; only its hash is kept, and it is
 //! compared in constant time.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq as _;
@@ -61,11 +59,9 @@ impl Credential {
     }
 }
 
-/// The secret stays out of logs.
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credential").field("id", &self.id).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// The secret stays out of logs.
+    Credential as credential { id }
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ mod words;
 
 pub use settings::{BedrockSettings, CONNECT_TIME_OUT, Credentials, EndpointSettings, Forms, Keys, TIME_OUT};
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,16 +41,8 @@ pub struct Bedrock {
     forms: Forms,
 }
 
-impl fmt::Debug for Bedrock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bedrock")
-            .field("name", &self.name)
-            .field("called", &self.called)
-            .field("endpoints", &self.endpoints)
-            .field("time_out", &self.time_out)
-            .field("forms", &self.forms)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Bedrock as bedrock { name, called, endpoints, time_out, forms }
 }
 
 impl Model for Bedrock {

@@ -5,7 +5,6 @@
 
 mod way;
 
-use std::fmt;
 use std::time::Duration;
 
 use http::Uri;
@@ -71,11 +70,9 @@ pub struct Keys {
     pub session_token: Option<String>,
 }
 
-/// Which key it is may be known; the rest is secret.
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Which key it is may be known; the rest is secret.
+    Keys as keys { access_key_id }
 }
 
 /// How a model is told of the form that it is to answer in.

@@ -1,7 +1,5 @@
 //! From a file's bytes to a [`Boundary`], or to one error with its line and column.
 
-use std::fmt;
-
 use ichido_core::json::{Document, Fault, JsonError, LineColumn};
 
 use super::member::{At, Misfit, Misspelt, Named, Read, Reading, Shape};
@@ -165,14 +163,9 @@ impl std::ops::Deref for Boundary {
     }
 }
 
-/// Without the text, which would hide the rest.
-impl fmt::Debug for Boundary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, text: _, name, members, unknown, misspelt: _ } = self;
-        let mut shown = f.debug_struct("Boundary");
-        shown.field("file", file).field("name", name).field("members", members).field("unknown", unknown);
-        shown.finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// Without the text, which would hide the rest.
+    Boundary as boundary { file, name, members, unknown }
 }
 
 /// Where the value stands that the pointer leads to, or the nearest one around it.

@@ -1,7 +1,5 @@
 //! An answer, as the caller gets it.
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::HeaderMap;
 use ichido_core::json::{Document, Pointer};
@@ -80,16 +78,9 @@ pub(crate) fn says_replay<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8
         .any(|(name, value)| is_marker(name) && value.trim_ascii().eq_ignore_ascii_case(b"true"))
 }
 
-/// Payloads stay out of logs: only the status and the sizes are shown.
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
-            .field("status", &self.status)
-            .field("headers", &self.headers.len())
-            .field("body_bytes", &self.body.len())
-            .field("is_whole", &self.is_whole)
-            .finish()
-    }
+ichido_core::debug_only! {
+    /// Payloads stay out of logs: only the status and the sizes are shown.
+    Answer as answer { status, headers: answer.headers.len(), body_bytes: answer.body.len(), is_whole }
 }
 
 #[cfg(test)]

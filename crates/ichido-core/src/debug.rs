@@ -20,9 +20,9 @@
 macro_rules! debug_only {
     (@part $this:ident $part:ident) => { $this.$part };
     (@part $this:ident $part:ident $value:expr) => { $value };
-    ($(#[$about:meta])* $name:ident as $this:ident { $( $part:ident $(: $value:expr)? ),+ $(,)? }) => {
+    ($(#[$about:meta])* $name:ident $(<$lifetime:lifetime>)? as $this:ident { $( $part:ident $(: $value:expr)? ),+ $(,)? }) => {
         $(#[$about])*
-        impl ::std::fmt::Debug for $name {
+        impl ::std::fmt::Debug for $name $(<$lifetime>)? {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 let $this = self;
                 f.debug_struct(::std::stringify!($name))

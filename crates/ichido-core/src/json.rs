@@ -52,8 +52,6 @@ pub use place::LineColumn;
 pub use pointer::{Pointer, PointerError};
 pub use value::{Kind, Value};
 
-use std::fmt;
-
 use string::Text;
 use tape::Tape;
 
@@ -160,9 +158,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Shows sizes only: a body may hold secrets, and debug output ends in logs.
-impl fmt::Debug for Document<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Document").field("bytes", &self.text.len()).finish_non_exhaustive()
-    }
+crate::debug_only! {
+    /// Shows sizes only: a body may hold secrets, and debug output ends in logs.
+    Document<'_> as document { bytes: document.text.len() }
 }

@@ -93,11 +93,9 @@ pub struct StoreConfig {
     pub connections_max: u32,
 }
 
-/// The address may hold a password.
-impl std::fmt::Debug for StoreConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreConfig").field("connections_max", &self.connections_max).finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    /// The address may hold a password.
+    StoreConfig as store { connections_max }
 }
 
 /// How a worker goes about it, whatever the queue.

@@ -76,15 +76,9 @@ pub struct Answer {
     pub lost: u32,
 }
 
-/// The answer itself stays out of logs.
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
-            .field("bytes", &self.bytes.len())
-            .field("at", &self.at)
-            .field("lost", &self.lost)
-            .finish()
-    }
+ichido_core::debug_only! {
+    /// The answer itself stays out of logs.
+    Answer as answer { bytes: answer.bytes.len(), at, lost }
 }
 
 /// Whether a call is to be made.

@@ -247,14 +247,12 @@ impl Response {
     }
 }
 
-/// Payloads stay out of logs.
-impl std::fmt::Debug for Response {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Response")
-            .field("status", &self.status)
-            .field("headers", &self.headers.len())
-            .field("body_bytes", &self.body.as_ref().map(Vec::len))
-            .finish()
+ichido_core::debug_only! {
+    /// Payloads stay out of logs.
+    Response as response {
+        status,
+        headers: response.headers.len(),
+        body_bytes: response.body.as_ref().map(Vec::len),
     }
 }
 

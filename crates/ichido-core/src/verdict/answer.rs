@@ -35,16 +35,9 @@ pub struct Answer<'a> {
     pub echo: Echo,
 }
 
-/// Payloads stay out of logs: only the status and the sizes are shown.
-impl std::fmt::Debug for Answer<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answer")
-            .field("status", &self.status)
-            .field("headers", &self.headers.len())
-            .field("body_bytes", &self.body.len())
-            .field("echo", &self.echo)
-            .finish()
-    }
+crate::debug_only! {
+    /// Payloads stay out of logs: only the status and the sizes are shown.
+    Answer<'_> as answer { status, headers: answer.headers.len(), body_bytes: answer.body.len(), echo }
 }
 
 /// Whether an answer carries our key back.

@@ -1,6 +1,5 @@
 //! What a model is asked.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::Form;
@@ -18,15 +17,13 @@ pub struct Prompt {
     pub form: Option<Arc<Form>>,
 }
 
-/// The words stay out of logs (SPEC B8).
-impl fmt::Debug for Prompt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt")
-            .field("system_bytes", &self.system.as_ref().map(String::len))
-            .field("user_bytes", &self.user.len())
-            .field("max_tokens", &self.max_tokens)
-            .field("form", &self.form)
-            .finish()
+ichido_core::debug_only! {
+    /// The words stay out of logs (SPEC B8).
+    Prompt as prompt {
+        system_bytes: prompt.system.as_ref().map(String::len),
+        user_bytes: prompt.user.len(),
+        max_tokens,
+        form,
     }
 }
 

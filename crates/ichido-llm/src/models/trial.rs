@@ -1,7 +1,5 @@
 //! What one call to a model came to.
 
-use std::fmt;
-
 use ichido_core::limits::Limits;
 use ichido_core::pace::CallEnd;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
@@ -93,14 +91,7 @@ pub(crate) fn is_set_up(code: Option<ErrorCode>, status: Option<u16>) -> bool {
     matches!(code, Some(ErrorCode::Unauthorized | ErrorCode::QuotaSpent)) || status == Some(404)
 }
 
-/// The words stay out of logs (SPEC B8).
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
-            .field("text_bytes", &self.text.len())
-            .field("ended", &self.ended)
-            .field("id", &self.id)
-            .field("usage", &self.usage)
-            .finish()
-    }
+ichido_core::debug_only! {
+    /// The words stay out of logs (SPEC B8).
+    Reply as reply { text_bytes: reply.text.len(), ended, id, usage }
 }

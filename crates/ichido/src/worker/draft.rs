@@ -1,7 +1,6 @@
 //! From wishes to a worker: every contradiction is found when it starts, all at once.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -304,14 +303,8 @@ fn is_name(name: &str) -> bool {
     (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0')
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("name", &self.name)
-            .field("targets", &self.targets)
-            .field("queues", &self.queues)
-            .finish_non_exhaustive()
-    }
+ichido_core::debug_only! {
+    Worker as worker { name, targets, queues }
 }
 
 /// Why wishes do not make a worker.
