@@ -55,6 +55,7 @@ mod known;
 pub mod ledger;
 pub mod letter;
 pub mod message;
+mod migrations;
 mod moment;
 mod moves;
 pub mod node;

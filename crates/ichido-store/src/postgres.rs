@@ -17,15 +17,13 @@ mod upkeep;
 pub(crate) mod wake;
 mod work;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::str::FromStr as _;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgConnection, SqlSafeStr as _};
+use sqlx::{Connection as _, PgConnection};
 
 use self::line::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, Lines, SETTINGS};
 use crate::alone::Manner;
@@ -33,9 +31,9 @@ use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::message::QueueName;
+use crate::migrations;
 use crate::skew::Skew;
 use crate::statement::{Connection, Value};
-use crate::told::told_of_migration;
 use wake::Wakes;
 
 /// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
@@ -92,8 +90,7 @@ impl Postgres {
 
     /// Brings the schema up to date; safe to be called by many nodes at once.
     pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
-        let migrator = migrator();
-        let known = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+        let migrator = migrations::postgres();
         // On a connection of its own, which may wait for another node's migration, takes the time that it takes, and is not used for
         // anything else.
         let settings = [("lock_timeout", MIGRATION_LOCK_TIMEOUT), ("statement_timeout", "0")];
@@ -109,13 +106,8 @@ impl Postgres {
             Err(_) => Ok(()),
         };
         pool.close().await;
-        match outcome {
-            Ok(()) => Ok(rebased?),
-            Err(sqlx::migrate::MigrateError::VersionMissing(found)) if known < found => {
-                Err(StoreError::TooNew { found, known })
-            }
-            Err(error) => Err(StoreError::Migration(told_of_migration(error))),
-        }
+        outcome.map_err(|error| migrations::failed(&migrator, error))?;
+        Ok(rebased?)
     }
 
     /// The pool, for tests.
@@ -210,22 +202,6 @@ pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Optio
         Ok(Err(error)) => Err(StoreError::Unavailable(error)),
         Err(_) => Err(StoreError::Unavailable(silent())),
     }
-}
-
-/// The migrations, oldest first. Our tables and sqlx's own are in the schema `ichido`, where they meet nobody else's.
-pub(crate) fn migrator() -> Migrator {
-    let migration = |version, name: &'static str, sql: &'static str| {
-        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
-    };
-    let mut migrator = Migrator::with_migrations(vec![
-        migration(1, "begin", include_str!("../migrations/postgres/1_begin.sql")),
-        migration(2, "alerts", include_str!("../migrations/postgres/2_alerts.sql")),
-        migration(3, "answers", include_str!("../migrations/postgres/3_answers.sql")),
-        migration(4, "facts", include_str!("../migrations/postgres/4_facts.sql")),
-    ]);
-    migrator.dangerous_set_table_name("ichido.migrations");
-    migrator.create_schema("ichido");
-    migrator
 }
 
 #[cfg(test)]

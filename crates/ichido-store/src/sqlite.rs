@@ -15,7 +15,6 @@ mod upkeep;
 mod values;
 mod work;
 
-use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,17 +22,17 @@ use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::time::Timestamp;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
-use sqlx::{Connection as _, Row as _, SqlSafeStr as _, Sqlite as Database, Transaction};
+use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
 
 use crate::columns::fence_from;
 use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
+use crate::migrations;
 use crate::skew::Skew;
 use crate::statement::{Connection, Value};
 use files::{Files, Identity};
@@ -98,17 +97,12 @@ impl Sqlite {
 
     /// Brings the schema up to date, in one transaction, so that many processes may try at once.
     pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
-        let migrator = migrator();
-        let known = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+        let migrator = migrations::sqlite();
         let mut transaction = self.writer.begin_with(BEGIN).await?;
         // `run` on a connection gives a future that cannot be sent to another thread; this is what it calls.
-        match migrator.run_direct(None, &mut *transaction, false).await {
-            Ok(()) => Ok(transaction.commit().await?),
-            Err(sqlx::migrate::MigrateError::VersionMissing(found)) if known < found => {
-                Err(StoreError::TooNew { found, known })
-            }
-            Err(error) => Err(StoreError::Migration(error)),
-        }
+        let outcome = migrator.run_direct(None, &mut *transaction, false).await;
+        outcome.map_err(|error| migrations::failed(&migrator, error))?;
+        Ok(transaction.commit().await?)
     }
 
     /// Begins a write transaction: takes the file's write lock, then the time.
@@ -347,21 +341,6 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         );
         StoreError::Unavailable(sqlx::Error::Io(std::io::Error::new(error.kind(), told)))
     })
-}
-
-/// The migrations, oldest first. Our tables and sqlx's own have the prefix `ichido_`, so that they meet nobody else's.
-pub(crate) fn migrator() -> Migrator {
-    let migration = |version, name: &'static str, sql: &'static str| {
-        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
-    };
-    let mut migrator = Migrator::with_migrations(vec![
-        migration(1, "begin", include_str!("../migrations/sqlite/1_begin.sql")),
-        migration(2, "alerts", include_str!("../migrations/sqlite/2_alerts.sql")),
-        migration(3, "answers", include_str!("../migrations/sqlite/3_answers.sql")),
-        migration(4, "facts", include_str!("../migrations/sqlite/4_facts.sql")),
-    ]);
-    migrator.dangerous_set_table_name("ichido_migrations");
-    migrator
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ impl Postgres {
         for ending in sent.iter().chain(&others).chain(&late) {
             answers[ending.index] = Some(match settled.get(&ending.index) {
                 Some(stepped) => *stepped,
-                None => self.settle_late(lines, ending).await?,
+                None => lines.talk(async |connection| self.settle_late(connection, ending).await).await?,
             });
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
@@ -296,32 +296,27 @@ impl Postgres {
     }
 
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
-    async fn settle_late(&self, lines: &Lines, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
-        let looking = async |connection: &mut PgConnection| {
-            ends(&mut self.connection(connection), std::slice::from_ref(ending)).await
-        };
-        let mut ends = lines.talk(looking).await?;
+    async fn settle_late(
+        &self,
+        connection: &mut PgConnection,
+        ending: &Ending<'_>,
+    ) -> Result<Stepped, StoreError> {
+        let mut ends = ends(&mut self.connection(connection), std::slice::from_ref(ending)).await?;
         let Settlement { id, event, note, .. } = ending.settlement;
         let Some(before) = ends.ended.remove(&ending.pair()) else {
             // It was never this claim's: whatever the report says, it says it of another message.
-            let message = sqlx::query(include_str!("sql/step_message.sql")).bind(id).bind(self.skew());
-            let is_there = lines.optional(message).await?.is_some();
-            return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
+            let message = [(*id).into(), Value::Now];
+            let message = self.connection(connection).optional(paired!("step_message"), &message).await?;
+            return Ok(message.map_or(Stepped::NoSuchMessage, |_| Stepped::Refused(Why::StaleFence)));
         };
         if let Some(state) = ending.again(&before) {
             return Ok(Stepped::Now(state));
         }
         let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
-        let evidence = |_| Event::LateSuccess { fence };
-        let stepping =
-            async |connection: &mut PgConnection| self.step_over(connection, *id, evidence, note).await;
-        let (stepped, _) = lines.talk(stepping).await?;
+        let (stepped, _) = self.step_over(connection, *id, |_| Event::LateSuccess { fence }, note).await?;
         if matches!(stepped, Stepped::Refused(_)) {
             // It may be this same evidence that stands in the way, whose answer was lost.
-            let looking = async |connection: &mut PgConnection| {
-                self.connection(connection).optional(shared!("late_find"), &[(*id).into()]).await
-            };
-            let before = lines.talk(looking).await?;
+            let before = self.connection(connection).optional(shared!("late_find"), &[(*id).into()]).await?;
             return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
         }
         Ok(stepped)

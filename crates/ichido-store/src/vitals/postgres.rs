@@ -8,8 +8,9 @@ use sqlx::postgres::PgRow;
 use super::{ClockReading, Database, OPEN_TRANSACTIONS_MAX, OpenTransaction, Server, Vitals};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::migrations::{self, newest};
 use crate::postgres::line::{CALL_TIMEOUT, Lines};
-use crate::postgres::{first_connection, migrator, options};
+use crate::postgres::{first_connection, options};
 use crate::statement::Connection;
 use crate::{facts, micros};
 
@@ -58,7 +59,7 @@ pub(crate) async fn look(
         sees_everybody: row.truth("sees_everybody")?,
         open_transactions,
     };
-    let schema_known = migrator().iter().map(|migration| migration.version).max().unwrap_or(0);
+    let schema_known = newest(&migrations::postgres());
     Ok(Vitals { schema_found, schema_known, queues, database: Database::Postgres(Box::new(server)) })
 }
 

@@ -6,7 +6,8 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use super::{Database, Vitals};
 use crate::error::StoreError;
 use crate::facts;
-use crate::sqlite::{looking, migrator, options, schema_found};
+use crate::migrations::{self, newest};
+use crate::sqlite::{looking, options, schema_found};
 
 /// Looks at a file that is there, on a connection set up as ours are.
 pub(crate) async fn look(url: &str, clock: impl Fn() -> Timestamp) -> Result<Vitals, StoreError> {
@@ -18,9 +19,5 @@ pub(crate) async fn look(url: &str, clock: impl Fn() -> Timestamp) -> Result<Vit
     // Nothing was written, so that nothing can be lost.
     drop(connection.close().await);
     let database = Database::Sqlite { journal_mode, synchronous };
-    Ok(Vitals { schema_found, schema_known: newest(&migrator()), queues, database })
-}
-
-fn newest(migrator: &sqlx::migrate::Migrator) -> i64 {
-    migrator.iter().map(|migration| migration.version).max().unwrap_or(0)
+    Ok(Vitals { schema_found, schema_known: newest(&migrations::sqlite()), queues, database })
 }
