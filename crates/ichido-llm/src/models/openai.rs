@@ -9,25 +9,29 @@ use super::line::{Api, HttpModel, ServiceSettings};
 /// A model behind an endpoint that speaks OpenAI's chat completions. Made by [`OpenAiSettings::resolve`].
 pub type OpenAi = HttpModel;
 
-/// How a model is told of the [form](super::Form) that its answer is to have. The answer is checked against it in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FormBy {
-    /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp hold the model to it.
-    #[default]
-    JsonSchema,
-    /// `response_format` of type `json_object`, for servers that know no schema. The schema is put at the end of the system's words.
-    JsonObject,
-    /// Not at all: the prompt says what is wanted.
-    Nothing,
+ichido_core::words! {
+    /// How a model is told of the [form](super::Form) that its answer is to have. The answer is checked against it in any case.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum FormBy {
+        /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp hold the model to it.
+        #[default]
+        JsonSchema = "json_schema",
+        /// `response_format` of type `json_object`, for servers that know no schema. The schema is put at the end of the system's words.
+        JsonObject = "json_object",
+        /// Not at all: the prompt says what is wanted.
+        Nothing = "nothing",
+    }
 }
 
-/// The member that bounds how long an answer may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitBy {
-    /// `max_completion_tokens`, which OpenAI's newer models insist on. It counts what a model thinks to itself as well.
-    MaxCompletionTokens,
-    /// `max_tokens`, which OpenAI has given up. Some servers (Ollama) know this one alone, and pass over the other without a word.
-    MaxTokens,
+ichido_core::words! {
+    /// The member that bounds how long an answer may be.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LimitBy {
+        /// `max_completion_tokens`, which OpenAI's newer models insist on. It counts what a model thinks to itself as well.
+        MaxCompletionTokens = "max_completion_tokens",
+        /// `max_tokens`, which OpenAI has given up. Some servers (Ollama) know this one alone, and pass over the other without a word.
+        MaxTokens = "max_tokens",
+    }
 }
 
 /// A model of OpenAI, or one that is asked in the same way.

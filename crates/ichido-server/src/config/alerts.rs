@@ -11,10 +11,6 @@ use ichido_store::message::QueueName;
 
 use super::document::Section;
 
-/// The bodies that receivers get, as the file names them.
-pub(super) const FORMS: [(&str, Form); 2] =
-    [(Form::Webhook.as_str(), Form::Webhook), (Form::Slack.as_str(), Form::Slack)];
-
 /// Alerts that were understood, and the section of each receiver.
 #[derive(Default)]
 pub(super) struct Placed<'a> {
@@ -68,7 +64,7 @@ fn change(rule: Rule, section: &Section<'_>) -> TermsChange {
 }
 
 fn receiver(section: &Section<'_>) -> Option<Receiver> {
-    let (destination, form) = (section.get("destination")?, section.word("form", &FORMS)?);
+    let (destination, form) = (section.get("destination")?, section.word("form", Form::parse)?);
     let receiver = Receiver { name: section.name.to_owned(), destination, form };
     if QueueName::parse(&receiver.queue()).is_none() {
         let what = "is no receiver's name: letters, digits, `.`, `_`, `-` and `:`, 100 at most";

@@ -198,9 +198,8 @@ impl<'a> Section<'a> {
     }
 
     /// The meaning of a word.
-    pub(super) fn word<T: Clone>(&self, name: &str, words: &[(&'static str, T)]) -> Option<T> {
-        let given: String = self.get(name)?;
-        words.iter().find(|(word, _)| *word == given).map(|(_, meaning)| meaning.clone())
+    pub(super) fn word<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Option<T> {
+        parse(&self.get::<String>(name)?)
     }
 
     /// The text of a setting, or what it refers to: of a secret what it refers to alone, of a path the text of the file.

@@ -7,12 +7,8 @@ use ichido_core::retry::Retry;
 
 use super::document::Section;
 use super::intake::Intake;
-use super::retry::{self, PRESETS};
+use super::retry;
 use super::setting::Presets;
-
-/// The keys that calls may carry, as the file names them.
-pub(super) const OUTBOUND_KEYS: [(&str, OutboundKey); 2] =
-    [("derived", OutboundKey::Derived), ("own", OutboundKey::Own)];
 
 /// A queue that was understood, and the section that says where each of its settings is.
 pub(super) struct Placed<'a> {
@@ -23,12 +19,8 @@ pub(super) struct Placed<'a> {
 
 /// A schedule with a name has its own maximum of retries.
 pub(super) fn presets(section: &Section<'_>) -> Presets {
-    let retry = section.said::<String>("retry");
-    let named = PRESETS.iter().find(|(name, _)| retry.as_deref() == Some(*name));
-    named
-        .map(|(_, retry)| ("retries_max".to_owned(), (retry.tries.get() - 1).to_string()))
-        .into_iter()
-        .collect()
+    let named = section.said::<String>("retry").and_then(|retry| retry::preset(&retry));
+    named.map(|retry| ("retries_max".to_owned(), (retry.tries.get() - 1).to_string())).into_iter().collect()
 }
 
 /// Reads one queue's section.
@@ -45,7 +37,7 @@ pub(super) fn read(section: Section<'_>) -> Option<Placed<'_>> {
         },
         requeue: section.of("requeue"),
         lease: section.of("lease"),
-        key: section.word("outbound_key", &OUTBOUND_KEYS).unwrap_or(OutboundKey::Derived),
+        key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
         marks: section.get("marks"),
         ..Queue::new(section.name, section.get::<String>("destination")?)
     };

@@ -13,11 +13,16 @@ const WAITS_MAX: usize = 100;
 const JITTERS: &str =
     "\"none\", \"full\" (anything from 0 to the wait), \"+10%\" (longer), or \"+-10%\" (either)";
 
+/// The schedule of this name.
+pub(super) fn preset(name: &str) -> Option<Retry> {
+    PRESETS.into_iter().find(|(known, _)| *known == name).map(|(_, retry)| retry)
+}
+
 /// What `retry` says in a queue's section. How often is not said here.
 pub(super) fn read(queue: &Section<'_>) -> Option<Retry> {
     match queue.section("retry") {
         Some(section) => own(&section),
-        None => queue.word("retry", &PRESETS),
+        None => queue.word("retry", preset),
     }
 }
 

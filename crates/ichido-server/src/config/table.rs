@@ -7,19 +7,19 @@ mod destinations;
 use std::time::Duration;
 
 use ichido::worker::limits::PARALLELISM_MAX;
+use ichido::worker::{Form, OutboundKey};
 use ichido_core::alert::{WINDOW_MAX, WINDOW_MIN};
 use ichido_core::retry::{TRIES_MAX, WAIT_MAX};
 use ichido_http::server::bounds::COUNT_MAX;
 use ichido_http::server::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use ichido_store::message::limits::CLAIM_MAX;
 
-use super::alerts::FORMS;
 use super::kind::Kind::{
     Address, Count, Flag, FlagOr, Named, Number, Path, Reference, Secret, Share, Size, Table as One, Text,
     Texts, Time, Word, WordOr,
 };
 use super::kind::{self, ANY_TIME, SOME_TIME, Variant, words};
-use super::queues::{OUTBOUND_KEYS, presets};
+use super::queues::presets;
 use super::retry::PRESETS;
 use super::setting::Absent::{Is, Members, Required, Unset};
 use super::setting::Variable::{self, Elsewhere};
@@ -191,7 +191,7 @@ const ALERTS: &[Setting] = settings! {
 pub(super) const RECEIVER: &[Setting] = settings! {
     "destination": Text, Required("ops");
         "One of the destinations."
-    "form": Word(&words(&FORMS)), Required("webhook");
+    "form": Word(&Form::WORDS), Required("webhook");
         "Body: `webhook` (a JSON event with type, timestamp and data) or `slack` (`{ \"text\": \"…\" }`)."
 };
 
@@ -219,7 +219,7 @@ pub(super) const QUEUE: &[Setting] = settings! {
         "Backoff after a failure, by name: `outbox` (2s, 4s … 256s, each ±10 %), `job` (2m, 4m, 8m …), `llm` (2s … 20s, up to half longer), `client` (1s, 2s, 4s …, up to a tenth longer); or a table with a list of waits, or with base, factor and cap."
     "requeue": Flag, Is("false");
         "Whether operators may requeue dead letters."
-    "outbound_key": Word(&words(&OUTBOUND_KEYS)), Is("derived");
+    "outbound_key": Word(&OutboundKey::WORDS), Is("derived");
         "Key that calls carry: `derived` from queue, identity and key, so the same key of two identities is two keys; or `own`, the message's, where keys are unique by themselves (UUID, ULID) or there is one identity. The choice of the first worker of a queue is permanent, since a retry under another key would take effect again."
     "marks": Flag, Unset("true");
         "Whether a start mark is stored before each call, so it is known after a crash which calls had not begun. Unset, where the destination's guarantee is none."

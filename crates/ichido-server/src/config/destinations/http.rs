@@ -15,21 +15,6 @@ const PAPER_URL: &str = "http://127.0.0.1:8090/orders";
 const SECRET_PARTS: [&str; 7] =
     ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
 
-/// What an answer means, as the file names it.
-pub(in super::super) const MEANINGS: [(&str, Meaning); 8] = [
-    ("sent", Meaning::Sent),
-    ("processed", Meaning::Processed),
-    ("in_progress", Meaning::InProgress),
-    ("rate_limited", Meaning::RateLimited),
-    ("not_done", Meaning::NotDone),
-    ("failed", Meaning::Failed),
-    ("bad_request", Meaning::BadRequest),
-    ("unauthorized", Meaning::Unauthorized),
-];
-/// What an answer to a question means.
-pub(in super::super) const FINDINGS: [(&str, Found); 3] =
-    [("done", Found::Done), ("not_done", Found::NotDone), ("unknown", Found::Unknown)];
-
 /// The defaults of the mock broker (SPEC D18). It never forgets a key, and is asked at the host of its URL.
 pub(in super::super) fn paper(section: &Section<'_>) -> Presets {
     let url = section.said::<String>("url").and_then(|url| section.source.outside.resolve(&url).ok());
@@ -72,9 +57,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         echoes_key: section.of("echoes_key"),
         key_pointer: section.of("key_pointer"),
         receipt_pointer: section.get("receipt_pointer"),
-        rules: rules(section, &MEANINGS),
+        rules: rules(section, Meaning::parse, Meaning::Sent),
         reconcile: section.section("reconcile").and_then(|inside| {
-            let rules = rules(&inside, &FINDINGS);
+            let rules = rules(&inside, Found::parse, Found::Done);
             Some(ReconcileSettings { url: inside.resolved("url")?, rules })
         }),
         url: url.clone().unwrap_or_else(|| STAND_IN.to_owned()),
@@ -149,7 +134,7 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
 const STATUS_STAND_IN: &str = "200";
 
 /// Reads rules. What is wrong with one was reported, and something stands for it, so the others keep their numbers.
-fn rules<M: Copy>(section: &Section<'_>, meanings: &[(&'static str, M)]) -> Vec<Rule<M>> {
+fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, stand_in: M) -> Vec<Rule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {
             (Some(at), Some(is)) => Some((at, is)),
@@ -161,7 +146,7 @@ fn rules<M: Copy>(section: &Section<'_>, meanings: &[(&'static str, M)]) -> Vec<
             }
         };
         let status = row.get("status").unwrap_or_else(|| STATUS_STAND_IN.to_owned());
-        Rule { status, at, means: row.word("means", meanings).unwrap_or(meanings[0].1) }
+        Rule { status, at, means: row.word("means", meaning).unwrap_or(stand_in) }
     };
     section.rows("rules").iter().map(rule).collect()
 }

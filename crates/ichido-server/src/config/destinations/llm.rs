@@ -11,15 +11,6 @@ use super::super::document::Section;
 use super::STAND_IN;
 use crate::redacted;
 
-/// How a model is told of the form, as the file names it.
-pub(in super::super) const FORMS: [(&str, FormBy); 3] =
-    [("json_schema", FormBy::JsonSchema), ("json_object", FormBy::JsonObject), ("nothing", FormBy::Nothing)];
-/// The same of those who know a schema or nothing.
-pub(in super::super) const FORMS_OF_ANTHROPIC: [(&str, FormBy); 2] =
-    [("json_schema", FormBy::JsonSchema), ("nothing", FormBy::Nothing)];
-/// How a model is told how long its answer may be.
-pub(in super::super) const LIMITS: [(&str, LimitBy); 2] =
-    [("max_completion_tokens", LimitBy::MaxCompletionTokens), ("max_tokens", LimitBy::MaxTokens)];
 /// Stands for the address of a model that was not understood.
 const NOBODY: &str = "http://localhost";
 /// What a form is called whose file has no name that a provider takes.
@@ -54,9 +45,9 @@ fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Fault
         connect_time_out: section.of("connect_time_out"),
         ..ServiceSettings::new(section.get("model").unwrap_or_else(|| STAND_IN.to_owned()), NOBODY)
     };
-    let form_by = section.word("form_by", &FORMS).unwrap_or_default();
+    let form_by = section.word("form_by", FormBy::parse).unwrap_or_default();
     if is_openai {
-        let limit_by = section.word("limit_by", &LIMITS);
+        let limit_by = section.word("limit_by", LimitBy::parse);
         let settings = OpenAiSettings { form_by, limit_by, ..OpenAiSettings::new(service) };
         settings.resolve().map(|model| Arc::new(model) as Arc<dyn Model>)
     } else {

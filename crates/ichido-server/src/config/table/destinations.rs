@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use ichido::destination::http::ANSWER_BYTES_MAX;
+use ichido::destination::http::{ANSWER_BYTES_MAX, Found, Meaning};
 use ichido::worker::limits::PARALLELISM_MAX;
 use ichido_core::pace::PerSecond;
 use ichido_core::retry::WAIT_MAX;
 use ichido_llm::destination::MAX_TOKENS_MAX;
+use ichido_llm::models::{FormBy, LimitBy};
 
-use super::super::destinations::http::{FINDINGS, MEANINGS, paper};
-use super::super::destinations::llm::{FORMS, FORMS_OF_ANTHROPIC, LIMITS};
+use super::super::destinations::http::paper;
 use super::super::kind::Kind::{
     self, Count, Fields, Flag, Number, Path, Reference, References, Rows, Secret, Secrets, Size,
     Table as One, Text, Texts, Time, Word,
 };
-use super::super::kind::{ANY_TIME, Variant, words};
+use super::super::kind::{ANY_TIME, Variant};
 use super::super::setting::Absent::{AtLeast, AtMost, Is, Members, Required, Unset};
 use super::super::setting::Setting;
 use super::settings;
@@ -112,11 +112,11 @@ const RULE: &[Setting] = settings! {
         "The text that must be there. `at` and `is` belong together."
 };
 const MEANING: &[Setting] = settings! {
-    "means": Word(&words(&MEANINGS)), Required("processed");
+    "means": Word(&Meaning::WORDS), Required("processed");
         "What the response means."
 };
 const FINDING: &[Setting] = settings! {
-    "means": Word(&words(&FINDINGS)), Required("done");
+    "means": Word(&Found::WORDS), Required("done");
         "What the response says of the effect."
 };
 
@@ -185,14 +185,14 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
 pub(in super::super) const OPENAI: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.openai.com/v1\"]");
         "Servers with OpenAI's chat completions, such as OpenAI, vLLM, Ollama or llama.cpp. The least busy one is asked, and one that refuses calls is left alone for a while."
-    "form_by": Word(&words(&FORMS)), Is("json_schema");
+    "form_by": Word(&FormBy::WORDS), Is("json_schema");
         "How the model gets the form: `json_schema`, `json_object` (for servers without schemas: in words) or `nothing`."
-    "limit_by": Word(&words(&LIMITS)), Unset("max_tokens");
+    "limit_by": Word(&LimitBy::WORDS), Unset("max_tokens");
         "How the model gets `max_tokens`. Unset, as `max_completion_tokens` at OpenAI's own hosts, else as `max_tokens`."
 };
 const ANTHROPIC: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.anthropic.com\"]");
         "Servers with Anthropic's messages API."
-    "form_by": Word(&words(&FORMS_OF_ANTHROPIC)), Is("json_schema");
+    "form_by": Word(&[FormBy::JsonSchema.as_str(), FormBy::Nothing.as_str()]), Is("json_schema");
         "How the model gets the form: `json_schema` or `nothing`."
 };

@@ -18,25 +18,27 @@ use ichido_store::message::{Note, limits};
 
 use super::super::Came;
 
-/// What an answer means, where a destination has its own word for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Meaning {
-    /// Done by this call.
-    Sent,
-    /// Done by an earlier call under this key. It counts only where the answer carries the key.
-    Processed,
-    /// An earlier call under this key is still at work: retry.
-    InProgress,
-    /// Too fast, and not done: retry, and slow down.
-    RateLimited,
-    /// Not done, and worth a retry.
-    NotDone,
-    /// Failed, and nobody knows whether it was done: retry where that is safe.
-    Failed,
-    /// Wrong as it stands, and not done: dead.
-    BadRequest,
-    /// Not allowed, and not done: dead.
-    Unauthorized,
+ichido_core::words! {
+    /// What an answer means, where a destination has its own word for it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Meaning {
+        /// Done by this call.
+        Sent = "sent",
+        /// Done by an earlier call under this key. It counts only where the answer carries the key.
+        Processed = "processed",
+        /// An earlier call under this key is still at work: retry.
+        InProgress = "in_progress",
+        /// Too fast, and not done: retry, and slow down.
+        RateLimited = "rate_limited",
+        /// Not done, and worth a retry.
+        NotDone = "not_done",
+        /// Failed, and nobody knows whether it was done: retry where that is safe.
+        Failed = "failed",
+        /// Wrong as it stands, and not done: dead.
+        BadRequest = "bad_request",
+        /// Not allowed, and not done: dead.
+        Unauthorized = "unauthorized",
+    }
 }
 
 impl Meaning {

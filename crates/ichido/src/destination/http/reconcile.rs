@@ -15,15 +15,17 @@ use super::super::Asked;
 use super::reading::{Reading, Sign, document};
 use super::{IDEMPOTENCY_KEY, key_field, reach};
 
-/// What an answer to the question means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Found {
-    /// It was done.
-    Done,
-    /// It was not done, and will not be by any call made so far.
-    NotDone,
-    /// It says neither.
-    Unknown,
+ichido_core::words! {
+    /// What an answer to the question means.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Found {
+        /// It was done.
+        Done = "done",
+        /// It was not done, and will not be by any call made so far.
+        NotDone = "not_done",
+        /// It says neither.
+        Unknown = "unknown",
+    }
 }
 
 /// What stands for the key in the URL.
