@@ -3,14 +3,13 @@
 //! Guarantee: the secret of a token is in what [`create_token`] returns and nowhere else, since the store has only its hash. What is
 //! sealed is all that was there when it began, or an error says that it is not.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::Report;
-use ichido_core::digest::Digest;
+use ichido_core::digest::{Digest, hex};
 use ichido_core::settings::Faults;
 use ichido_http::clock;
 use ichido_store::Store;
@@ -122,11 +121,7 @@ fn new_token(name: String, role: Role, lives: Option<Duration>) -> Result<(NewTo
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random)
         .map_err(|error| Error::Failed(format!("the system gives no random bytes: {error}")))?;
-    let mut secret = String::with_capacity(2 * SECRET_BYTES);
-    for byte in random {
-        // A string takes all that is written to it.
-        _ = write!(secret, "{byte:02x}");
-    }
+    let secret = hex(&random);
     let (id, hash) = (Uuid::now_v7(), *Digest::of_bytes(secret.as_bytes()).as_bytes());
     Ok((NewToken { id, name, role, hash, lives }, text(id, &secret)))
 }

@@ -5,7 +5,7 @@
 //!
 //! What an operator does to one message is an entry of that message's own history: [`Messages::transitions`](crate::Messages::transitions).
 
-use ichido_core::digest::Digest;
+use ichido_core::digest::{Digest, hex};
 use ichido_core::ledger::RecordName;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -13,7 +13,6 @@ use uuid::Uuid;
 use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::hex;
 use crate::message::{QueueName, limits};
 
 /// The longest name of a subject, kind or state, in bytes.

@@ -28,6 +28,7 @@
 
 use std::fmt;
 
+use ichido_core::digest::hex;
 use ichido_core::time::Timestamp;
 
 use crate::columns::Columns;
@@ -61,7 +62,7 @@ impl QuestionId {
 
 impl fmt::Debug for QuestionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "QuestionId({})", crate::hex(&self.0))
+        write!(f, "QuestionId({})", hex(&self.0))
     }
 }
 

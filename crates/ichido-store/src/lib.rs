@@ -98,10 +98,3 @@ fn bounded(duration: std::time::Duration) -> std::time::Duration {
 fn micros(duration: std::time::Duration) -> i64 {
     i64::try_from(bounded(duration).as_micros()).unwrap_or(i64::MAX)
 }
-
-/// Bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
-}

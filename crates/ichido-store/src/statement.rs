@@ -4,6 +4,7 @@
 //! a file of the same name, with the same parameters and the same columns ([`paired`]). A batch of rows is one parameter, made of
 //! [`Column`]s.
 
+use ichido_core::digest::hex;
 use ichido_core::time::Timestamp;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -118,7 +119,7 @@ impl Statement {
 
     fn on_sqlite<'v>(self, values: &[Value<'v>], now: Timestamp) -> Query<'v, Sqlite, SqliteArguments> {
         let ids = |ids: &[Uuid]| json::text(ids.iter().copied().map(json::id));
-        let hashes = |hashes: &[[u8; 32]]| json::text(hashes.iter().map(|hash| crate::hex(hash)));
+        let hashes = |hashes: &[[u8; 32]]| json::text(hashes.iter().map(|hash| hex(hash)));
         let texts = |texts: &[&str]| json::text(texts.iter().copied());
         let numbers = |numbers: &[i64]| json::text(numbers.iter().copied());
         let rows = |query: Query<'v, Sqlite, SqliteArguments>, columns| query.bind(rows_as_json(columns));
@@ -219,7 +220,7 @@ macro_rules! columns {
 
 columns! {
     Texts(&'v str) => serde_json::Value::from;
-    Bytes(&'v [u8]) => crate::hex;
+    Bytes(&'v [u8]) => hex;
     Ids(Uuid) => json::id;
     Moments(Moment) => |moment| moment.0.as_micros();
     Numbers(i64) => serde_json::Value::from;

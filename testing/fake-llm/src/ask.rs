@@ -1,5 +1,7 @@
 //! What a well-formed request asks for, whatever API it speaks.
 
+use serde_json::Value;
+
 use crate::seen::AskedJson;
 
 /// How many characters are counted as one token. Providers differ; tests need only that longer texts cost more.
@@ -25,6 +27,14 @@ impl Ask {
     pub(crate) fn said(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
+    }
+
+    /// The model has to use this tool, if any, and so answers by the schema of its input.
+    pub(crate) fn forced(&mut self, tool: Option<(String, Option<Value>)>, by: &str) {
+        if let Some((name, schema)) = tool {
+            self.asked_json = Some(AskedJson { by: by.to_owned(), schema });
+            self.tool = Some(name);
+        }
     }
 
     pub(crate) fn tokens_in(&self) -> u32 {

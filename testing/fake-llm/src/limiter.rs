@@ -33,6 +33,16 @@ pub(crate) enum Of {
     Tokens,
 }
 
+impl Of {
+    /// As headers name it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
 /// What is left of a limit, as providers tell it in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {

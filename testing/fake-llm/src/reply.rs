@@ -32,10 +32,11 @@ impl Reply {
         self
     }
 
-    /// With a header whose text is ours.
-    pub(crate) fn with_text(self, name: &'static str, text: &str) -> Self {
+    /// With a header whose name and text are ours.
+    pub(crate) fn with_text(self, name: &str, text: &str) -> Self {
+        let name = HeaderName::try_from(name).expect("what this crate makes is a name");
         let value = HeaderValue::from_str(text).expect("what this crate makes has no line breaks");
-        self.with(HeaderName::from_static(name), value)
+        self.with(name, value)
     }
 
     pub(crate) fn into_response(self) -> Response<Full<bytes::Bytes>> {

@@ -51,6 +51,12 @@ pub(crate) fn json(headers: &HeaderMap, body: &[u8]) -> Read<Value> {
         .or_else(|error| fault(Wrong::Body, "body", format!("it is not JSON: {error}")))
 }
 
+/// Whether a part of a message is of a known kind other than text.
+pub(crate) fn is_of_other_kind(part: &Value, kinds: &[&str]) -> bool {
+    let kind = part.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != "text" && kinds.contains(&kind))
+}
+
 /// A header that has to be there.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Read<&'a str> {
     match headers.get(name).map(|value| value.to_str()) {
@@ -171,6 +177,15 @@ impl<'a> Object<'a> {
     }
 
     /// A member that is an object with these members.
+    /// The tool that `name` names, with what is known of it.
+    pub(crate) fn named_tool<T>(&self, tools: Vec<(String, T)>) -> Read<Option<(String, T)>> {
+        let name = self.text("name")?;
+        match tools.into_iter().find(|(tool, _)| tool == name) {
+            Some(tool) => Ok(Some(tool)),
+            None => fault(Wrong::Value, self.place("name"), format!("there is no tool `{name}`")),
+        }
+    }
+
     pub(crate) fn object_may(&self, name: &str, known: &[&str]) -> Read<Option<Object<'a>>> {
         self.may(name).map(|value| Object::read(value, self.place(name), known)).transpose()
     }

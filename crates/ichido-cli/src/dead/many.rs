@@ -18,7 +18,7 @@ impl Dead {
         let filter = args.filter.told()?;
         let told = |as_of: Option<&str>| {
             json!({
-                "action": work.name(),
+                "action": work.as_str(),
                 "filter": filter,
                 "all": args.filter.is_all(),
                 "canary": args.canary,

@@ -138,7 +138,7 @@ impl Dead {
             // Another server than the one that it ran in answers; the record is what is known there.
             return out::line(format_args!(
                 "{} of many: {}: {}",
-                work.name(),
+                work.as_str(),
                 visible(state),
                 visible(detail)
             ));

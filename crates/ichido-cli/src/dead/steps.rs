@@ -37,22 +37,16 @@ pub(super) struct Args {
     pub(super) reason: Option<String>,
 }
 
-/// What is done with dead letters, one or many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    Requeue,
-    Discard,
+ichido_core::words! {
+    /// What is done with dead letters, one or many, as the API names it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Work {
+        Requeue = "requeue",
+        Discard = "discard",
+    }
 }
 
 impl Work {
-    /// As the API names it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Requeue => "requeue",
-            Self::Discard => "discard",
-        }
-    }
-
     /// What was done then.
     pub(super) const fn done(self) -> &'static str {
         match self {
@@ -131,7 +125,7 @@ impl Dead {
         if args.dry_run {
             return self.would(&ids, work).await;
         }
-        self.each(&ids, work.name(), &json!({ "reason": args.reason }), |id, ended| match ended {
+        self.each(&ids, work.as_str(), &json!({ "reason": args.reason }), |id, ended| match ended {
             Ok(_) => json!({ "id": id, "done": true, "told": work.done() }),
             Err(why) => json!({ "id": id, "done": false, "told": why }),
         })

@@ -204,36 +204,34 @@ fn about(bytes: u64) -> String {
 
 fn durability(server: &Server) -> Vec<Check> {
     const NAME: &str = "durability";
-    let mut checks = Vec::new();
-    if !server.fsync {
-        checks.push(Check::finding(
-            NAME,
+    let commits = server.synchronous_commit.as_str();
+    let lost = format!(
+        "synchronous_commit is {commits} on our own connections, so that a commit may be lost with the power"
+    );
+    let faults = [
+        (
+            !server.fsync,
             "fsync is off: when the power goes, what was acknowledged is lost, or the whole database",
             "set fsync = on in postgresql.conf and reload; then make a backup and check it",
-        ));
-    }
-    if !server.full_page_writes {
-        checks.push(Check::finding(
-            NAME,
+        ),
+        (
+            !server.full_page_writes,
             "full_page_writes is off: a page that was half written when the power went stays so",
             "set full_page_writes = on in postgresql.conf and reload, unless the file system writes whole pages",
-        ));
-    }
-    let commits = server.synchronous_commit.as_str();
-    if !DURABLE_COMMITS.contains(&commits) {
-        checks.push(Check::finding(
-            NAME,
-            format!("synchronous_commit is {commits} on our own connections, so that a commit may be lost with the power"),
+        ),
+        (
+            !DURABLE_COMMITS.contains(&commits),
+            lost.as_str(),
             "a pooler in between drops what we ask for when we connect: have it pass the options on, or set synchronous_commit = on for this user",
-        ));
-    }
-    if server.follows {
-        checks.push(Check::finding(
-            NAME,
+        ),
+        (
+            server.follows,
             "this server follows another one and lets nobody write",
             "mend the address, so that it leads to the leader",
-        ));
-    }
+        ),
+    ];
+    let faults = faults.into_iter().filter(|(is_so, ..)| *is_so);
+    let mut checks: Vec<Check> = faults.map(|(_, what, mend)| Check::finding(NAME, what, mend)).collect();
     if checks.is_empty() {
         checks.push(Check::well(
             NAME,

@@ -11,47 +11,42 @@ pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) what: String,
     pub(super) state: State,
+    /// What to do about it.
+    pub(super) mend: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Well,
-    Finding {
-        /// What to do about it.
-        mend: String,
-    },
-    /// It is well still, and will not be.
-    Warning {
-        /// What to do about it.
-        mend: String,
-    },
-    /// It could not be looked at, which says nothing.
-    Unknown,
+ichido_core::words! {
+    /// How it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum State {
+        Well = "ok",
+        Finding = "finding",
+        /// It is well still, and will not be.
+        Warning = "warning",
+        /// It could not be looked at, which says nothing.
+        Unknown = "unknown",
+    }
 }
 
 impl Check {
     pub(super) fn well(name: &'static str, what: impl Into<String>) -> Self {
-        Self { name, what: what.into(), state: State::Well }
+        Self { name, what: what.into(), state: State::Well, mend: None }
     }
 
     pub(super) fn unknown(name: &'static str, what: impl Into<String>) -> Self {
-        Self { name, what: what.into(), state: State::Unknown }
+        Self { state: State::Unknown, ..Self::well(name, what) }
     }
 
     pub(super) fn finding(name: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { name, what: what.into(), state: State::Finding { mend: mend.into() } }
+        Self { state: State::Finding, mend: Some(mend.into()), ..Self::well(name, what) }
     }
 
     pub(super) fn warning(name: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { name, what: what.into(), state: State::Warning { mend: mend.into() } }
-    }
-
-    fn is_warning(&self) -> bool {
-        matches!(self.state, State::Warning { .. })
+        Self { state: State::Warning, ..Self::finding(name, what, mend) }
     }
 
     pub(super) fn is_finding(&self) -> bool {
-        matches!(self.state, State::Finding { .. })
+        self.state == State::Finding
     }
 }
 
@@ -59,21 +54,18 @@ impl Check {
 pub(super) fn human(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for Check { name, what, state } in checks {
-        let (mark, mend) = match state {
-            State::Well => ("ok     ", None),
-            State::Finding { mend } => ("FINDING", Some(mend)),
-            State::Warning { mend } => ("warning", Some(mend)),
-            State::Unknown => ("unknown", None),
-        };
+    for Check { name, what, state, mend } in checks {
+        let mark = if *state == State::Finding { "FINDING" } else { state.as_str() };
         // A string takes all.
-        _ = writeln!(text, "{mark}  {name:width$}  {}", visible(what));
+        _ = writeln!(text, "{mark:7}  {name:width$}  {}", visible(what));
         if let Some(mend) = mend {
             _ = writeln!(text, "{:9}{:width$}  mend: {}", "", "", visible(mend));
         }
     }
     match checks.iter().filter(|check| check.is_finding()).count() {
-        0 if checks.iter().any(Check::is_warning) => text.push_str("nothing to mend at once\n"),
+        0 if checks.iter().any(|check| check.state == State::Warning) => {
+            text.push_str("nothing to mend at once\n");
+        }
         0 => text.push_str("nothing to mend\n"),
         1 => text.push_str("1 finding\n"),
         many => _ = writeln!(text, "{many} findings"),
@@ -83,17 +75,12 @@ pub(super) fn human(checks: &[Check]) -> String {
 
 /// The same as one object.
 pub(super) fn json(checks: &[Check]) -> String {
-    let shown = |Check { name, what, state }: &Check| -> Value {
-        match state {
-            State::Well => json!({ "name": name, "state": "ok", "what": what }),
-            State::Finding { mend } => {
-                json!({ "name": name, "state": "finding", "what": what, "mend": mend })
-            }
-            State::Warning { mend } => {
-                json!({ "name": name, "state": "warning", "what": what, "mend": mend })
-            }
-            State::Unknown => json!({ "name": name, "state": "unknown", "what": what }),
+    let shown = |Check { name, what, state, mend }: &Check| -> Value {
+        let mut shown = json!({ "name": name, "state": state.as_str(), "what": what });
+        if let Some(mend) = mend {
+            shown["mend"] = json!(mend);
         }
+        shown
     };
     let findings = checks.iter().filter(|check| check.is_finding()).count();
     let checks: Vec<Value> = checks.iter().map(shown).collect();

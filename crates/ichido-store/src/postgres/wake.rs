@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::digest::hex;
 use ichido_core::ledger::RecordName;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::mpsc;
@@ -16,7 +17,6 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::hex;
 use crate::message::QueueName;
 use crate::postgres::line::Lines;
 use crate::waiters::Waiters;

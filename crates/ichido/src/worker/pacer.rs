@@ -198,11 +198,7 @@ impl Pacer {
             return;
         }
         if let Err(error) = self.read().await {
-            tracing::warn!(
-                error = error.in_full(),
-                destination = self.name,
-                "the pace of a destination could not be read"
-            );
+            self.warn(&error, "the pace of a destination could not be read");
         }
     }
 
@@ -218,11 +214,7 @@ impl Pacer {
             return;
         }
         if let Err(error) = self.change(|pace, _, _| (pace, ())).await {
-            tracing::warn!(
-                error = error.in_full(),
-                destination = self.name,
-                "the pace of a destination could not be written; trying again"
-            );
+            self.warn(&error, "the pace of a destination could not be written; trying again");
         }
     }
 
@@ -267,14 +259,12 @@ impl Pacer {
                 tell(first, fresh);
                 tell(others, again);
             }
-            Err(error) => {
-                tracing::warn!(
-                    error = error.in_full(),
-                    destination = self.name,
-                    "no slots could be had; trying again"
-                );
-            }
+            Err(error) => self.warn(&error, "no slots could be had; trying again"),
         }
+    }
+
+    fn warn(&self, error: &StoreError, what: &str) {
+        tracing::warn!(error = error.in_full(), destination = self.name, "{what}");
     }
 
     /// Adds what was heard to the row, and then what is asked, by compare and swap.

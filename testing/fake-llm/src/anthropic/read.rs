@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ask::Ask;
 use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
-use crate::wire::{Object, Read, Wrong, fault, header, json};
+use crate::wire::{Object, Read, Wrong, fault, header, is_of_other_kind, json};
 
 const MEMBERS: [&str; 17] = [
     "model",
@@ -54,10 +54,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
     settings(&body)?;
     messages(&body, &mut ask)?;
     ask.asked_json = output_format(&body)?;
-    if let Some((name, schema)) = forced_tool(&body)? {
-        ask.asked_json = Some(AskedJson { by: "tools".to_owned(), schema: Some(schema) });
-        ask.tool = Some(name);
-    }
+    ask.forced(forced_tool(&body)?.map(|(name, schema)| (name, Some(schema))), "tools");
     Ok(ask)
 }
 
@@ -118,11 +115,7 @@ fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
 fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> Read<()> {
     for (index, block) in parent.list(name)?.iter().enumerate() {
         let at = parent.place(&format!("{name}.{index}"));
-        if block
-            .get("type")
-            .and_then(Value::as_str)
-            .is_some_and(|kind| kind != "text" && kinds.contains(&kind))
-        {
+        if is_of_other_kind(block, kinds) {
             continue;
         }
         let block = Object::read(block, at, &["type", "text", "cache_control", "citations"])?;
@@ -164,13 +157,7 @@ fn forced_tool(body: &Object) -> Read<Option<(String, Value)>> {
     let known = ["type", "name", "disable_parallel_tool_use"];
     let Some(choice) = body.object_may("tool_choice", &known)? else { return Ok(None) };
     match choice.choice("type", &["auto", "any", "tool", "none"])? {
-        "tool" => {
-            let name = choice.text("name")?;
-            match tools.into_iter().find(|(tool, _)| tool == name) {
-                Some(tool) => Ok(Some(tool)),
-                None => fault(Wrong::Value, choice.place("name"), format!("there is no tool `{name}`")),
-            }
-        }
+        "tool" => choice.named_tool(tools),
         "any" if tools.is_empty() => fault(Wrong::Value, "tool_choice", "there are no tools"),
         "any" => Ok(tools.into_iter().next()),
         _ => Ok(None),

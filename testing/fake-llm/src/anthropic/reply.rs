@@ -8,7 +8,7 @@ use crate::action::Fault;
 use crate::answer::{Answer, Stop};
 use crate::ask::{Ask, tokens};
 use crate::clock::rfc_3339;
-use crate::limiter::{Counter, Of};
+use crate::limiter::Counter;
 use crate::reply::{Reply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
 
@@ -99,22 +99,11 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
 /// What is left of the limits, as headers.
 pub(crate) fn counters(mut reply: Reply, counters: &[Counter], now: SystemTime) -> Reply {
     for counter in counters {
-        let [limit, remaining, reset] = match counter.of {
-            Of::Requests => [
-                "anthropic-ratelimit-requests-limit",
-                "anthropic-ratelimit-requests-remaining",
-                "anthropic-ratelimit-requests-reset",
-            ],
-            Of::Tokens => [
-                "anthropic-ratelimit-tokens-limit",
-                "anthropic-ratelimit-tokens-remaining",
-                "anthropic-ratelimit-tokens-reset",
-            ],
-        };
+        let name = |what: &str| format!("anthropic-ratelimit-{}-{what}", counter.of.word());
         reply = reply
-            .with_text(limit, &counter.limit.to_string())
-            .with_text(remaining, &counter.remaining.to_string())
-            .with_text(reset, &rfc_3339(now + counter.reset));
+            .with_text(&name("limit"), &counter.limit.to_string())
+            .with_text(&name("remaining"), &counter.remaining.to_string())
+            .with_text(&name("reset"), &rfc_3339(now + counter.reset));
     }
     reply
 }

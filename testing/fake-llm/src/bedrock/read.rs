@@ -61,10 +61,7 @@ pub(crate) fn read(headers: &HeaderMap, model: &str, body: &[u8]) -> Read<Ask> {
     }
     messages(&body, &mut ask)?;
     ask.asked_json = text_format(&body)?;
-    if let Some((name, schema)) = forced_tool(&body)? {
-        ask.asked_json = Some(AskedJson { by: "toolConfig".to_owned(), schema: Some(schema) });
-        ask.tool = Some(name);
-    }
+    ask.forced(forced_tool(&body)?.map(|(name, schema)| (name, Some(schema))), "toolConfig");
     Ok(ask)
 }
 
@@ -132,11 +129,7 @@ fn forced_tool(body: &Object) -> Read<Option<(String, Value)>> {
     }
     let Some(choice) = config.object_may("toolChoice", &["auto", "any", "tool"])? else { return Ok(None) };
     if let Some(tool) = choice.object_may("tool", &["name"])? {
-        let name = tool.text("name")?;
-        return match tools.into_iter().find(|(other, _)| other == name) {
-            Some(tool) => Ok(Some(tool)),
-            None => fault(Wrong::Value, tool.place("name"), format!("there is no tool `{name}`")),
-        };
+        return tool.named_tool(tools);
     }
     Ok(if choice.may("any").is_some() { tools.into_iter().next() } else { None })
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ask::Ask;
 use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
-use crate::wire::{Object, Read, Wrong, fault, json};
+use crate::wire::{Object, Read, Wrong, fault, is_of_other_kind, json};
 
 const MEMBERS: [&str; 35] = [
     "model",
@@ -77,10 +77,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
         let why = "to use `response_format` of type `json_object` the messages must contain the word json";
         return fault(Wrong::Value, "messages", why);
     }
-    if let Some((name, schema)) = forced_tool(&body)? {
-        ask.asked_json = Some(AskedJson { by: "tools".to_owned(), schema });
-        ask.tool = Some(name);
-    }
+    ask.forced(forced_tool(&body)?, "tools");
     Ok(ask)
 }
 
@@ -125,11 +122,7 @@ fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Read
 fn parts(message: &Object, mut say: impl FnMut(&str)) -> Read<()> {
     for (index, part) in message.list("content")?.iter().enumerate() {
         let at = message.place(&format!("content.{index}"));
-        if part
-            .get("type")
-            .and_then(Value::as_str)
-            .is_some_and(|kind| kind != "text" && PARTS.contains(&kind))
-        {
+        if is_of_other_kind(part, &PARTS) {
             continue;
         }
         let part = Object::read(part, at, &["type", "text"])?;
@@ -190,11 +183,7 @@ fn forced_tool(body: &Object) -> Read<Option<(String, Option<Value>)>> {
             let choice = body.object("tool_choice", &["type", "function"])?;
             choice.choice("type", &["function"])?;
             let function = choice.object("function", &["name"])?;
-            let wanted = function.text("name")?;
-            match tools.into_iter().find(|(tool, _)| tool == wanted) {
-                Some(tool) => Ok(Some(tool)),
-                None => fault(Wrong::Value, function.place("name"), format!("there is no tool `{wanted}`")),
-            }
+            function.named_tool(tools)
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::action::Fault;
 use crate::answer::{Answer, Stop};
 use crate::ask::{Ask, tokens};
-use crate::limiter::{Counter, Of};
+use crate::limiter::Counter;
 use crate::reply::{Reply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
 
@@ -106,18 +106,11 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
 /// What is left of the limits, as headers.
 pub(crate) fn counters(mut reply: Reply, counters: &[Counter]) -> Reply {
     for counter in counters {
-        let [limit, remaining, reset] = match counter.of {
-            Of::Requests => {
-                ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]
-            }
-            Of::Tokens => {
-                ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]
-            }
-        };
+        let name = |what: &str| format!("x-ratelimit-{what}-{}", counter.of.word());
         reply = reply
-            .with_text(limit, &counter.limit.to_string())
-            .with_text(remaining, &counter.remaining.to_string())
-            .with_text(reset, &duration(counter.reset));
+            .with_text(&name("limit"), &counter.limit.to_string())
+            .with_text(&name("remaining"), &counter.remaining.to_string())
+            .with_text(&name("reset"), &duration(counter.reset));
     }
     reply
 }

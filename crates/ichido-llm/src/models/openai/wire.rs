@@ -20,12 +20,8 @@ pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: Limi
         messages.push(json!({"role": "system", "content": system.join("\n\n")}));
     }
     messages.push(json!({"role": "user", "content": prompt.user}));
-    let limit = match limit_by {
-        LimitBy::MaxCompletionTokens => "max_completion_tokens",
-        LimitBy::MaxTokens => "max_tokens",
-    };
     let mut body = json!({"model": model, "messages": messages});
-    body[limit] = prompt.max_tokens.into();
+    body[limit_by.as_str()] = prompt.max_tokens.into();
     match (form, form_by) {
         (Some(form), FormBy::JsonSchema) => {
             // Strict is more than a wish, and refused for a schema that it does not take.
