@@ -18,7 +18,7 @@
 //! let at = store.now().await?;
 //! let (rule, about) = (Rule::DeadLetters, About::Queue("orders".to_owned()));
 //! let (reading, terms) = (Reading::of_count(11), rule.terms());
-//! let alert = NewAlert { id: Uuid::now_v7(), rule, about, at, reading, terms };
+//! let alert = NewAlert { id: Uuid::now_v7(), rule, about, opened_at: at, reading, terms };
 //! let queue = QueueName::parse("alerts").ok_or("a name")?;
 //! let key = IdempotencyKey::derived("alert", &[alert.id.as_bytes(), b"opened"]);
 //! let message = NewMessage::new(queue, "ichido", key, b"too many dead letters".to_vec());
@@ -66,7 +66,7 @@ pub struct NewAlert {
     /// What it is about.
     pub about: About,
     /// When it opens, by the store's clock.
-    pub at: Timestamp,
+    pub opened_at: Timestamp,
     /// What was measured.
     pub reading: Reading,
     /// The terms that it broke.
@@ -82,22 +82,21 @@ impl NewAlert {
 /// An incident as it is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alert {
-    /// Its id.
-    pub id: Uuid,
-    /// Which alert it is.
-    pub rule: Rule,
-    /// What it is about.
-    pub about: About,
-    /// When it was opened.
-    pub opened_at: Timestamp,
-    /// What was measured then.
-    pub reading: Reading,
-    /// The terms that it broke.
-    pub terms: Terms,
+    /// As it was opened.
+    pub opened: NewAlert,
     /// Since when it is clear.
     pub clear_since: Option<Timestamp>,
     /// When it was over.
     pub resolved_at: Option<Timestamp>,
+}
+
+/// What it was opened as is read as if it were the incident's own: `alert.rule`.
+impl std::ops::Deref for Alert {
+    type Target = NewAlert;
+
+    fn deref(&self) -> &NewAlert {
+        &self.opened
+    }
 }
 
 /// The incidents of rows. What a later release watches for is not told of here.
@@ -114,13 +113,10 @@ fn alert(row: &impl Columns) -> Result<Option<Alert>, StoreError> {
     let window = window.map_err(|_| corrupt("a window is negative"))?.map(Duration::from_micros);
     // How many were asked for is not kept: an incident that is open had enough.
     let terms = Terms { window, least: 0, above: row.real("above")? };
+    let reading = Reading { value: row.real("value")?, samples };
+    let opened_at = row.moment("opened_at")?;
     Ok(Some(Alert {
-        id: row.uuid("id")?,
-        rule,
-        about,
-        opened_at: row.moment("opened_at")?,
-        reading: Reading { value: row.real("value")?, samples },
-        terms,
+        opened: NewAlert { id: row.uuid("id")?, rule, about, opened_at, reading, terms },
         clear_since: row.moment_or_none("clear_since")?,
         resolved_at: row.moment_or_none("resolved_at")?,
     }))

@@ -25,7 +25,7 @@ impl Alerts<'_> {
             alert.id.into(),
             alert.rule.as_str().into(),
             (&*about).into(),
-            alert.at.into(),
+            alert.opened_at.into(),
             alert.reading.value.into(),
             i64::try_from(alert.reading.samples).unwrap_or(i64::MAX).into(),
             alert.terms.above.into(),
@@ -58,7 +58,7 @@ impl Alerts<'_> {
         alerts(&self.0.driver.all(shared!("alert_firing"), &[i64::from(FIRING_MAX).into()]).await?)
     }
 
-    /// Incidents, the last to be opened first, open or over. `after` is [`Alert::opened_at`] and the id of the last one of the page
+    /// Incidents, the last to be opened first, open or over. `after` is [`NewAlert::opened_at`] and the id of the last one of the page
     /// before. At most [`PAGE_MAX`] are listed.
     pub async fn list(self, after: Option<(Timestamp, Uuid)>, limit: u32) -> Result<Vec<Alert>, StoreError> {
         let (opened_at, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));

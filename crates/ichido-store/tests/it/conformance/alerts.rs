@@ -24,7 +24,7 @@ async fn alert(fixture: &Fixture) -> NewAlert {
         id: Uuid::now_v7(),
         rule: Rule::DeadLetters,
         about: About::Queue("orders".to_owned()),
-        at: fixture.store.now().await.unwrap(),
+        opened_at: fixture.store.now().await.unwrap(),
         reading: Reading::of_count(11),
         terms: Rule::DeadLetters.terms(),
     }
@@ -81,7 +81,7 @@ both_databases! {
             assert!(fixture.store.alerts().open(&new, Vec::new()).await.unwrap());
             let kept = fixture.store.alerts().list(None, 1).await.unwrap().remove(0);
             assert_eq!((kept.id, kept.rule, &kept.about), (new.id, new.rule, &new.about));
-            assert_eq!((kept.opened_at, kept.reading), (new.at, new.reading));
+            assert_eq!((kept.opened_at, kept.reading), (new.opened_at, new.reading));
             assert_eq!((kept.terms.window, kept.terms.above), (new.terms.window, new.terms.above));
             assert_eq!((kept.clear_since, kept.resolved_at), (None, None));
             fixture.pass(Duration::from_secs(1));
@@ -122,9 +122,9 @@ both_databases! {
     async fn an_incident_that_came_back_is_not_ended_by_who_had_not_seen_it(fixture: Fixture) {
         let new = alert(&fixture).await;
         fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
-        fixture.store.alerts().clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
         fixture.store.alerts().clear(new.id, None).await.unwrap();
-        assert!(!fixture.store.alerts().resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert!(!fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), told(&new, "resolved")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 0);
         assert_eq!(fixture.store.alerts().firing().await.unwrap()[0].resolved_at, None);
     }
@@ -139,12 +139,12 @@ both_databases! {
         refuse_messages(&fixture, false).await;
         assert!(fixture.store.alerts().open(&new, told(&new, "opened")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 1);
-        fixture.store.alerts().clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
         refuse_messages(&fixture, true).await;
-        fixture.store.alerts().resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap_err();
+        fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), told(&new, "resolved")).await.unwrap_err();
         assert_eq!(fixture.store.alerts().firing().await.unwrap().len(), 1);
         refuse_messages(&fixture, false).await;
-        assert!(fixture.store.alerts().resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert!(fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), told(&new, "resolved")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 2);
     }
 
@@ -155,10 +155,10 @@ both_databases! {
         for new in [&new, &open] {
             fixture.store.alerts().open(new, Vec::new()).await.unwrap();
         }
-        fixture.store.alerts().clear(new.id, Some(new.at)).await.unwrap();
-        fixture.store.alerts().resolve(new.id, new.at, new.at, Vec::new()).await.unwrap();
-        assert_eq!(fixture.store.alerts().forget(new.at, 100).await.unwrap(), 0);
-        assert_eq!(fixture.store.alerts().forget(new.at.plus(HOUR), 100).await.unwrap(), 1);
+        fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
+        fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at, Vec::new()).await.unwrap();
+        assert_eq!(fixture.store.alerts().forget(new.opened_at, 100).await.unwrap(), 0);
+        assert_eq!(fixture.store.alerts().forget(new.opened_at.plus(HOUR), 100).await.unwrap(), 1);
         let left = fixture.store.alerts().list(None, 100).await.unwrap();
         assert_eq!(left.iter().map(|alert| alert.id).collect::<Vec<_>>(), [open.id]);
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ichido_core::alert::{About, Reading, Rule, Terms, words};
+use ichido_core::alert::words;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
+use ichido_store::alert::NewAlert;
 use ichido_store::message::{NewMessage, QueueName};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::{Alerts, Form, Receiver};
 
@@ -16,13 +16,8 @@ const IDENTITY: &str = "ichido";
 
 /// An incident that is told of.
 pub(super) struct Incident<'a> {
-    pub(super) id: Uuid,
-    pub(super) rule: Rule,
-    pub(super) about: &'a About,
-    pub(super) opened_at: Timestamp,
     /// As it was opened.
-    pub(super) reading: Reading,
-    pub(super) terms: Terms,
+    pub(super) alert: &'a NewAlert,
     /// When it was over.
     pub(super) resolved_at: Option<Timestamp>,
     /// It is over because nobody watches for it any more.
@@ -32,12 +27,11 @@ pub(super) struct Incident<'a> {
 impl Incident<'_> {
     /// In a sentence.
     pub(super) fn text(&self) -> String {
+        let NewAlert { rule, about, opened_at, reading, terms, .. } = self.alert;
         match self.resolved_at {
-            None => words::opened(self.rule, self.about, self.terms, self.reading),
-            Some(at) if self.is_switched_off => {
-                words::switched_off(self.rule, self.about, at.since(self.opened_at))
-            }
-            Some(at) => words::resolved(self.rule, self.about, at.since(self.opened_at)),
+            None => words::opened(*rule, about, *terms, *reading),
+            Some(at) if self.is_switched_off => words::switched_off(*rule, about, at.since(*opened_at)),
+            Some(at) => words::resolved(*rule, about, at.since(*opened_at)),
         }
     }
 
@@ -54,27 +48,28 @@ impl Incident<'_> {
             Form::Slack => json!({ "text": self.slack() }),
         };
         let what = if self.resolved_at.is_some() { "resolved" } else { "opened" };
-        let key = IdempotencyKey::derived("alert", &[self.id.as_bytes(), what.as_bytes()]);
+        let key = IdempotencyKey::derived("alert", &[self.alert.id.as_bytes(), what.as_bytes()]);
         let mut message = NewMessage::new(queue, IDENTITY, key, body.to_string().into_bytes());
         "application/json".clone_into(&mut message.content_type);
         Some(message)
     }
 
     fn event(&self) -> Value {
+        let NewAlert { id, rule, about, opened_at, reading, terms } = self.alert;
         let kind = if self.resolved_at.is_some() { "alert.resolved" } else { "alert.opened" };
         json!({
             "type": kind,
-            "timestamp": self.resolved_at.unwrap_or(self.opened_at).to_string(),
+            "timestamp": self.resolved_at.unwrap_or(*opened_at).to_string(),
             "data": {
-                "id": self.id.to_string(),
-                "rule": self.rule.as_str(),
-                "about": self.about.to_string(),
-                "opened_at": self.opened_at.to_string(),
+                "id": id.to_string(),
+                "rule": rule.as_str(),
+                "about": about.to_string(),
+                "opened_at": opened_at.to_string(),
                 "resolved_at": self.resolved_at.map(|at| at.to_string()),
-                "value": self.reading.value,
-                "above": self.terms.above,
-                "samples": self.reading.samples,
-                "window_seconds": self.terms.window.as_ref().map(Duration::as_secs),
+                "value": reading.value,
+                "above": terms.above,
+                "samples": reading.samples,
+                "window_seconds": terms.window.as_ref().map(Duration::as_secs),
                 "text": self.text(),
             },
         })
@@ -90,19 +85,24 @@ impl Incident<'_> {
 
 #[cfg(test)]
 mod tests {
+    use ichido_core::alert::{About, Reading, Rule};
+    use uuid::Uuid;
+
     use super::*;
 
-    fn incident(about: &About, resolved_at: Option<Timestamp>) -> Incident<'_> {
-        Incident {
+    fn opened(about: About) -> NewAlert {
+        NewAlert {
             id: Uuid::from_u128(7),
             rule: Rule::Duplicates,
             about,
             opened_at: Timestamp::from_secs(1_800_000_000),
             reading: Reading { value: 0.6, samples: 500 },
             terms: Rule::Duplicates.terms(),
-            resolved_at,
-            is_switched_off: false,
         }
+    }
+
+    fn incident(alert: &NewAlert, resolved_at: Option<Timestamp>) -> Incident<'_> {
+        Incident { alert, resolved_at, is_switched_off: false }
     }
 
     fn alerts() -> Alerts {
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn each_receiver_gets_its_form_under_a_key_of_the_incident() {
-        let about = About::Operation("POST /a<b>&c".to_owned());
-        let messages = incident(&about, None).messages(&alerts());
+        let alert = opened(About::Operation("POST /a<b>&c".to_owned()));
+        let messages = incident(&alert, None).messages(&alerts());
         let queues: Vec<&str> = messages.iter().map(|message| message.queue.as_str()).collect();
         assert_eq!(queues, ["ichido-alerts.ops", "ichido-alerts.chat"]);
         let event: Value = serde_json::from_slice(&messages[0].request).unwrap();
@@ -130,15 +130,15 @@ mod tests {
 
     #[test]
     fn opening_and_end_are_two_actions_and_each_is_always_the_same() {
-        let about = About::Trail;
+        let alert = opened(About::Trail);
         let over = Some(Timestamp::from_secs(1_800_000_600));
         let keys = |over| {
-            let messages = incident(&about, over).messages(&alerts());
+            let messages = incident(&alert, over).messages(&alerts());
             messages.into_iter().map(|message| message.key).collect::<Vec<_>>()
         };
         assert_eq!(keys(None), keys(None));
         assert_ne!(keys(None), keys(over));
-        let resolved = incident(&about, over).event();
+        let resolved = incident(&alert, over).event();
         assert_eq!(
             (&resolved["type"], &resolved["timestamp"]),
             (&json!("alert.resolved"), &resolved["data"]["resolved_at"])

@@ -126,19 +126,10 @@ impl Seen<'_> {
         terms: Terms,
         reading: Reading,
     ) -> Result<(), StoreError> {
-        let (id, at) = (Uuid::now_v7(), self.now);
-        let incident = Incident {
-            id,
-            rule,
-            about,
-            opened_at: at,
-            reading,
-            terms,
-            resolved_at: None,
-            is_switched_off: false,
-        };
+        let (id, about) = (Uuid::now_v7(), about.clone());
+        let new = NewAlert { id, rule, about, opened_at: self.now, reading, terms };
+        let incident = Incident { alert: &new, resolved_at: None, is_switched_off: false };
         let messages = incident.messages(self.alerts);
-        let new = NewAlert { id, rule, about: about.clone(), at, reading, terms };
         if self.node.store.alerts().open(&new, messages).await? {
             tracing::warn!(alert_id = %id, rule = rule.as_str(), "alert: {}", incident.text());
         }
@@ -148,16 +139,7 @@ impl Seen<'_> {
     async fn resolve(&self, open: &Alert, is_switched_off: bool) -> Result<(), StoreError> {
         // The step is taken only where it is clear.
         let Some(clear_since) = open.clear_since else { return Ok(()) };
-        let incident = Incident {
-            id: open.id,
-            rule: open.rule,
-            about: &open.about,
-            opened_at: open.opened_at,
-            reading: open.reading,
-            terms: open.terms,
-            resolved_at: Some(self.now),
-            is_switched_off,
-        };
+        let incident = Incident { alert: open, resolved_at: Some(self.now), is_switched_off };
         let messages = incident.messages(self.alerts);
         if self.node.store.alerts().resolve(open.id, clear_since, self.now, messages).await? {
             tracing::warn!(alert_id = %open.id, rule = open.rule.as_str(), "alert: {}", incident.text());
