@@ -1,7 +1,5 @@
 //! What a client is told, and all that can be wrong with it.
 
-use std::fmt;
-use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -11,6 +9,7 @@ use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Budget, BudgetSettings, Retry};
+use ichido_core::settings::{Fault, Faults};
 use ichido_http::client::{CallLimits, HttpClient};
 use ichido_http::trust;
 use ichido_http::url::HttpUrl;
@@ -59,16 +58,9 @@ pub struct ClientSettings {
 #[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);
 
-impl Problems {
-    fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
-        checked.map_err(|error| self.0.push(format!("{place} {error}"))).ok()
-    }
-
-    fn within<T: PartialOrd + Copy + fmt::Debug>(&mut self, place: &str, value: T, range: RangeInclusive<T>) {
-        if !range.contains(&value) {
-            let (first, last) = range.into_inner();
-            self.0.push(format!("{place} is {value:?}; it must be from {first:?} to {last:?}"));
-        }
+impl From<Faults> for Problems {
+    fn from(faults: Faults) -> Self {
+        Self(faults.0.into_iter().map(|Fault { place, what }| format!("{place} {what}")).collect())
     }
 }
 
@@ -107,39 +99,37 @@ impl ClientSettings {
     /// assert_eq!(wrong.resolve().expect_err("two of them").0.len(), 2);
     /// ```
     pub fn resolve(self) -> Result<Client, Problems> {
-        let mut problems = Problems::default();
+        let mut faults = Faults::default();
         let least = Duration::from_millis(1);
         for (place, time) in [
             ("connect_time_out", self.connect_time_out),
             ("try_time_out", self.try_time_out),
             ("total_time_out", self.total_time_out),
         ] {
-            problems.within(place, time, least..=TIME_MAX);
+            faults.within(place, time, least..=TIME_MAX);
         }
-        problems.within("retry_after_max", self.retry_after_max, Duration::ZERO..=TIME_MAX);
-        problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
-        let hop_name = problems.check("hop_name:", HopName::parse(&self.hop_name));
-        let http = problems.check("base_url", self.http());
-        let retry = problems.check("retry:", self.retry.checked());
+        faults.within("retry_after_max", self.retry_after_max, Duration::ZERO..=TIME_MAX);
+        faults.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
+        let hop_name = faults.check("hop_name:", HopName::parse(&self.hop_name));
+        let http = faults.check("base_url", self.http());
+        let retry = faults.check("retry:", self.retry.checked());
         let limits = CallLimits {
             connect: self.connect_time_out,
             response: self.try_time_out,
             total: self.try_time_out,
             max_response_bytes: self.answer_bytes_max,
         };
-        match (retry, hop_name, http) {
-            (Some(retry), Some(hop_name), Some((http, prefix))) if problems.0.is_empty() => Ok(Client {
-                http,
-                prefix,
-                headers: self.token.iter().map(|token| (AUTHORIZATION, token.field())).collect(),
-                hop_name,
-                rules: Rules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
-                budget: Mutex::new(self.budget.map(Budget::full)),
-                limits,
-                total: self.total_time_out,
-            }),
-            _ => Err(problems),
-        }
+        let ((retry, hop_name), (http, prefix)) = faults.or(retry.zip(hop_name).zip(http))?;
+        Ok(Client {
+            http,
+            prefix,
+            headers: self.token.iter().map(|token| (AUTHORIZATION, token.field())).collect(),
+            hop_name,
+            rules: Rules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
+            budget: Mutex::new(self.budget.map(Budget::full)),
+            limits,
+            total: self.total_time_out,
+        })
     }
 
     /// A client of the server, and the path that precedes all others.

@@ -109,15 +109,12 @@ pub(super) async fn requeue_message(
     let letter = Letter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
     let event = |letter: &LetterRow, now| policies.event(letter, now);
-    match letter.step(&api, &caller, event, because.reason).await? {
-        LetterStepped::Now(_) => letter.shown(&api, Resolution::Requeued).await,
-        // In the words of a preflight, which say how to mend it.
-        LetterStepped::Refused(why) => Err(match policies.judge(&letter.row, letter.now) {
-            Err(refusal) => refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
-            Ok(()) => refused_for(why),
-        }),
-        LetterStepped::NoLetter => Err(gone()),
-    }
+    // In the words of a preflight, which say how to mend it.
+    let why_not = |why| match policies.judge(&letter.row, letter.now) {
+        Err(refusal) => refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
+        Ok(()) => refused_for(why),
+    };
+    letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
 }
 
 /// A producer, who may withdraw its own messages, or a caller who may act on all.
@@ -182,17 +179,12 @@ pub(super) async fn discard_message(
     Told(Discard { reason: because }): Told<Discard>,
 ) -> Result<Response, Problem> {
     let letter = Letter::find(&api, &caller, &id).await?;
-    match letter.step(&api, &caller, |_, _| Event::Discarded, Some(because)).await? {
-        LetterStepped::Now(_) => letter.shown(&api, Resolution::Discarded).await,
-        LetterStepped::Refused(why) => {
-            // A discard asks nothing of the queue.
-            Err(match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
-                Err(refusal) => refused(reason(why), refusal.to_string()),
-                Ok(()) => refused_for(why),
-            })
-        }
-        LetterStepped::NoLetter => Err(gone()),
-    }
+    // A discard asks nothing of the queue.
+    let why_not = |why| match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
+        Err(refusal) => refused(reason(why), refusal.to_string()),
+        Ok(()) => refused_for(why),
+    };
+    letter.step(&api, &caller, |_, _| Event::Discarded, Some(because), Resolution::Discarded, why_not).await
 }
 
 /// Says what a person found out about a message whose effect is unknown.
@@ -213,11 +205,8 @@ pub(super) async fn decide_message(
 ) -> Result<Response, Problem> {
     let letter = Letter::find(&api, &caller, &id).await?;
     let event = |letter: &LetterRow, now| decision.event(letter.state, now);
-    match letter.step(&api, &caller, event, because).await? {
-        LetterStepped::Now(_) => letter.shown(&api, Resolution::Decided).await,
-        LetterStepped::Refused(why) => Err(refused(reason(why), letter.why_undecided(why))),
-        LetterStepped::NoLetter => Err(gone()),
-    }
+    let why_not = |why| refused(reason(why), letter.why_undecided(why));
+    letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }
 
 /// A dead or parked message, as it was found.
@@ -232,15 +221,25 @@ impl Letter {
         Ok(Self { row, now })
     }
 
+    /// Takes a step, and shows the message as it is then; how long it waited for this is measured.
     async fn step(
         &self,
         api: &Api,
         caller: &Caller,
         event: impl Fn(&LetterRow, Timestamp) -> Event,
         reason: Option<text::Reason>,
-    ) -> Result<LetterStepped, Problem> {
+        by: Resolution,
+        why_not: impl FnOnce(Why) -> Problem,
+    ) -> Result<Response, Problem> {
         let stepped = api.store.dead_letters().step(&[self.row.id], event, &note(caller, reason)).await?;
-        Ok(stepped.into_iter().next().unwrap_or(LetterStepped::NoLetter))
+        match stepped.into_iter().next() {
+            Some(LetterStepped::Now(_)) => {
+                tell_resolved(&self.row.queue, by, self.row.since, self.now);
+                shown(api, self.row.id).await
+            }
+            Some(LetterStepped::Refused(why)) => Err(why_not(why)),
+            Some(LetterStepped::NoLetter) | None => Err(gone()),
+        }
     }
 
     /// Why what a person found out changes nothing.
@@ -254,12 +253,6 @@ impl Letter {
             }
             (why, _) => why.to_string(),
         }
-    }
-
-    /// The message as it is now; how long it waited for this is measured.
-    async fn shown(&self, api: &Api, by: Resolution) -> Result<Response, Problem> {
-        tell_resolved(&self.row.queue, by, self.row.since, self.now);
-        shown(api, self.row.id).await
     }
 }
 
