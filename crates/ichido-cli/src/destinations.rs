@@ -4,6 +4,7 @@
 //! trail.
 
 use clap::Subcommand;
+use ichido_core::text::percent_encoded;
 use ichido_server::serve::shown::Destination;
 use serde_json::json;
 
@@ -63,17 +64,7 @@ fn row(destination: Destination) -> [String; 7] {
 
 /// A name as one segment of a path: a destination may have any.
 fn encoded(name: &str) -> String {
-    let mut segment = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) {
-            segment.push(char::from(byte));
-        } else {
-            segment.push('%');
-            let digits = [byte >> 4, byte & 0xf].map(|digit| char::from_digit(u32::from(digit), 16));
-            segment.extend(digits.into_iter().flatten().map(|digit| digit.to_ascii_uppercase()));
-        }
-    }
-    segment
+    percent_encoded(name, b"_-")
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! Text of unknown origin, such as a path or a name that a client sent, for a terminal or a log.
+//! Text of unknown origin, such as a path or a name that a client sent, for a terminal, a log or a URL.
 //!
 //! Guarantee: what [`visible`] returns is one line without control characters and without characters that cannot be seen.
 //! Escapes look as in a Rust string: `\n`, `\u{1b}`.
+
+use std::fmt::Write as _;
 
 /// Escapes every character that a terminal would interpret or not show: control characters, line breaks, marks that change
 /// the direction of writing, spaces without width.
@@ -35,6 +37,20 @@ pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String
         out.push('\n');
     }
     out
+}
+
+/// Percent-encodes everything but letters, digits and the `plain` bytes.
+pub fn percent_encoded(text: &str, plain: &[u8]) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // A string takes all that is written to it.
+            _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 #[cfg(test)]

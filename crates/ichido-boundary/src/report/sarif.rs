@@ -1,8 +1,6 @@
 //! Findings as SARIF 2.1.0, which code scanning reads.
 
-use std::fmt::Write as _;
-
-use ichido_core::text::visible;
+use ichido_core::text::{percent_encoded, visible};
 use serde_json::{Value, json};
 
 use super::{Allowed, Findings, pretty};
@@ -61,14 +59,5 @@ fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -
 
 /// A file's name as a relative URI: whatever is not plain is percent-encoded, byte by byte.
 fn uri(file: &str) -> String {
-    let mut uri = String::new();
-    for byte in file.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            // A `String` takes whatever is written to it.
-            byte => _ = write!(uri, "%{byte:02X}"),
-        }
-    }
-    uri
+    percent_encoded(file, b"/-._~")
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri};
 use http_body_util::Full;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::text::percent_encoded;
 use ichido_core::verdict::Echo;
 use ichido_http::client::{CallLimits, HttpClient};
 use ichido_store::message::Note;
@@ -80,7 +81,7 @@ impl Reconcile {
         if is_dots && self.template.contains(PLACE) {
             return None;
         }
-        let target = self.template.replace(PLACE, &percent_encoded(key.as_str()));
+        let target = self.template.replace(PLACE, &encoded(key.as_str()));
         let target: Uri = target.parse().ok()?;
         let mut request = reach::request(&self.client, Method::GET, target, headers, Bytes::new());
         request.headers_mut().insert(IDEMPOTENCY_KEY, key_field(key)?);
@@ -97,19 +98,9 @@ fn unknown(why: impl Into<String>) -> Asked {
     Asked::Unknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
 }
 
-/// So that no character of a key means anything in a URL: all but letters, digits, `-`, `.`, `_` and `~` is escaped.
-fn percent_encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            // A string takes all that is written to it.
-            _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+/// So that no character of a key means anything in a URL.
+fn encoded(key: &str) -> String {
+    percent_encoded(key, b"-._~")
 }
 
 #[cfg(test)]
@@ -118,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_character_of_a_key_means_anything_in_a_url() {
-        assert_eq!(percent_encoded("a-b_c.d~9"), "a-b_c.d~9");
-        assert_eq!(percent_encoded("a/../b?c#d%2F{key}"), "a%2F..%2Fb%3Fc%23d%252F%7Bkey%7D");
+        assert_eq!(encoded("a-b_c.d~9"), "a-b_c.d~9");
+        assert_eq!(encoded("a/../b?c#d%2F{key}"), "a%2F..%2Fb%3Fc%23d%252F%7Bkey%7D");
     }
 }
