@@ -99,7 +99,7 @@
 pub mod alert;
 pub mod audit;
 pub mod clock;
-mod debug;
+mod debug_only;
 pub mod digest;
 pub mod drain;
 pub mod fence;

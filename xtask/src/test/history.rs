@@ -36,6 +36,7 @@ pub(super) const BEDROCK: Lane = Lane {
         "crates/ichido-cli/tests/it/judge_bedrock*",
     ],
     interfaces: &[
+        "crates/ichido-core/src/debug_only*",
         "crates/ichido-core/src/limits*",
         "crates/ichido-core/src/retry*",
         "crates/ichido-core/src/settings*",
