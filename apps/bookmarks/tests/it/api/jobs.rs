@@ -63,10 +63,13 @@ both_databases! {
             // The worker's clock and the store's differ by a little.
             let (least, most) = (Duration::from_secs(secs - 60), Duration::from_secs(secs + 5));
             assert!(least < left && left < most, "{failure}: {left:?}");
+            if failure == 2 {
+                // Its second attempt must be over: the leap of the clock below would end its lease.
+                assert_eq!(service.until(&mends, "done").await["title"], "The fox");
+            }
             service.pass(Duration::from_secs(secs));
         }
         assert_eq!(told(&service.until(&never, "failed").await), ("page_failing".to_owned(), true));
-        assert_eq!(service.until(&mends, "done").await["title"], "The fox");
         assert_eq!((pages.asked("/mends"), pages.asked("/never")), (2, 3));
     }
 
