@@ -1,10 +1,10 @@
-//! The specification names the tests that prove it, and they exist.
+//! Every requirement has its proof: the tests that the page of proofs names exist.
 //!
-//! Guarantee: `docs/spec.md` has every requirement once and in order, and each row's last cell names tests
-//! that are in the workspace and run, or says `open`. So nobody can take a promise for a proof.
+//! Guarantee: `docs/spec.md` and `docs/proofs.md` each have every requirement once and in order, and each row of the proofs names tests that
+//! are in the workspace and run, or says `open`. So nobody can take a promise for a proof.
 //!
-//! A row reads `` | A1 | what is required | `a_test`, `another_test` | ``. Where nothing proves it yet the
-//! last cell is `open`; where the tests prove a part, it ends with `open: what is missing`. Tests in Rust are named by their functions, those
+//! A requirement reads `` | A1 | the requirement | ``, its proof `` | A1 | `a_test`, `another_test` | ``. Where nothing proves it yet the
+//! proof is `open`; where the tests prove a part, it ends with `open: the missing part`. Tests in Rust are named by their functions, those
 //! in JavaScript by their titles.
 //!
 //! Tests are found by their bare function names in the token stream of each file. Lines would take a test in a comment for one; a full parser
@@ -18,19 +18,41 @@ use super::js;
 use super::rust::Source;
 use super::tree::Tree;
 
-const PLACE: &str = "docs/spec.md";
+const SPEC: &str = "docs/spec.md";
+const PROOFS: &str = "docs/proofs.md";
 /// The sections, each with its last number.
 const SECTIONS: [(char, u32); 6] = [('A', 15), ('B', 12), ('C', 12), ('D', 19), ('E', 6), ('F', 6)];
+/// A row is a number, and its requirement or its proof.
+const CELLS: usize = 2;
 
 /// Finds requirements that are missing, repeated or out of order, and proofs that do not exist.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let Some(text) = tree.get(PLACE) else {
-        return vec![finding(0, "there is no specification".to_owned(), "write it")];
+    let tests = tests(tree);
+    let mut findings = check_page(tree, SPEC, |_| Vec::new());
+    findings.extend(check_page(tree, PROOFS, |row| check_proof(row, &tests)));
+    findings
+}
+
+/// Finds rows of a page that are missing, repeated, out of order or in another form, and what `check_cells` finds in the others.
+fn check_page(
+    tree: &Tree,
+    page: &'static str,
+    check_cells: impl Fn(&Row<'_>) -> Vec<Finding>,
+) -> Vec<Finding> {
+    let Some(text) = tree.get(page) else {
+        return vec![finding(page, 0, "the page is missing".to_owned(), "write it")];
     };
     let rows: Vec<Row<'_>> = rows(text).collect();
-    let tests = tests(tree);
-    let mut findings = check_numbers(&rows);
-    findings.extend(rows.iter().flat_map(|row| check_row(row, &tests)));
+    let mut findings = check_numbers(page, &rows);
+    for row in &rows {
+        if row.cells.len() == CELLS {
+            findings.extend(check_cells(row));
+        } else {
+            let what = format!("{} has {} cells, not {CELLS}", row.number, row.cells.len());
+            let mend = "write the number and one cell more; a bar inside a cell is `\\|`";
+            findings.push(finding(page, row.line, what, mend));
+        }
+    }
     findings
 }
 
@@ -70,7 +92,7 @@ fn is_number(cell: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-fn check_numbers(rows: &[Row<'_>]) -> Vec<Finding> {
+fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let wanted: Vec<String> = SECTIONS
         .iter()
@@ -81,49 +103,46 @@ fn check_numbers(rows: &[Row<'_>]) -> Vec<Finding> {
     for row in rows {
         let Some(position) = wanted.iter().position(|number| number == row.number) else {
             let mend = "remove the row, or raise its section in xtask/src/tidy/spec.rs";
-            findings.push(finding(row.line, format!("{} is not a requirement's number", row.number), mend));
+            let what = format!("{} is not a requirement's number", row.number);
+            findings.push(finding(page, row.line, what, mend));
             continue;
         };
         if !seen.insert(row.number) {
-            findings.push(finding(row.line, format!("{} stands twice", row.number), "keep one of the rows"));
+            let what = format!("{} is there twice", row.number);
+            findings.push(finding(page, row.line, what, "keep one of the rows"));
         } else if Some(position) < position_last {
-            findings.push(finding(row.line, format!("{} is out of order", row.number), "sort the rows"));
+            let what = format!("{} is out of order", row.number);
+            findings.push(finding(page, row.line, what, "sort the rows"));
         }
         position_last = position_last.max(Some(position));
     }
     let missing = wanted.iter().filter(|number| !seen.contains(number.as_str()));
     findings.extend(missing.map(|number| {
-        finding(0, format!("{number} is missing"), "a requirement is never dropped; add its row")
+        finding(page, 0, format!("{number} is missing"), "a requirement is never dropped; add its row")
     }));
     findings
 }
 
-fn check_row(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<Finding> {
-    let &[_, _, proof] = row.cells.as_slice() else {
-        let what = format!("{} has {} cells, not 3", row.number, row.cells.len());
-        return vec![finding(
-            row.line,
-            what,
-            "write number, requirement and proof; a bar inside a cell is `\\|`",
-        )];
-    };
+fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<Finding> {
+    let proof = row.cells.last().copied().unwrap_or_default();
     let names = match names(proof) {
         Ok(names) => names,
         Err(problem) => {
             let mend =
                 "write names of tests in backticks with commas between, or `open`, or `open: …` at the end";
-            return vec![finding(row.line, format!("{}: {problem}", row.number), mend)];
+            return vec![finding(PROOFS, row.line, format!("{}: {problem}", row.number), mend)];
         }
     };
     let check_name = |name: &str| match tests.get(name).map(Vec::as_slice) {
         None => Some(finding(
+            PROOFS,
             row.line,
             format!("{} names `{name}`, and there is no such test", row.number),
             "name the test as it is called now, or say `open`",
         )),
         Some(found) => found.iter().find(|test| test.is_ignored).map(|test| {
             let what = format!("{} names `{name}`, which is ignored in {}", row.number, test.file);
-            finding(row.line, what, "let it run, or say `open`")
+            finding(PROOFS, row.line, what, "let it run, or say `open`")
         }),
     };
     names.into_iter().filter_map(check_name).collect()
@@ -180,9 +199,9 @@ pub(super) fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
     tests
 }
 
-/// A finding at `line` of the specification; 0 is the file as a whole.
-fn finding(line: usize, what: String, mend: &str) -> Finding {
-    let place = if line == 0 { PLACE.to_owned() } else { format!("{PLACE}:{line}") };
+/// A finding at `line` of a page; 0 is the page as a whole.
+fn finding(page: &str, line: usize, what: String, mend: &str) -> Finding {
+    let place = if line == 0 { page.to_owned() } else { format!("{page}:{line}") };
     Finding { what, place, mend: mend.to_owned() }
 }
 
@@ -193,26 +212,31 @@ mod tests {
     const TESTS: &str =
         "#[test] fn proved() {}\n#[test] #[ignore = \"slow\"] fn asleep() {}\nfn helper() {}\n";
 
-    /// A whole specification, all open but for the rows that `row` writes.
-    fn spec(row: impl Fn(&str) -> Option<String>) -> String {
-        let mut text = String::from("# Spec\n| # | requirement | tests |\n|---|---|---|\n");
+    /// A whole page, all open but for the rows that `row` writes.
+    fn page(row: impl Fn(&str) -> Option<String>) -> String {
+        let mut text = String::from("# Page\n| # | tests |\n|---|---|\n");
         for (section, last) in SECTIONS {
             for n in 1..=last {
                 let number = format!("{section}{n}");
-                text += &row(&number).unwrap_or_else(|| format!("| {number} | must | open |\n"));
+                text += &row(&number).unwrap_or_else(|| format!("| {number} | open |\n"));
             }
         }
         text
     }
 
-    fn found(text: &str) -> Vec<String> {
-        let tree = Tree::of(&[(PLACE, text), ("crates/a/tests/it.rs", TESTS)]);
-        check(&tree).into_iter().map(|finding| finding.what).collect()
+    /// The findings about these two pages.
+    fn found_in(spec: &str, proofs: &str) -> Vec<Finding> {
+        check(&Tree::of(&[(SPEC, spec), (PROOFS, proofs), ("crates/a/tests/it.rs", TESTS)]))
+    }
+
+    /// The findings about these proofs, with a whole specification beside them.
+    fn found(proofs: &str) -> Vec<String> {
+        found_in(&page(|_| None), proofs).into_iter().map(|finding| finding.what).collect()
     }
 
     /// The findings when the proof of D7 is `proof`.
     fn found_for(proof: &str) -> Vec<String> {
-        found(&spec(|number| (number == "D7").then(|| format!("| D7 | must | {proof} |\n"))))
+        found(&page(|number| (number == "D7").then(|| format!("| D7 | {proof} |\n"))))
     }
 
     #[test]
@@ -244,34 +268,34 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_its_third_cell_is_found() {
-        let text = spec(|number| (number == "D7").then(|| "| D7 | must |\n".to_owned()));
-        assert_eq!(found(&text), ["D7 has 2 cells, not 3"]);
+    fn a_row_without_its_second_cell_is_found() {
+        let text = page(|number| (number == "D7").then(|| "| D7 |\n".to_owned()));
+        assert_eq!(found(&text), ["D7 has 1 cells, not 2"]);
     }
 
     #[test]
     fn an_escaped_bar_does_not_end_a_cell() {
-        let text = spec(|number| (number == "D14").then(|| "| D14 | `{a=b\\|c}` | `proved` |\n".to_owned()));
-        assert_eq!(found(&text), [""; 0]);
+        let text = page(|number| (number == "D14").then(|| "| D14 | `{a=b\\|c}` |\n".to_owned()));
+        assert_eq!(found_in(&text, &page(|_| None)), []);
     }
 
     #[test]
     fn a_number_that_is_missing_is_found() {
-        assert_eq!(found(&spec(|number| (number == "C12").then(String::new))), ["C12 is missing"]);
+        assert_eq!(found(&page(|number| (number == "C12").then(String::new))), ["C12 is missing"]);
         assert_eq!(found("").len(), 70);
     }
 
     #[test]
-    fn a_number_that_stands_twice_is_found() {
-        let twice = "| B3 | must | open |\n".repeat(2);
-        assert_eq!(found(&spec(|number| (number == "B3").then(|| twice.clone()))), ["B3 stands twice"]);
+    fn a_number_that_is_there_twice_is_found() {
+        let twice = "| B3 | open |\n".repeat(2);
+        assert_eq!(found(&page(|number| (number == "B3").then(|| twice.clone()))), ["B3 is there twice"]);
     }
 
     #[test]
     fn a_number_out_of_order_is_found() {
-        let text = spec(|number| match number {
-            "E1" => Some("| E2 | must | open |\n".to_owned()),
-            "E2" => Some("| E1 | must | open |\n".to_owned()),
+        let text = page(|number| match number {
+            "E1" => Some("| E2 | open |\n".to_owned()),
+            "E2" => Some("| E1 | open |\n".to_owned()),
             _ => None,
         });
         assert_eq!(found(&text), ["E1 is out of order"]);
@@ -279,12 +303,20 @@ mod tests {
 
     #[test]
     fn a_number_that_nobody_asked_for_is_found() {
-        let text = spec(|_| None) + "| F7 | must | open |\n";
+        let text = page(|_| None) + "| F7 | open |\n";
         assert_eq!(found(&text), ["F7 is not a requirement's number"]);
     }
 
     #[test]
-    fn a_repository_without_a_specification_is_found() {
-        assert_eq!(check(&Tree::of(&[])).len(), 1);
+    fn the_specification_is_checked_like_its_proofs() {
+        let spec = page(|number| (number == "C12").then(String::new));
+        let findings = found_in(&spec, &page(|_| None));
+        assert_eq!(findings.len(), 1);
+        assert_eq!((findings[0].what.as_str(), findings[0].place.as_str()), ("C12 is missing", SPEC));
+    }
+
+    #[test]
+    fn a_repository_without_the_two_pages_is_found() {
+        assert_eq!(check(&Tree::of(&[])).len(), 2);
     }
 }
