@@ -38,8 +38,8 @@ fn round(texts: &[String; 4]) -> (usize, Duration) {
     let start = Instant::now();
     let files: Vec<Boundary> = (0..FILES)
         .map(|index| {
-            let (way, at) = (index / texts.len(), index % texts.len());
-            let file = format!("{way}/{}", STARTING[at].0);
+            let (chain, at) = (index / texts.len(), index % texts.len());
+            let file = format!("{chain}/{}", STARTING[at].0);
             Boundary::read(&file, black_box(&texts[at]).as_bytes()).expect("the file is readable")
         })
         .collect();

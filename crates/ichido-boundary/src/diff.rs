@@ -9,18 +9,18 @@ mod cors;
 mod headers;
 mod hop;
 mod owner;
+mod render;
 mod retry;
-mod said;
 
 use std::time::Duration;
 
+use super::hop_chain::hop_chains;
 use super::read::Boundary;
 use super::rules::{Finding, check, rule};
-use super::way::ways;
-use super::{Enabled, Way};
+use super::{Enabled, HopChain};
 
 /// Takes the changes of one file, from its old to its new version.
-type Compare = fn(&Pair<'_>) -> Vec<Loose>;
+type Compare = fn(&Pair<'_>) -> Vec<Loosening>;
 
 const COMPARISONS: [Compare; 6] =
     [hop::compare, retry::compare, headers::compare, cors::compare, owner::compare, adapter::compare];
@@ -30,33 +30,37 @@ struct Pair<'a> {
     before: &'a Boundary,
     after: &'a Boundary,
     /// How long outcomes are kept where an operation does not say otherwise, before and after.
-    kept: (Option<Duration>, Option<Duration>),
+    default_ttl: (Option<Duration>, Option<Duration>),
 }
 
 /// A change that loosens, before its place is looked up in the new file.
-struct Loose {
+struct Loosening {
     rule: &'static str,
     pointer: String,
     what: String,
 }
 
-fn loose(rule: &'static str, pointer: impl Into<String>, what: impl Into<String>) -> Loose {
-    Loose { rule, pointer: pointer.into(), what: what.into() }
+fn loosening(rule: &'static str, pointer: impl Into<String>, what: impl Into<String>) -> Loosening {
+    Loosening { rule, pointer: pointer.into(), what: what.into() }
 }
 
 /// The changes from `old` to `new` that loosen a guarantee, each with the rule that it concerns.
 ///
 /// Files are paired by their boundary, and by their folder's name where there are several of one boundary.
 pub fn loosened(old: &[Boundary], new: &[Boundary]) -> Vec<Finding> {
-    let (old_ways, new_ways) = (ways(old), ways(new));
+    let (old_chains, new_chains) = (hop_chains(old), hop_chains(new));
     let mut findings: Vec<Finding> = Vec::new();
     let mut pairs = Vec::new();
     for before in old {
         match counterpart(before, old, new) {
             Some(after) => {
-                pairs.push(Pair { before, after, kept: (kept(before, &old_ways), kept(after, &new_ways)) });
+                pairs.push(Pair {
+                    before,
+                    after,
+                    default_ttl: (default_ttl(before, &old_chains), default_ttl(after, &new_chains)),
+                });
             }
-            None => findings.extend(finding(before, &loose("ICH-B075", "/boundary", "the file is gone"))),
+            None => findings.extend(finding(before, &loosening("ICH-B075", "/boundary", "the file is gone"))),
         }
     }
     findings.extend(pairs.iter().flat_map(compare));
@@ -70,16 +74,16 @@ fn compare(pair: &Pair<'_>) -> Vec<Finding> {
     changes.filter_map(|change| finding(pair.after, &change)).collect()
 }
 
-fn finding(file: &Boundary, change: &Loose) -> Option<Finding> {
+fn finding(file: &Boundary, change: &Loosening) -> Option<Finding> {
     let rule = rule(change.rule)?;
     let mend = format!("Put it back; or, if it is meant, say why: --allow {}=REASON.", rule.id);
     Some(Finding { mend, ..Finding::new(rule, file.place(&change.pointer), &change.what) })
 }
 
 /// How long the way that this file is on keeps outcomes.
-fn kept(file: &Boundary, ways: &[Way<'_>]) -> Option<Duration> {
-    let way = ways.iter().find(|way| way.files().any(|one| std::ptr::eq(one, file)));
-    way.and_then(Way::owner).and_then(|owner| Enabled::ttl(&owner.http.idempotency.enabled))
+fn default_ttl(file: &Boundary, chains: &[HopChain<'_>]) -> Option<Duration> {
+    let chain = chains.iter().find(|chain| chain.files().any(|one| std::ptr::eq(one, file)));
+    chain.and_then(HopChain::owner).and_then(|owner| Enabled::ttl(&owner.http.idempotency.enabled))
 }
 
 /// The file of `new` that `before` has become: the only one about its boundary, or the one of its name in a folder of
@@ -134,15 +138,15 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
                 == (finding.rule, &finding.place.file, group(finding))
         })
     });
-    let tell = |finding: Finding| {
-        let change = pair(&finding).and_then(|pair| said::change(pair, &finding.place.pointer));
+    let describe = |finding: Finding| {
+        let change = pair(&finding).and_then(|pair| render::change(pair, &finding.place.pointer));
         let what =
             change.map_or_else(|| finding.what.clone(), |change| format!("{}: {change}", finding.what));
         let mend =
             format!("{} Or, if it is meant, say why: --allow {}=REASON.", finding.mend, finding.rule.id);
         Finding { mend, ..Finding::new(finding.rule, finding.place, &what) }
     };
-    news.into_iter().map(tell).collect()
+    news.into_iter().map(describe).collect()
 }
 
 /// The words of a finding, sorted: what it lists comes in the order of the file, which means nothing.

@@ -64,9 +64,10 @@
 //! `echo_key` of [`Idempotency`] and [`Observability`] hold at every hop.
 //!
 //! A proxy does not start where [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] gives the line
-//! and column of a value, and [`shape`] lists every member of the dialect.
+//! and column of a value, and [`schema`] lists every member of the dialect.
 
 mod diff;
+mod hop_chain;
 mod member;
 mod model;
 mod page;
@@ -75,16 +76,17 @@ pub mod report;
 mod rules;
 mod starting;
 mod timing;
-mod way;
 
 pub use diff::loosened;
-pub use member::{COUNT_MAX, Member, Misspelt, NAME_BYTES_MAX, Named, Shape, UNKNOWN_MAX, WHOLE_MAX};
+pub use hop_chain::{HopChain, hop_chains};
+pub use member::{
+    COUNT_MAX, Member, MisspelledMember, NAME_BYTES_MAX, NamedValues, Schema, UNKNOWN_MAX, WHOLE_MAX,
+};
 pub use model::*;
 pub use page::{Example, Rule, Severity};
-pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadFault, shape};
+pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadErrorKind, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
-pub use way::{Way, ways};
 
 /// The header that hops add themselves to (SPEC F1).
 pub const HOPS_HEADER: &str = "Ichido-Hops";

@@ -1,6 +1,6 @@
 //! Members: how a value of JSON becomes a value of the model, or one error that says where and why.
 //!
-//! Every type of the model says its [`Shape`] beside how it is read, so that the published schema, the list of
+//! Every type of the model says its [`Schema`] beside how it is read, so that the published schema, the list of
 //! members and the reader cannot drift apart.
 
 mod declare;
@@ -8,7 +8,7 @@ mod spelling;
 mod values;
 
 pub(super) use declare::{members, object, one_of, plain, words};
-pub use values::Named;
+pub use values::NamedValues;
 
 use std::borrow::Cow;
 
@@ -31,28 +31,28 @@ pub(super) const SHOWN_CHARS_MAX: usize = 40;
 
 /// What a member may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum Schema {
     /// `true` or `false`.
-    Truth,
+    Bool,
     /// A whole number within these bounds, both included.
-    Whole {
+    Integer {
         /// The least.
         min: u64,
         /// The greatest.
         max: u64,
     },
     /// Any text.
-    Text,
+    String,
     /// One of these words and no other.
     OneOf(&'static [&'static str]),
     /// An array of these.
-    List(Box<Shape>),
+    Array(Box<Schema>),
     /// An object with these members; others are kept and ignored.
     Object(Vec<Member>),
     /// An object whose members' names are the file's own choice.
-    Named(Box<Shape>),
+    Map(Box<Schema>),
     /// One of these shapes.
-    Either(Vec<Shape>),
+    AnyOf(Vec<Schema>),
     /// Anything.
     Any,
 }
@@ -65,12 +65,12 @@ pub struct Member {
     /// What it means.
     pub doc: &'static str,
     /// What it may hold.
-    pub shape: Shape,
+    pub schema: Schema,
 }
 
 /// A value that does not have the shape its place asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Misfit {
+pub(super) struct InvalidValue {
     /// Where it stands, in bytes.
     pub(super) position: usize,
     /// The JSON pointer to it.
@@ -81,7 +81,7 @@ pub(super) struct Misfit {
 
 /// A member that the dialect does not know, and that is spelled almost like one that it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misspelt {
+pub struct MisspelledMember {
     /// The JSON pointer to it.
     pub pointer: String,
     /// What it may be meant to be.
@@ -90,55 +90,59 @@ pub struct Misspelt {
 
 /// What is gathered while a file is read.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct ReadContext {
     /// Pointers to the members that the dialect does not know, [`UNKNOWN_MAX`] at most.
     pub(super) unknown: Vec<String>,
     /// Those of them that are spelled almost like one that it knows, [`UNKNOWN_MAX`] at most.
-    pub(super) misspelt: Vec<Misspelt>,
+    pub(super) misspelled: Vec<MisspelledMember>,
 }
 
 /// A value and the way that led to it.
 #[derive(Clone, Copy)]
-pub(super) struct At<'d> {
+pub(super) struct LocatedValue<'d> {
     value: Value<'d, 'd>,
     /// What holds it, and its name or its index there; `None` for the whole file.
-    holder: Option<(&'d At<'d>, Step<'d>)>,
+    holder: Option<(&'d LocatedValue<'d>, PathSegment<'d>)>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'d> {
+enum PathSegment<'d> {
     Name(&'d str),
     Index(usize),
 }
 
 /// A type that can be the value of a member.
-pub(super) trait Read: Sized {
-    fn shape() -> Shape;
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit>;
+pub(super) trait FromJson: Sized {
+    fn schema() -> Schema;
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue>;
 
     /// Reads the member of this name. An absent one says nothing, as the default does.
-    fn read_member(holder: At<'_>, name: &str, reading: &mut Reading) -> Result<Self, Misfit>
+    fn read_member(
+        holder: LocatedValue<'_>,
+        name: &str,
+        context: &mut ReadContext,
+    ) -> Result<Self, InvalidValue>
     where
         Self: Default,
     {
         match holder.value.get(name) {
-            Some(value) => Self::read(holder.member(name, value), reading),
+            Some(value) => Self::read(holder.member(name, value), context),
             None => Ok(Self::default()),
         }
     }
 }
 
-impl<T: Read> Read for Option<T> {
-    fn shape() -> Shape {
-        T::shape()
+impl<T: FromJson> FromJson for Option<T> {
+    fn schema() -> Schema {
+        T::schema()
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
-        T::read(at, reading).map(Some)
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
+        T::read(at, context).map(Some)
     }
 }
 
-impl<'d> At<'d> {
+impl<'d> LocatedValue<'d> {
     pub(super) fn root(value: Value<'d, 'd>) -> Self {
         Self { value, holder: None }
     }
@@ -163,32 +167,36 @@ impl<'d> At<'d> {
     pub(super) fn pointer(self) -> String {
         match self.holder {
             None => String::new(),
-            Some((holder, Step::Name(name))) => format!("{}/{}", holder.pointer(), escape(name)),
-            Some((holder, Step::Index(index))) => format!("{}/{index}", holder.pointer()),
+            Some((holder, PathSegment::Name(name))) => format!("{}/{}", holder.pointer(), escape(name)),
+            Some((holder, PathSegment::Index(index))) => format!("{}/{index}", holder.pointer()),
         }
     }
 
     /// Makes sure that it is an object, and remembers the members that are not in `known`.
-    pub(super) fn object(self, known: &[&'static str], reading: &mut Reading) -> Result<(), Misfit> {
+    pub(super) fn object(
+        self,
+        known: &[&'static str],
+        context: &mut ReadContext,
+    ) -> Result<(), InvalidValue> {
         if self.kind() != Kind::Object {
-            return Err(self.misfit("an object"));
+            return Err(self.mismatch("an object"));
         }
         let members = || self.value.members().map(|(name, _)| name);
         for name in members().filter(|name| !known.contains(&name.as_ref())) {
             let pointer = || format!("{}/{}", self.pointer(), escape(&name));
-            if reading.unknown.len() < UNKNOWN_MAX {
-                reading.unknown.push(pointer());
+            if context.unknown.len() < UNKNOWN_MAX {
+                context.unknown.push(pointer());
             }
             let meant = spelling::meant(&name, known, |known| self.has(known));
-            if let Some(meant) = meant.filter(|_| reading.misspelt.len() < UNKNOWN_MAX) {
-                reading.misspelt.push(Misspelt { pointer: pointer(), meant });
+            if let Some(meant) = meant.filter(|_| context.misspelled.len() < UNKNOWN_MAX) {
+                context.misspelled.push(MisspelledMember { pointer: pointer(), meant });
             }
         }
         Ok(())
     }
 
     /// Refuses more than [`COUNT_MAX`] of anything.
-    pub(super) fn count(self, count: usize) -> Result<(), Misfit> {
+    pub(super) fn count(self, count: usize) -> Result<(), InvalidValue> {
         match count {
             0..=COUNT_MAX => Ok(()),
             _ => Err(self.wrong(format!("there are {count} in here; the most is {COUNT_MAX}"))),
@@ -196,16 +204,16 @@ impl<'d> At<'d> {
     }
 
     /// The one of these that the text names.
-    pub(super) fn one_of<T: Copy>(self, all: &[T], word: fn(T) -> &'static str) -> Result<T, Misfit> {
+    pub(super) fn one_of<T: Copy>(self, all: &[T], word: fn(T) -> &'static str) -> Result<T, InvalidValue> {
         let known = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
-        let text = self.text().ok_or_else(|| self.misfit(&format!("one of {}", known())))?;
+        let text = self.text().ok_or_else(|| self.mismatch(&format!("one of {}", known())))?;
         all.iter().copied().find(|one| word(*one) == text).ok_or_else(|| {
             let found: String = text.chars().take(SHOWN_CHARS_MAX).collect();
             self.wrong(format!("expected one of {}, found \"{}\"", known(), found.escape_debug()))
         })
     }
 
-    pub(super) fn misfit(self, expected: &str) -> Misfit {
+    pub(super) fn mismatch(self, expected: &str) -> InvalidValue {
         let found = match self.kind() {
             Kind::Null => "null; leave the member out to say nothing",
             Kind::Bool => "true or false",
@@ -217,16 +225,16 @@ impl<'d> At<'d> {
         self.wrong(format!("expected {expected}, found {found}"))
     }
 
-    pub(super) fn wrong(self, what: String) -> Misfit {
-        Misfit { position: self.value.position(), pointer: self.pointer(), what }
+    pub(super) fn wrong(self, what: String) -> InvalidValue {
+        InvalidValue { position: self.value.position(), pointer: self.pointer(), what }
     }
 
-    fn member<'m>(&'m self, name: &'m str, value: Value<'m, 'm>) -> At<'m> {
-        At { value, holder: Some((self, Step::Name(name))) }
+    fn member<'m>(&'m self, name: &'m str, value: Value<'m, 'm>) -> LocatedValue<'m> {
+        LocatedValue { value, holder: Some((self, PathSegment::Name(name))) }
     }
 
-    fn element<'m>(&'m self, index: usize, value: Value<'m, 'm>) -> At<'m> {
-        At { value, holder: Some((self, Step::Index(index))) }
+    fn element<'m>(&'m self, index: usize, value: Value<'m, 'm>) -> LocatedValue<'m> {
+        LocatedValue { value, holder: Some((self, PathSegment::Index(index))) }
     }
 }
 

@@ -36,7 +36,7 @@ pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
 
 pub(super) use headers::{applies, is_token, malformed_name, traffic};
 
-use super::member::{Named, object, words};
+use super::member::{NamedValues, object, words};
 
 words! {
     /// Which boundary a file is about. The order is that of the way from the browser.
@@ -91,7 +91,7 @@ object! {
         http: Http,
         /// Which headers cross it, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A
         /// direction whose name has `response` in it is about answers, any other about requests.
-        headers: Option<Named<HeaderLists>>,
+        headers: Option<NamedValues<HeaderLists>>,
         /// What browsers on other origins may send and read. Without it only the page's own origin calls.
         cors: Option<Cors>,
         /// What is logged and traced.
@@ -99,6 +99,6 @@ object! {
         /// Adapter only: who asks, where an operation does not say otherwise.
         identity: Option<Identity>,
         /// Adapter only: what can be asked for, by the operation's name.
-        operations: Option<Named<Operation>>,
+        operations: Option<NamedValues<Operation>>,
     }
 }

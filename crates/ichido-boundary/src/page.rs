@@ -3,7 +3,7 @@
 //! The page is the only place that says what a rule asks for and why; `ichido check --explain` prints it. A page without
 //! one of its parts does not compile.
 
-use super::rules::Check;
+use super::rules::RuleCheck;
 
 /// One rule.
 pub struct Rule {
@@ -21,7 +21,7 @@ pub struct Rule {
     pub mend: &'static str,
     /// The whole page, in Markdown.
     pub page: &'static str,
-    pub(super) check: Check,
+    pub(super) check: RuleCheck,
 }
 
 ichido_core::words! {
@@ -52,7 +52,7 @@ pub struct Example {
 
 impl Rule {
     /// The rule that a page declares.
-    pub(super) const fn new(page: &'static str, check: Check) -> Self {
+    pub(super) const fn new(page: &'static str, check: RuleCheck) -> Self {
         let (_, rest) = split(page, "# ");
         let (id, rest) = split(rest, ": ");
         let (title, rest) = split(rest, "\n\n");

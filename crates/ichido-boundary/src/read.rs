@@ -1,8 +1,10 @@
 //! From a file's bytes to a [`Boundary`], or to one error with its line and column.
 
-use ichido_core::json::{Document, Fault, JsonError, LineColumn};
+use ichido_core::json::{Document, JsonError, JsonErrorKind, LineColumn};
 
-use super::member::{At, Misfit, Misspelt, Named, Read, Reading, Shape};
+use super::member::{
+    FromJson, InvalidValue, LocatedValue, MisspelledMember, NamedValues, ReadContext, Schema,
+};
 use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_name, traffic};
 
 /// The largest file that is read: a boundary file has a few kilobytes.
@@ -16,7 +18,7 @@ pub struct Boundary {
     name: Name,
     members: Members,
     unknown: Vec<String>,
-    misspelt: Vec<Misspelt>,
+    misspelled: Vec<MisspelledMember>,
 }
 
 /// Where something stands, or should stand, in a file.
@@ -32,28 +34,28 @@ pub struct Place {
 
 /// A file that is no boundary file. Shown as `file:line:column: what is wrong`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{at}: {fault}")]
+#[error("{file}:{at}: {kind}")]
 pub struct ReadError {
     /// The file, as it was named to [`Boundary::read`].
     pub file: String,
     /// Where it is wrong.
     pub at: LineColumn,
     /// What is wrong.
-    pub fault: ReadFault,
+    pub kind: ReadErrorKind,
 }
 
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadFault {
+pub enum ReadErrorKind {
     /// Over [`BYTES_MAX`].
     #[error("the file is larger than {BYTES_MAX} bytes; a boundary file has a few thousand")]
     TooLarge,
     /// Not JSON, nested too deep, or with a member twice.
     #[error("{0}")]
-    NotJson(Fault),
+    NotJson(JsonErrorKind),
     /// A value that does not fit its place.
-    #[error("{}: {what}", shown(.pointer))]
-    Misfit {
+    #[error("{}: {what}", render_pointer(.pointer))]
+    InvalidValue {
         /// The JSON pointer to it.
         pointer: String,
         /// What is wrong with it.
@@ -64,17 +66,17 @@ pub enum ReadFault {
     NoName,
 }
 
-impl ReadFault {
+impl ReadErrorKind {
     /// The JSON pointer to the value at fault; empty for the whole file.
     pub fn pointer(&self) -> &str {
         match self {
-            Self::Misfit { pointer, .. } => pointer,
+            Self::InvalidValue { pointer, .. } => pointer,
             Self::TooLarge | Self::NotJson(_) | Self::NoName => "",
         }
     }
 }
 
-fn shown(pointer: &str) -> String {
+fn render_pointer(pointer: &str) -> String {
     if pointer.is_empty() { "the file".to_owned() } else { pointer.escape_debug().to_string() }
 }
 
@@ -83,27 +85,33 @@ impl Boundary {
     ///
     /// It takes bytes, and looks at no more than [`BYTES_MAX`] of them.
     pub fn read(file: &str, bytes: &[u8]) -> Result<Self, ReadError> {
-        let refuse = |position: usize, fault: ReadFault| ReadError {
+        let refuse = |position: usize, kind: ReadErrorKind| ReadError {
             file: file.to_owned(),
             at: LineColumn::of(bytes, position),
-            fault,
+            kind,
         };
         let document = Document::parse(bytes, BYTES_MAX).map_err(|JsonError { position, fault }| {
-            let is_too_large = matches!(fault, Fault::TooLarge { .. });
-            refuse(position, if is_too_large { ReadFault::TooLarge } else { ReadFault::NotJson(fault) })
+            let is_too_large = matches!(fault, JsonErrorKind::TooLarge { .. });
+            refuse(
+                position,
+                if is_too_large { ReadErrorKind::TooLarge } else { ReadErrorKind::NotJson(fault) },
+            )
         })?;
-        let mut reading = Reading::default();
-        let members = Members::read(At::root(document.root()), &mut reading).map_err(
-            |Misfit { position, pointer, what }| refuse(position, ReadFault::Misfit { pointer, what }),
+        let mut context = ReadContext::default();
+        let members = Members::read(LocatedValue::root(document.root()), &mut context).map_err(
+            |InvalidValue { position, pointer, what }| {
+                refuse(position, ReadErrorKind::InvalidValue { pointer, what })
+            },
         )?;
-        let name = members.boundary.ok_or_else(|| refuse(document.root().position(), ReadFault::NoName))?;
+        let name =
+            members.boundary.ok_or_else(|| refuse(document.root().position(), ReadErrorKind::NoName))?;
         if let Some((pointer, what)) = malformed_name(&members) {
-            return Err(refuse(position(&document, &pointer), ReadFault::Misfit { pointer, what }));
+            return Err(refuse(position(&document, &pointer), ReadErrorKind::InvalidValue { pointer, what }));
         }
         // It was read as UTF-8, so nothing is replaced.
         let text = String::from_utf8_lossy(bytes).into_owned();
-        let Reading { unknown, misspelt } = reading;
-        Ok(Self { file: file.to_owned(), text, name, members, unknown, misspelt })
+        let ReadContext { unknown, misspelled } = context;
+        Ok(Self { file: file.to_owned(), text, name, members, unknown, misspelled })
     }
 
     /// The file's name in messages.
@@ -127,15 +135,15 @@ impl Boundary {
     }
 
     /// The unknown members that are spelled almost like one that is known.
-    pub fn misspelt_members(&self) -> &[Misspelt] {
-        &self.misspelt
+    pub fn misspelled_members(&self) -> &[MisspelledMember] {
+        &self.misspelled
     }
 
     /// Whether `party` lets a header of a request or an answer cross. What no list is about, passes.
     ///
     /// For answers the crossing makes no difference.
     pub fn passes(&self, party: Party, crossing: Crossing, of: Traffic, header: &str) -> bool {
-        let lists = self.headers.iter().flat_map(Named::iter);
+        let lists = self.headers.iter().flat_map(NamedValues::iter);
         lists
             .filter(|(direction, _)| traffic(direction) == of)
             .filter(|(direction, _)| match of {
@@ -150,8 +158,8 @@ impl Boundary {
 }
 
 /// Every member of the dialect, `boundary` first.
-pub fn shape() -> Shape {
-    Members::shape()
+pub fn schema() -> Schema {
+    Members::schema()
 }
 
 /// What the file says is read as if the boundary were its members: `boundary.http.retry`.
@@ -181,14 +189,14 @@ fn position(document: &Document<'_>, pointer: &str) -> usize {
 }
 
 /// Finds places in one file.
-pub(super) struct Places<'a> {
+pub(super) struct Locator<'a> {
     boundary: &'a Boundary,
     /// `None` never: the text was read before.
     document: Option<Document<'a>>,
 }
 
-impl<'a> Places<'a> {
-    pub(super) fn of(boundary: &'a Boundary) -> Self {
+impl<'a> Locator<'a> {
+    pub(super) fn new(boundary: &'a Boundary) -> Self {
         Self { boundary, document: Document::parse(boundary.text.as_bytes(), BYTES_MAX).ok() }
     }
 
@@ -206,6 +214,6 @@ impl<'a> Places<'a> {
 impl Boundary {
     /// Where the value that the JSON pointer leads to stands, or would stand if it were there.
     pub fn place(&self, pointer: &str) -> Place {
-        Places::of(self).find(pointer)
+        Locator::new(self).find(pointer)
     }
 }

@@ -1,6 +1,6 @@
 //! The rules: what must hold on the key's way, why, and how it is mended.
 //!
-//! One file for each group; [`rules()`] lists them all in the order of their ids. A check takes a whole [`Way`], so that a rule
+//! One file for each group; [`rules()`] lists them all in the order of their ids. A check takes a whole [`HopChain`], so that a rule
 //! about one file and a rule about several look alike.
 
 mod adapter;
@@ -20,9 +20,9 @@ pub(super) use key::SAFE_METHODS;
 
 use ichido_core::key::NAMES;
 
+use super::hop_chain::{HopChain, hop_chains};
 use super::page::{Rule, Severity};
-use super::read::{Boundary, Place, Places, ReadError};
-use super::way::{Way, ways};
+use super::read::{Boundary, Locator, Place, ReadError};
 use super::{Enabled, HOPS_HEADER, Traffic};
 
 /// A rule that is broken, and where.
@@ -39,32 +39,32 @@ pub struct Finding {
 }
 
 /// What a check found, before its place is looked up.
-pub(super) struct Found<'a> {
+pub(super) struct Violation<'a> {
     file: &'a Boundary,
     pointer: String,
     what: String,
 }
 
-impl<'a> Found<'a> {
-    fn at(file: &'a Boundary, pointer: impl Into<String>, what: impl Into<String>) -> Self {
+impl<'a> Violation<'a> {
+    fn new(file: &'a Boundary, pointer: impl Into<String>, what: impl Into<String>) -> Self {
         Self { file, pointer: pointer.into(), what: what.into() }
     }
 }
 
 /// What is found in what each owner promises: the place in it, and what is wrong there.
 fn in_promises<'a, P: std::fmt::Display, W: Into<String>, F: IntoIterator<Item = (P, W)>>(
-    way: &Way<'a>,
+    chain: &HopChain<'a>,
     find: impl Fn(&'a Enabled) -> F,
-) -> Vec<Found<'a>> {
+) -> Vec<Violation<'a>> {
     let found = |(file, promises, base): (&'a Boundary, &'a Enabled, &str)| {
         let found = find(promises).into_iter();
-        found.map(|(place, what)| Found::at(file, format!("{base}/{place}"), what)).collect::<Vec<_>>()
+        found.map(|(place, what)| Violation::new(file, format!("{base}/{place}"), what)).collect::<Vec<_>>()
     };
-    way.owners().flat_map(found).collect()
+    chain.owners().flat_map(found).collect()
 }
 
 /// Finds where a rule is broken.
-pub(super) type Check = for<'a> fn(&Way<'a>) -> Vec<Found<'a>>;
+pub(super) type RuleCheck = for<'a> fn(&HopChain<'a>) -> Vec<Violation<'a>>;
 
 /// A rule by its page in `docs/rules`, and its check.
 macro_rules! rule {
@@ -84,10 +84,10 @@ static RULES: [Rule; 58] = [
     rule!("ICH-B004", key::unsafe_methods_change_state),
     rule!("ICH-B005", key::safe_methods_do_not),
     rule!("ICH-B006", key::members_are_spelled_right),
-    rule!("ICH-B010", |way| headers::stopped(way, Traffic::Requests, &NAMES)),
+    rule!("ICH-B010", |chain| headers::stopped(chain, Traffic::Requests, &NAMES)),
     rule!("ICH-B011", headers::key_passes_cors),
     rule!("ICH-B012", headers::one_spelling_passes_all),
-    rule!("ICH-B013", |way| headers::stopped(way, Traffic::Requests, &[HOPS_HEADER])),
+    rule!("ICH-B013", |chain| headers::stopped(chain, Traffic::Requests, &[HOPS_HEADER])),
     rule!("ICH-B014", headers::trace_passes),
     rule!("ICH-B015", headers::lists_name_headers),
     rule!("ICH-B016", headers::answers::pass),
@@ -151,24 +151,25 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 /// Everything that is wrong with these files, alone and together: errors first, and then in the order of file, line,
 /// column and rule.
 pub fn check(files: &[Boundary]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = ways(files).iter().flat_map(check_way).collect();
+    let mut findings: Vec<Finding> = hop_chains(files).iter().flat_map(check_chain).collect();
     findings.sort_by(|a, b| a.order().cmp(&b.order()));
     findings
 }
 
-fn check_way(way: &Way<'_>) -> Vec<Finding> {
+fn check_chain(chain: &HopChain<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in rules() {
-        findings.extend((rule.check)(way).into_iter().map(|found| (rule, found)));
+        findings.extend((rule.check)(chain).into_iter().map(|found| (rule, found)));
     }
     if findings.is_empty() {
         return Vec::new();
     }
     // A file is looked through once, however many findings there are in it.
-    let places: Vec<(&Boundary, Places<'_>)> = way.files().map(|file| (file, Places::of(file))).collect();
-    let find = |found: &Found<'_>| {
-        let file = places.iter().find(|(file, _)| std::ptr::eq(*file, found.file));
-        file.map_or_else(|| found.file.place(&found.pointer), |(_, places)| places.find(&found.pointer))
+    let locators: Vec<(&Boundary, Locator<'_>)> =
+        chain.files().map(|file| (file, Locator::new(file))).collect();
+    let find = |found: &Violation<'_>| {
+        let file = locators.iter().find(|(file, _)| std::ptr::eq(*file, found.file));
+        file.map_or_else(|| found.file.place(&found.pointer), |(_, locator)| locator.find(&found.pointer))
     };
     findings.into_iter().map(|(rule, found)| Finding::new(rule, find(&found), &found.what)).collect()
 }
@@ -192,8 +193,8 @@ impl Finding {
 
 impl From<ReadError> for Finding {
     fn from(error: ReadError) -> Self {
-        let ReadError { file, at, fault } = error;
-        let pointer = fault.pointer().to_owned();
-        Self::new(&UNREADABLE, Place { file, at, pointer }, &fault.to_string())
+        let ReadError { file, at, kind } = error;
+        let pointer = kind.pointer().to_owned();
+        Self::new(&UNREADABLE, Place { file, at, pointer }, &kind.to_string())
     }
 }

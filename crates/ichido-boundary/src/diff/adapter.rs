@@ -2,27 +2,27 @@
 
 use ichido_core::ledger::Class;
 
-use super::said::{names, shorter, time};
-use super::{Loose, Pair, list, loose, lost};
+use super::render::{render_duration, render_names, shorter};
+use super::{Loosening, Pair, list, loosening, lost};
 use crate::member::escape;
-use crate::{Effect, Identity, IdentitySource, Length, Named, Operation, OperationClass, Ttl};
+use crate::{Effect, Identity, IdentitySource, Length, NamedValues, Operation, OperationClass, Ttl};
 
-pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
+pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     let Pair { before, after, .. } = pair;
     let mut found = Vec::new();
     if let Some(was) = before.identity.as_ref()
         && before.identity != after.identity
     {
-        found.push(loose("ICH-B080", "/identity", another_identity(was, after.identity.as_ref())));
+        found.push(loosening("ICH-B080", "/identity", another_identity(was, after.identity.as_ref())));
     }
-    for (name, old) in before.operations.iter().flat_map(Named::iter) {
+    for (name, old) in before.operations.iter().flat_map(NamedValues::iter) {
         let pointer = format!("/operations/{}", escape(name));
-        let mut operations = after.operations.iter().flat_map(Named::iter);
+        let mut operations = after.operations.iter().flat_map(NamedValues::iter);
         if let Some((_, new)) = operations.find(|(other, _)| *other == name) {
             found.extend(operation(pair, old, new, &pointer));
         } else {
             let what = "the operation was there, is gone: nothing protects its requests";
-            found.push(loose("ICH-B081", pointer, what));
+            found.push(loosening("ICH-B081", pointer, what));
         }
     }
     found
@@ -38,24 +38,24 @@ fn another_identity(was: &Identity, is: Option<&Identity>) -> String {
     format!("who asks: was {}, is {is}; keys of before count as new", said(was))
 }
 
-fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -> Vec<Loose> {
+fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
     let mut found = what_it_does(old, new, pointer);
     let methods = |operation: &Operation| match &operation.methods {
-        Some(methods) => names(methods),
+        Some(methods) => render_names(methods),
         None => "every state-changing one".to_owned(),
     };
     let is_narrowed = old.methods.is_none() && new.methods.is_some();
     let is_lost = lost(list(old.methods.as_ref()), list(new.methods.as_ref())).next().is_some();
     if is_narrowed || (new.methods.is_some() && is_lost) {
         let what = format!("its methods: was {}, is {}", methods(old), methods(new));
-        found.push(loose("ICH-B081", format!("{pointer}/methods"), what));
+        found.push(loosening("ICH-B081", format!("{pointer}/methods"), what));
     }
     if old.path != new.path {
         let said =
             |path: &Option<String>| path.as_ref().map_or("left out".to_owned(), |path| format!("`{path}`"));
         let (was, is) = (said(&old.path), said(&new.path));
         let what = format!("its path: was {was}, is {is}; it does not protect requests to the old one");
-        found.push(loose("ICH-B081", format!("{pointer}/path"), what));
+        found.push(loosening("ICH-B081", format!("{pointer}/path"), what));
     }
     let was = old.identity.as_ref().or(pair.before.identity.as_ref());
     let is = new.identity.as_ref().or(pair.after.identity.as_ref());
@@ -63,38 +63,42 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
         && old.identity != new.identity
         && was != is
     {
-        found.push(loose("ICH-B080", format!("{pointer}/identity"), another_identity(told, is)));
+        found.push(loosening("ICH-B080", format!("{pointer}/identity"), another_identity(told, is)));
     }
     let ttl = |operation: &Operation, kept| operation.ttl.as_ref().map(Ttl::length).or(kept);
     // What is cut for all operations is said once, where it is cut.
-    let kept = shorter("its outcomes are kept", ttl(old, pair.kept.0), ttl(new, pair.kept.1));
+    let kept = shorter("its outcomes are kept", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
     let kept = kept.filter(|_| old.ttl != new.ttl);
-    found.extend(kept.map(|what| loose("ICH-B052", format!("{pointer}/ttl"), what)));
+    found.extend(kept.map(|what| loosening("ICH-B052", format!("{pointer}/ttl"), what)));
     let keeps = |operation: &Operation| operation.upstream_keeps_keys_for.as_ref().map(Length::length);
     if let (Some(was), Some(is)) = (keeps(old), keeps(new))
         && was < is
     {
-        let what = format!("its service is relied on to remember a key: was {}, is {}", time(was), time(is));
-        found.push(loose("ICH-B082", format!("{pointer}/upstream_keeps_keys_for"), what));
+        let what = format!(
+            "its service is relied on to remember a key: was {}, is {}",
+            render_duration(was),
+            render_duration(is)
+        );
+        found.push(loosening("ICH-B082", format!("{pointer}/upstream_keeps_keys_for"), what));
     }
     found
 }
 
-fn what_it_does(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loose> {
+fn what_it_does(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     let class = |operation: &Operation| operation.class.map_or(Class::ExternalEffect, OperationClass::class);
     let is_weaker = class(old).acts_for_good() && !class(new).acts_for_good();
     if is_weaker || (class(old) != Class::Read && class(new) == Class::Read) {
         let said = |operation: &Operation| operation.class.map_or("left out", OperationClass::as_str);
         let what = format!("its class: was {}, is {}, which protects less", said(old), said(new));
-        found.push(loose("ICH-B081", format!("{pointer}/class"), what));
+        found.push(loosening("ICH-B081", format!("{pointer}/class"), what));
     }
     let effect = |operation: &Operation| operation.effect.unwrap_or(Effect::Opaque);
     if effect(old) == Effect::Opaque && effect(new) != Effect::Opaque {
         let is = effect(new);
         let what =
             format!("its effect: was opaque, is {is}; a call without an answer is repeated, and was held");
-        found.push(loose("ICH-B081", format!("{pointer}/effect"), what));
+        found.push(loosening("ICH-B081", format!("{pointer}/effect"), what));
     }
     found
 }

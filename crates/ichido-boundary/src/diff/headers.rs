@@ -2,10 +2,10 @@
 
 use ichido_core::key::NAMES;
 
-use super::{Loose, Pair, list, loose};
+use super::{Loosening, Pair, list, loosening};
 use crate::member::escape;
 use crate::model::{applies, traffic};
-use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, Named, Party, STATUS_HEADER, Traffic};
+use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, NamedValues, Party, STATUS_HEADER, Traffic};
 
 /// The headers that must pass, each with the rule that says so; any other is [`of_lists`]'.
 const OF_REQUESTS: [(&str, &str); 5] = [
@@ -30,7 +30,7 @@ const fn of_lists(traffic: Traffic) -> &'static str {
     }
 }
 
-pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
+pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     let (before, after) = (pair.before, pair.after);
     let mut directions: Vec<(&str, &str)> = names(before).map(|old| (old, renamed(pair, old))).collect();
     let is_new = |new: &&str| !directions.iter().any(|(_, known)| known == new);
@@ -55,16 +55,16 @@ fn renamed<'a>(pair: &Pair<'a>, old: &'a str) -> &'a str {
 }
 
 fn names(file: &Boundary) -> impl Iterator<Item = &str> {
-    file.headers.iter().flat_map(Named::iter).map(|(direction, _)| direction)
+    file.headers.iter().flat_map(NamedValues::iter).map(|(direction, _)| direction)
 }
 
 /// The lists of a direction; where there are none, everything passes.
 fn lists(file: &Boundary, direction: &str) -> HeaderLists {
-    let mut all = file.headers.iter().flat_map(Named::iter);
+    let mut all = file.headers.iter().flat_map(NamedValues::iter);
     all.find(|(name, _)| *name == direction).map(|(_, lists)| lists.clone()).unwrap_or_default()
 }
 
-fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loose> {
+fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
     let (old, new) = (lists(pair.before, was), lists(pair.after, is));
     let traffic = traffic(is);
     let pointer = format!("/headers/{}", escape(is));
@@ -75,7 +75,7 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loose> {
     let mut found = Vec::new();
     if old.allow.is_some() && new.allow.is_none() {
         let what = "the headers that pass: was those of a list, is all of them";
-        found.push(loose(of_lists(traffic), pointer.clone(), what));
+        found.push(loosening(of_lists(traffic), pointer.clone(), what));
     }
     let promised = promised(pair.before, &old, traffic, wanted);
     for header in known(&[&old, &new], &promised) {
@@ -84,16 +84,16 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loose> {
             let rule = wanted.iter().find(|(name, _)| name.eq_ignore_ascii_case(&header));
             let rule = rule.map_or(of_lists(traffic), |(_, rule)| rule);
             let how = if new.drops(&header) { "dropped" } else { "not allowed" };
-            found.push(loose(rule, pointer.clone(), format!("`{header}`: was let through, is {how}")));
+            found.push(loosening(rule, pointer.clone(), format!("`{header}`: was let through, is {how}")));
         } else if old.drops(&header) && !new.drops(&header) && named(old.drop.as_ref(), &header) {
             let is_from_browser = pair.after.name() == Name::BrowserToBff && traffic == Traffic::Requests;
             let rule = if is_from_browser { "ICH-B083" } else { of_lists(traffic) };
             let how = if new.passes(&header) { "let through" } else { "no longer named in `drop`" };
-            found.push(loose(rule, pointer.clone(), format!("`{header}`: was dropped, is {how}")));
+            found.push(loosening(rule, pointer.clone(), format!("`{header}`: was dropped, is {how}")));
         } else if header.ends_with('*') && !old.allows(&header) && new.passes(&header) && new.allow.is_some()
         {
             let what = format!("`{header}`: was not allowed, is, with every header that begins so");
-            found.push(loose(of_lists(traffic), pointer.clone(), what));
+            found.push(loosening(of_lists(traffic), pointer.clone(), what));
         }
     }
     found

@@ -1,15 +1,15 @@
 //! What a hop asks for, and how long it waits.
 
-use super::said::names;
-use super::{Loose, Pair, list, loose};
+use super::render::render_names;
+use super::{Loosening, Pair, list, loosening};
 use crate::rules::SAFE_METHODS;
 use crate::{Boundary, Mode, Name, Reaction};
 
-pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
+pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     [key(pair), methods(pair), timeouts(pair), redaction(pair)].into_iter().flatten().collect()
 }
 
-fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.idempotency, &after.http.idempotency);
     let mut found = Vec::new();
     let may_own = matches!(after.name(), Name::GatewayToAdapter | Name::Adapter);
@@ -17,26 +17,26 @@ fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     let change = format!("the mode was {}, is {}", mode(old.mode), mode(new.mode));
     match (old.mode, new.mode) {
         (Some(Mode::Enabled), now) if may_own && now != Some(Mode::Enabled) => {
-            found.push(loose("ICH-B072", "/http/idempotency/mode", change));
+            found.push(loosening("ICH-B072", "/http/idempotency/mode", change));
         }
         (Some(Mode::ValidateOnly | Mode::Enabled), None | Some(Mode::Disabled)) => {
-            found.push(loose("ICH-B001", "/http/idempotency/mode", change));
+            found.push(loosening("ICH-B001", "/http/idempotency/mode", change));
         }
         _ => (),
     }
     let is_on = matches!(new.mode, Some(Mode::ValidateOnly | Mode::Enabled));
     if is_on && old.requires_key() && !new.requires_key() {
-        found.push(loose("ICH-B002", "/http/idempotency", "the key was required, is not"));
+        found.push(loosening("ICH-B002", "/http/idempotency", "the key was required, is not"));
     }
     let (was, is) = (old.on_missing_key(), new.on_missing_key());
     if is_on && was.is_some_and(Reaction::refuses) && !is.is_some_and(Reaction::refuses) {
         let is = is.map_or("not said".to_owned(), reaction);
         let what = format!("a missing key: was {}, is {is}", was.map_or_else(String::new, reaction));
-        found.push(loose("ICH-B003", "/http/idempotency", what));
+        found.push(loosening("ICH-B003", "/http/idempotency", what));
     }
     if old.echo_key == Some(true) && new.echo_key != Some(true) {
         let what = "the answers carried the key: was true, is not";
-        found.push(loose("ICH-B073", "/http/idempotency/echo_key", what));
+        found.push(loosening("ICH-B073", "/http/idempotency/echo_key", what));
     }
     found
 }
@@ -44,17 +44,17 @@ fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
 fn reaction(reaction: &Reaction) -> String {
     let status = reaction.status.map(|status| status.to_string());
     let words: Vec<String> = reaction.action.clone().into_iter().chain(status).collect();
-    names(&words).replace(", ", " ")
+    render_names(&words).replace(", ", " ")
 }
 
-fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.methods, &after.http.methods);
     let mut found = Vec::new();
     let is_opened = old.allowed.is_some() && new.allowed.is_none();
     if is_opened {
-        let was = names(list(old.allowed.as_ref()));
+        let was = render_names(list(old.allowed.as_ref()));
         let what = format!("the methods that pass: was {was}, is not said, so that all pass");
-        found.push(loose("ICH-B004", "/http/methods/allowed", what));
+        found.push(loosening("ICH-B004", "/http/methods/allowed", what));
     }
     let lists = [&old.allowed, &new.allowed, &old.state_changing];
     let said = lists.into_iter().flatten().flatten().map(String::as_str);
@@ -66,17 +66,17 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     for method in known.into_iter().filter(|method| new.allows(method) && !new.changes_state(method)) {
         if old.changes_state(method) {
             let what = format!("{method}: was state-changing and needed a key, is not");
-            found.push(loose("ICH-B004", "/http/methods/state_changing", what));
+            found.push(loosening("ICH-B004", "/http/methods/state_changing", what));
         } else if !old.allows(method) {
             let what = format!("{method}: was refused, is let through without a key");
-            found.push(loose("ICH-B004", "/http/methods/allowed", what));
+            found.push(loosening("ICH-B004", "/http/methods/allowed", what));
         }
     }
     found
 }
 
 /// A time that is longer or shorter is not looser; what then no longer fits, the rules about time find.
-fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.timeouts, &after.http.timeouts);
     let bounds = [
         ("ICH-B060", "upstream_timeout_ms", "each try", old.upstream_timeout_ms, new.upstream_timeout_ms),
@@ -85,12 +85,12 @@ fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     let gone = bounds.into_iter().filter_map(|(rule, member, what, old, new)| {
         let was = old.filter(|_| new.is_none())?;
         let what = format!("the bound on {what}: was {was} ms, is left out");
-        Some(loose(rule, format!("/http/timeouts/{member}"), what))
+        Some(loosening(rule, format!("/http/timeouts/{member}"), what))
     });
     gone.collect()
 }
 
-fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let redacted = |file: &Boundary| file.observability.redaction.clone().unwrap_or_default();
     let (old, new) = (redacted(before), redacted(after));
     let mut lost: Vec<String> = old.0.iter().map(|name| name.to_ascii_lowercase()).collect();
@@ -98,5 +98,5 @@ fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     lost.sort_unstable();
     lost.dedup();
     let lost = lost.into_iter().map(|name| format!("`{name}`: was kept out of the logs, is not"));
-    lost.map(|what| loose("ICH-B090", "/observability/redaction", what)).collect()
+    lost.map(|what| loosening("ICH-B090", "/observability/redaction", what)).collect()
 }

@@ -2,11 +2,11 @@
 
 use ichido_core::json::{Numbers, Unicode};
 
-use super::said::shorter;
-use super::{Loose, Pair, list, loose, lost, lost_names};
+use super::render::shorter;
+use super::{Loosening, Pair, list, loosening, lost, lost_names};
 use crate::{BodyHash, Boundary, Enabled, Mode};
 
-pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let is_owner = |file: &Boundary| file.http.idempotency.mode == Some(Mode::Enabled);
     if !is_owner(before) || !is_owner(after) {
         return Vec::new();
@@ -17,21 +17,21 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     let mut found = Vec::new();
     for input in lost_names(list(old.fingerprint.include.as_ref()), list(new.fingerprint.include.as_ref())) {
         let what = format!("`{input}`: was in the fingerprint, is not");
-        found.push(loose("ICH-B030", format!("{base}/fingerprint/include"), what));
+        found.push(loosening("ICH-B030", format!("{base}/fingerprint/include"), what));
     }
     found.extend(form(old_hash, new_hash, &format!("{base}/fingerprint/body_hash")));
     found.extend(answers(old, new, base));
     let kept = shorter("outcomes are kept", old.ttl(), new.ttl());
-    found.extend(kept.map(|what| loose("ICH-B052", format!("{base}/storage/ttl"), what)));
+    found.extend(kept.map(|what| loosening("ICH-B052", format!("{base}/storage/ttl"), what)));
     found
 }
 
 /// What is hashed of a body. Requests that differed must not become one, nor a retry of before a request of its own.
-fn form(old: &BodyHash, new: &BodyHash, base: &str) -> Vec<Loose> {
+fn form(old: &BodyHash, new: &BodyHash, base: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     for member in lost(list(new.input.leave_out.as_ref()), list(old.input.leave_out.as_ref())) {
         let what = format!("`{member}` in the body: was hashed, is left out");
-        found.push(loose("ICH-B033", format!("{base}/input/leave_out"), what));
+        found.push(loosening("ICH-B033", format!("{base}/input/leave_out"), what));
     }
     if let (Some(was), Some(is)) = (old.max_body_bytes_to_hash, new.max_body_bytes_to_hash)
         && was != is
@@ -42,7 +42,7 @@ fn form(old: &BodyHash, new: &BodyHash, base: &str) -> Vec<Loose> {
             "more is read before it is refused"
         };
         let what = format!("the largest body, in bytes: was {was}, is {is}; {why}");
-        found.push(loose("ICH-B035", format!("{base}/max_body_bytes_to_hash"), what));
+        found.push(loosening("ICH-B035", format!("{base}/max_body_bytes_to_hash"), what));
     }
     let (Ok(was), Ok(is)) = (old.body_rules(), new.body_rules()) else {
         return found;
@@ -52,15 +52,15 @@ fn form(old: &BodyHash, new: &BodyHash, base: &str) -> Vec<Loose> {
         && is_jcs(was) != is_jcs(is)
     {
         let what = format!("the body's normal form: was {was}, is {is}");
-        found.push(loose("ICH-B033", format!("{encoding}/type"), what));
+        found.push(loosening("ICH-B033", format!("{encoding}/type"), what));
     }
     if strictness(is.form.numbers) < strictness(was.form.numbers) {
         let what = format!("numbers: was {}, is {}", numbers(was.form.numbers), numbers(is.form.numbers));
-        found.push(loose("ICH-B034", format!("{encoding}/rules/number_representation"), what));
+        found.push(loosening("ICH-B034", format!("{encoding}/rules/number_representation"), what));
     }
     if was.form.unicode != is.form.unicode {
         let what = format!("texts: was {}, is {}", unicode(was.form.unicode), unicode(is.form.unicode));
-        found.push(loose("ICH-B033", format!("{encoding}/rules/unicode_normalization"), what));
+        found.push(loosening("ICH-B033", format!("{encoding}/rules/unicode_normalization"), what));
     }
     found
 }
@@ -93,10 +93,11 @@ const fn unicode(unicode: Unicode) -> &'static str {
 }
 
 /// What a duplicate is answered.
-fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loose> {
+fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loosening> {
     let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
     let wait = shorter("a duplicate waits for the outcome", old.in_flight_wait(), new.in_flight_wait());
-    let mut found: Vec<Loose> = wait.map(|what| loose("ICH-B042", pointer, what)).into_iter().collect();
+    let mut found: Vec<Loosening> =
+        wait.map(|what| loosening("ICH-B042", pointer, what)).into_iter().collect();
     let statuses = [
         ("another request under a used key", "conflict_rule", old.conflict_status(), new.conflict_status()),
         ("a request in flight", "response_replay", old.in_flight_status(), new.in_flight_status()),
@@ -106,7 +107,7 @@ fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loose> {
             && was != is
         {
             let what = format!("the status for {what}: was {was}, is {is}; clients go by it");
-            found.push(loose("ICH-B043", format!("{base}/{member}"), what));
+            found.push(loosening("ICH-B043", format!("{base}/{member}"), what));
         }
     }
     let pointer = format!("{base}/response_replay/response_headers_subset_allowlist");
@@ -114,11 +115,11 @@ fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loose> {
     let replays = list(new.response_replay.response_headers_subset_allowlist.as_ref());
     for header in lost_names(replayed, replays) {
         let what = format!("`{header}`: was repeated by a replay, is not");
-        found.push(loose("ICH-B044", pointer.clone(), what));
+        found.push(loosening("ICH-B044", pointer.clone(), what));
     }
     for header in lost_names(replays, replayed) {
         let what = format!("`{header}`: was not repeated by a replay, is, to whoever has the key");
-        found.push(loose("ICH-B045", pointer.clone(), what));
+        found.push(loosening("ICH-B045", pointer.clone(), what));
     }
     found
 }

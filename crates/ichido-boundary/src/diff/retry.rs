@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use super::said::time;
-use super::{Loose, Pair, loose, lost};
+use super::render::render_duration;
+use super::{Loosening, Pair, loosening, lost};
 use crate::RetryPlan;
 
-pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let Some(new) = after.http.retry.plan() else {
         return Vec::new();
     };
@@ -15,37 +15,42 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     let attempts = old.as_ref().map_or(1, |plan| plan.attempts.get());
     if attempts < new.attempts.get() {
         let what = format!("tries in all: was {attempts}, is {}", new.attempts);
-        found.push(loose("ICH-B023", "/http/retry/max_attempts", what));
+        found.push(loosening("ICH-B023", "/http/retry/max_attempts", what));
     }
     let was = |part: fn(&RetryPlan) -> bool| old.as_ref().is_some_and(part);
     if was(|plan| plan.needs_key) && !new.needs_key {
         let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
-        found.push(loose("ICH-B020", pointer, "a key before another try: was required, is not"));
+        found.push(loosening("ICH-B020", pointer, "a key before another try: was required, is not"));
     }
     if !was(|plan| plan.on_network_error) && new.on_network_error {
         let what = "another try when no answer came: was not made, is made";
-        found.push(loose("ICH-B022", "/http/retry/retry_on_network_error", what));
+        found.push(loosening("ICH-B022", "/http/retry/retry_on_network_error", what));
     }
     let statuses = old.as_ref().map_or(&[][..], |plan| &plan.statuses);
     for status in lost(&new.statuses, statuses) {
         let what = format!("another try after {status}: was not made, is made");
-        found.push(loose("ICH-B022", "/http/retry/retry_on_status", what));
+        found.push(loosening("ICH-B022", "/http/retry/retry_on_status", what));
     }
     let methods = old.as_ref().map_or(&[][..], |plan| &plan.methods);
     for method in lost(&new.methods, methods) {
         let what = format!("another try of {method}: was not made, is made");
-        found.push(loose("ICH-B021", "/http/retry/apply_to_methods", what));
+        found.push(loosening("ICH-B021", "/http/retry/apply_to_methods", what));
     }
     found.extend(old.and_then(|old| sooner(&old, &new)));
     found
 }
 
 /// The first wait that has become shorter: whoever is overloaded gets the next try sooner.
-fn sooner(old: &RetryPlan, new: &RetryPlan) -> Option<Loose> {
+fn sooner(old: &RetryPlan, new: &RetryPlan) -> Option<Loosening> {
     let mut failures = (1..new.attempts.get()).filter_map(NonZeroU32::new);
     failures.find_map(|failure| {
         let (was, is) = (old.wait_after(failure)?, new.wait_after(failure)?);
-        let what = format!("the wait before try {}: was {}, is {}", failure.get() + 1, time(was), time(is));
-        (is < was).then(|| loose("ICH-B023", "/http/retry/backoff_ms", what))
+        let what = format!(
+            "the wait before try {}: was {}, is {}",
+            failure.get() + 1,
+            render_duration(was),
+            render_duration(is)
+        );
+        (is < was).then(|| loosening("ICH-B023", "/http/retry/backoff_ms", what))
     })
 }

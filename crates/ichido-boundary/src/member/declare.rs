@@ -26,16 +26,16 @@ macro_rules! members {
                 vec![$( $crate::member::Member {
                     name: $crate::member::plain(stringify!($member)),
                     doc: concat!($($member_doc),+).trim_ascii(),
-                    shape: <$type as $crate::member::Read>::shape(),
+                    schema: <$type as $crate::member::FromJson>::schema(),
                 } ),+]
             }
 
             fn read_members(
-                at: $crate::member::At<'_>,
-                reading: &mut $crate::member::Reading,
-            ) -> Result<Self, $crate::member::Misfit> {
+                at: $crate::member::LocatedValue<'_>,
+                context: &mut $crate::member::ReadContext,
+            ) -> Result<Self, $crate::member::InvalidValue> {
                 Ok(Self { $(
-                    $member: $crate::member::Read::read_member(at, $crate::member::plain(stringify!($member)), reading)?,
+                    $member: $crate::member::FromJson::read_member(at, $crate::member::plain(stringify!($member)), context)?,
                 )+ })
             }
         }
@@ -47,17 +47,17 @@ macro_rules! object {
     ($(#[doc = $doc:literal])+ $name:ident $members:tt) => {
         $crate::member::members! { $(#[doc = $doc])+ $name $members }
 
-        impl $crate::member::Read for $name {
-            fn shape() -> $crate::member::Shape {
-                $crate::member::Shape::Object(Self::members())
+        impl $crate::member::FromJson for $name {
+            fn schema() -> $crate::member::Schema {
+                $crate::member::Schema::Object(Self::members())
             }
 
             fn read(
-                at: $crate::member::At<'_>,
-                reading: &mut $crate::member::Reading,
-            ) -> Result<Self, $crate::member::Misfit> {
-                at.object(Self::NAMES, reading)?;
-                Self::read_members(at, reading)
+                at: $crate::member::LocatedValue<'_>,
+                context: &mut $crate::member::ReadContext,
+            ) -> Result<Self, $crate::member::InvalidValue> {
+                at.object(Self::NAMES, context)?;
+                Self::read_members(at, context)
             }
         }
     };
@@ -78,15 +78,15 @@ macro_rules! words {
 /// How an enum of words is read.
 macro_rules! one_of {
     ($name:ty) => {
-        impl $crate::member::Read for $name {
-            fn shape() -> $crate::member::Shape {
-                $crate::member::Shape::OneOf(&Self::WORDS)
+        impl $crate::member::FromJson for $name {
+            fn schema() -> $crate::member::Schema {
+                $crate::member::Schema::OneOf(&Self::WORDS)
             }
 
             fn read(
-                at: $crate::member::At<'_>,
-                _: &mut $crate::member::Reading,
-            ) -> Result<Self, $crate::member::Misfit> {
+                at: $crate::member::LocatedValue<'_>,
+                _: &mut $crate::member::ReadContext,
+            ) -> Result<Self, $crate::member::InvalidValue> {
                 at.one_of(&Self::ALL, Self::as_str)
             }
         }

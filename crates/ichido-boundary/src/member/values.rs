@@ -4,94 +4,95 @@ use std::borrow::Cow;
 
 use ichido_core::json::Kind;
 
-use super::{At, Misfit, NAME_BYTES_MAX, Read, Reading, Shape, WHOLE_MAX};
+use super::{FromJson, InvalidValue, LocatedValue, NAME_BYTES_MAX, ReadContext, Schema, WHOLE_MAX};
 
-impl Read for bool {
-    fn shape() -> Shape {
-        Shape::Truth
+impl FromJson for bool {
+    fn schema() -> Schema {
+        Schema::Bool
     }
 
-    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
-        at.value.as_bool().ok_or_else(|| at.misfit("true or false"))
+    fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
+        at.value.as_bool().ok_or_else(|| at.mismatch("true or false"))
     }
 }
 
-impl Read for String {
-    fn shape() -> Shape {
-        Shape::Text
+impl FromJson for String {
+    fn schema() -> Schema {
+        Schema::String
     }
 
-    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
-        at.text().map(Cow::into_owned).ok_or_else(|| at.misfit("a text"))
+    fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
+        at.text().map(Cow::into_owned).ok_or_else(|| at.mismatch("a text"))
     }
 }
 
 /// A count, a size or a time.
-impl Read for u64 {
-    fn shape() -> Shape {
-        Shape::Whole { min: 0, max: WHOLE_MAX }
+impl FromJson for u64 {
+    fn schema() -> Schema {
+        Schema::Integer { min: 0, max: WHOLE_MAX }
     }
 
-    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
-        whole(at, 0, WHOLE_MAX, "a whole number")
+    fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
+        integer(at, 0, WHOLE_MAX, "a whole number")
     }
 }
 
 /// A status of HTTP: nothing else in the model takes 16 bits.
-impl Read for u16 {
-    fn shape() -> Shape {
-        Shape::Whole { min: 100, max: 599 }
+impl FromJson for u16 {
+    fn schema() -> Schema {
+        Schema::Integer { min: 100, max: 599 }
     }
 
-    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
         // The bounds fit, so nothing is lost.
-        whole(at, 100, 599, "an HTTP status (100 to 599)").map(|status| u16::try_from(status).unwrap_or(599))
+        integer(at, 100, 599, "an HTTP status (100 to 599)")
+            .map(|status| u16::try_from(status).unwrap_or(599))
     }
 }
 
-fn whole(at: At<'_>, min: u64, max: u64, expected: &str) -> Result<u64, Misfit> {
+fn integer(at: LocatedValue<'_>, min: u64, max: u64, expected: &str) -> Result<u64, InvalidValue> {
     let Some(digits) = at.value.as_number_text() else {
-        return Err(at.misfit(expected));
+        return Err(at.mismatch(expected));
     };
     let number = digits.parse().ok().filter(|number| (min..=max).contains(number));
     // The spelling is bounded, because the text of a file can be one long number.
     number.ok_or_else(|| at.wrong(format!("expected {expected}, found {digits:.20}")))
 }
 
-impl<T: Read> Read for Vec<T> {
-    fn shape() -> Shape {
-        Shape::List(Box::new(T::shape()))
+impl<T: FromJson> FromJson for Vec<T> {
+    fn schema() -> Schema {
+        Schema::Array(Box::new(T::schema()))
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
         if at.kind() != Kind::Array {
-            return Err(at.misfit("an array"));
+            return Err(at.mismatch("an array"));
         }
         at.count(at.value.elements().count())?;
         let elements = at.value.elements().enumerate();
-        elements.map(|(index, value)| T::read(at.element(index, value), reading)).collect()
+        elements.map(|(index, value)| T::read(at.element(index, value), context)).collect()
     }
 }
 
 /// Values under names that the file chooses, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named<T>(pub Vec<(String, T)>);
+pub struct NamedValues<T>(pub Vec<(String, T)>);
 
-impl<T> Named<T> {
+impl<T> NamedValues<T> {
     /// The names and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 
-impl<T: Read> Read for Named<T> {
-    fn shape() -> Shape {
-        Shape::Named(Box::new(T::shape()))
+impl<T: FromJson> FromJson for NamedValues<T> {
+    fn schema() -> Schema {
+        Schema::Map(Box::new(T::schema()))
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
         if at.kind() != Kind::Object {
-            return Err(at.misfit("an object"));
+            return Err(at.mismatch("an object"));
         }
         at.count(at.value.members().count())?;
         let mut named = Vec::new();
@@ -99,7 +100,7 @@ impl<T: Read> Read for Named<T> {
             if NAME_BYTES_MAX < name.len() {
                 return Err(at.wrong(format!("a name in here is longer than {NAME_BYTES_MAX} bytes")));
             }
-            let value = T::read(at.member(&name, value), reading)?;
+            let value = T::read(at.member(&name, value), context)?;
             named.push((name.into_owned(), value));
         }
         Ok(Self(named))

@@ -73,7 +73,7 @@ impl OperationClass {
     /// The class as the ledger knows it.
     pub const fn class(self) -> Class {
         match self {
-            Self::Read => Class::Read,
+            Self::FromJson => Class::Read,
             Self::Mutate => Class::Mutate,
             Self::Irreversible => Class::Irreversible,
             Self::ExternalEffect | Self::Billing => Class::ExternalEffect,

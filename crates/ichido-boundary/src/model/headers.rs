@@ -1,7 +1,7 @@
 //! Which headers cross a boundary.
 
 use super::{Members, Name, Party};
-use crate::member::{Named, SHOWN_CHARS_MAX, escape, object};
+use crate::member::{NamedValues, SHOWN_CHARS_MAX, escape, object};
 
 object! {
     /// Which headers pass in one direction.
@@ -86,7 +86,7 @@ fn names(list: &[String], header: &str) -> bool {
 /// Such an entry matches nothing: a list that names ` idempotency-key` lets no key through, and one that drops
 /// `*-id` drops nothing.
 pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
-    let by_direction = members.headers.iter().flat_map(Named::iter).flat_map(|(direction, lists)| {
+    let by_direction = members.headers.iter().flat_map(NamedValues::iter).flat_map(|(direction, lists)| {
         let base = format!("/headers/{}", escape(direction));
         [(format!("{base}/allow"), &lists.allow), (format!("{base}/drop"), &lists.drop)]
     });

@@ -3,7 +3,7 @@
 use ichido_core::json::Kind;
 
 use super::{Enabled, Reaction};
-use crate::member::{At, Misfit, Read, Reading, Shape, members, object, words};
+use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, members, object, words};
 
 words! {
     /// What a boundary does about idempotency.
@@ -92,19 +92,19 @@ impl Idempotency {
     }
 }
 
-impl Read for Idempotency {
-    fn shape() -> Shape {
-        Shape::Object(IdempotencyMembers::members())
+impl FromJson for Idempotency {
+    fn schema() -> Schema {
+        Schema::Object(IdempotencyMembers::members())
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
-        let mode = Option::read_member(at, "mode", reading)?;
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
+        let mode = Option::read_member(at, "mode", context)?;
         let is_flat = mode == Some(Mode::Enabled) && !at.has("enabled");
         let of_enabled = if is_flat { Enabled::NAMES } else { &[] };
-        at.object(&[IdempotencyMembers::NAMES, of_enabled].concat(), reading)?;
-        let mut members = IdempotencyMembers::read_members(at, reading)?;
+        at.object(&[IdempotencyMembers::NAMES, of_enabled].concat(), context)?;
+        let mut members = IdempotencyMembers::read_members(at, context)?;
         if is_flat {
-            members.enabled = read_flat(at, reading)?;
+            members.enabled = read_flat(at, context)?;
         }
         let unread = match mode {
             _ if is_flat => Vec::new(),
@@ -115,30 +115,30 @@ impl Read for Idempotency {
     }
 }
 
-fn read_flat(at: At<'_>, reading: &mut Reading) -> Result<Enabled, Misfit> {
-    let mut inside = Reading::default();
+fn read_flat(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Enabled, InvalidValue> {
+    let mut inside = ReadContext::default();
     let enabled = Enabled::read(at, &mut inside)?;
     // At this level it takes `mode` and its neighbours for unknown; deeper down it is right.
     let is_deeper = |pointer: &str| DEPTH < pointer.matches('/').count();
     inside.unknown.retain(|pointer| is_deeper(pointer));
-    inside.misspelt.retain(|one| is_deeper(&one.pointer));
-    reading.unknown.append(&mut inside.unknown);
-    reading.misspelt.append(&mut inside.misspelt);
+    inside.misspelled.retain(|one| is_deeper(&one.pointer));
+    context.unknown.append(&mut inside.unknown);
+    context.misspelled.append(&mut inside.misspelled);
     Ok(enabled)
 }
 
 /// The members beside `enabled` that do not say the same as those inside it.
-fn at_odds(at: At<'_>, enabled: &Enabled) -> Vec<&'static str> {
+fn at_odds(at: LocatedValue<'_>, enabled: &Enabled) -> Vec<&'static str> {
     let present = Enabled::NAMES.iter().copied().filter(|name| at.has(name));
     // What cannot even be read says something else.
-    match Enabled::read(at, &mut Reading::default()) {
+    match Enabled::read(at, &mut ReadContext::default()) {
         Ok(beside) => present.filter(|name| !beside.agrees(enabled, name)).collect(),
         Err(_) => present.collect(),
     }
 }
 
 /// The members of `enabled` that stand where the mode is another, and promise something all the same.
-fn out_of_place(at: At<'_>) -> Vec<&'static str> {
+fn out_of_place(at: LocatedValue<'_>) -> Vec<&'static str> {
     let promises = |name: &str| {
         at.value().get(name).is_some_and(|value| match (name, value.as_str().as_deref(), value.as_bool()) {
             ("owner", Some("adapter"), _) => false,

@@ -3,7 +3,7 @@
 use ichido_core::json::Kind;
 
 use super::{ClaimPath, Identity, IdentitySource, is_portable, is_token};
-use crate::member::{At, Misfit, Read, Reading, Shape};
+use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
 /// How many claims may name a caller together: tenant, organisation, user and some more.
 pub const IDENTITY_CLAIMS_MAX: usize = 8;
@@ -12,20 +12,20 @@ pub const IDENTITY_CLAIMS_MAX: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentityNames(pub Vec<String>);
 
-impl Read for IdentityNames {
-    fn shape() -> Shape {
-        Shape::Either(vec![String::shape(), Vec::<String>::shape()])
+impl FromJson for IdentityNames {
+    fn schema() -> Schema {
+        Schema::AnyOf(vec![String::schema(), Vec::<String>::schema()])
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
         match at.kind() {
-            Kind::String => Ok(Self(vec![String::read(at, reading)?])),
+            Kind::String => Ok(Self(vec![String::read(at, context)?])),
             Kind::Array => {
-                let names = Vec::read(at, reading);
+                let names = Vec::read(at, context);
                 names.map(Self).map_err(|_| at.wrong("expected a text, or an array of texts".to_owned()))
             }
             Kind::Null | Kind::Bool | Kind::Number | Kind::Object => {
-                Err(at.misfit("a text, or an array of texts"))
+                Err(at.mismatch("a text, or an array of texts"))
             }
         }
     }

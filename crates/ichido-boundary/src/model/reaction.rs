@@ -2,7 +2,7 @@
 
 use ichido_core::json::Kind;
 
-use crate::member::{At, Misfit, Read, Reading, Shape, members};
+use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, members};
 
 members! {
     /// What is done: an object with `action`, `status` and `error_code`, or the action or the status alone.
@@ -138,25 +138,25 @@ fn status_in(word: &str) -> Option<u16> {
         .find_map(|digits| digits.parse().ok().filter(|status| (100..600).contains(status)))
 }
 
-impl Read for Reaction {
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Text, u16::shape(), Shape::Object(Self::members())])
+impl FromJson for Reaction {
+    fn schema() -> Schema {
+        Schema::AnyOf(vec![Schema::String, u16::schema(), Schema::Object(Self::members())])
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
         match at.kind() {
             Kind::String => {
-                let action = String::read(at, reading)?;
+                let action = String::read(at, context)?;
                 Ok(Self { status: status_in(&action), action: Some(action), error_code: None })
             }
-            Kind::Number => Ok(Self { status: Some(u16::read(at, reading)?), ..Self::default() }),
+            Kind::Number => Ok(Self { status: Some(u16::read(at, context)?), ..Self::default() }),
             Kind::Object => {
-                at.object(Self::NAMES, reading)?;
-                let said = Self::read_members(at, reading)?;
+                at.object(Self::NAMES, context)?;
+                let said = Self::read_members(at, context)?;
                 Ok(Self { status: said.status.or_else(|| status_in(said.action.as_deref()?)), ..said })
             }
             Kind::Null | Kind::Bool | Kind::Array => {
-                Err(at.misfit("a word, a status, or an object with action and status"))
+                Err(at.mismatch("a word, a status, or an object with action and status"))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use ichido_core::json::{Kind, Value};
 
-use crate::member::{At, Misfit, Read, Reading, Shape};
+use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
 /// What is kept out of logs: every text and every name that stands anywhere in the member, but for what is said to be
 /// shown; and then what is said to be shown.
@@ -102,12 +102,12 @@ fn is_one_of(list: &[&str], word: &str) -> bool {
     list.iter().any(|one| one.eq_ignore_ascii_case(&word))
 }
 
-impl Read for Redaction {
-    fn shape() -> Shape {
-        Shape::Any
+impl FromJson for Redaction {
+    fn schema() -> Schema {
+        Schema::Any
     }
 
-    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
         let mut found = Self::default();
         found.gather(at.value(), false);
         at.count(found.0.len() + found.1.len())?;

@@ -7,7 +7,7 @@ use ichido_core::json::Kind;
 use ichido_core::retry::{TRIES_MAX, WAIT_MAX};
 use ichido_core::verdict::Seen;
 
-use crate::member::{At, Misfit, Read, Reading, Shape, object};
+use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, object};
 
 object! {
     /// Whether and when the sender at this boundary tries again by itself.
@@ -41,17 +41,17 @@ object! {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backoff(pub Vec<u64>);
 
-impl Read for Backoff {
-    fn shape() -> Shape {
-        Shape::Either(vec![u64::shape(), Vec::<u64>::shape()])
+impl FromJson for Backoff {
+    fn schema() -> Schema {
+        Schema::AnyOf(vec![u64::schema(), Vec::<u64>::schema()])
     }
 
-    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
         match at.kind() {
-            Kind::Number => Ok(Self(vec![u64::read(at, reading)?])),
-            Kind::Array => Vec::read(at, reading).map(Self),
+            Kind::Number => Ok(Self(vec![u64::read(at, context)?])),
+            Kind::Array => Vec::read(at, context).map(Self),
             Kind::Null | Kind::Bool | Kind::String | Kind::Object => {
-                Err(at.misfit("a whole number of milliseconds, or an array of them"))
+                Err(at.mismatch("a whole number of milliseconds, or an array of them"))
             }
         }
     }
@@ -113,7 +113,7 @@ impl RetryPlan {
         let after = match seen {
             Seen::Network(_) => self.on_network_error,
             Seen::Answer(answer) => self.statuses.contains(&answer.status),
-            Seen::Named(_) | Seen::UnusableAnswer => false,
+            Seen::NamedValues(_) | Seen::UnusableAnswer => false,
         };
         after && self.methods.iter().any(|one| one == method)
     }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::{Boundary, Finding, Mode, Name, Party, Rule, Severity, Way, ways};
+use crate::{Boundary, Finding, HopChain, Mode, Name, Party, Rule, Severity, hop_chains};
 
 /// A flowchart in Mermaid, one for each way, with what is found in the files on their links.
 pub fn mermaid(files: &[Boundary], findings: &[Finding]) -> String {
     let mut drawing =
         Drawing { chart: String::from("flowchart LR\n"), links: 0, broken: Vec::new(), findings };
-    for (index, way) in ways(files).iter().enumerate() {
-        drawing.draw(way, index);
+    for (index, chain) in hop_chains(files).iter().enumerate() {
+        drawing.draw(chain, index);
     }
     for link in drawing.broken {
         // A `String` takes whatever is written to it.
@@ -28,23 +28,23 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    fn draw(&mut self, way: &Way<'_>, index: usize) {
+    fn draw(&mut self, chain: &HopChain<'_>, index: usize) {
         let id = |party: Party| format!("{}{index}", party.as_str());
         for party in Party::ALL {
             let is_met =
-                way.files().any(|file| file.name().sender() == party || file.name().receiver() == party);
+                chain.files().any(|file| file.name().sender() == party || file.name().receiver() == party);
             if is_met {
-                _ = writeln!(self.chart, "    {}[\"{}\"]", id(party), role(way, party));
+                _ = writeln!(self.chart, "    {}[\"{}\"]", id(party), role(chain, party));
             }
         }
         for name in Name::ALL {
             let (sender, receiver) = (id(name.sender()), id(name.receiver()));
-            for file in way.files().filter(|file| file.name() == name) {
+            for file in chain.files().filter(|file| file.name() == name) {
                 self.link(file, &sender, &receiver);
             }
             let is_between =
-                way.files().any(|file| file.name() < name) && way.files().any(|file| name < file.name());
-            if is_between && way.file(name).is_none() {
+                chain.files().any(|file| file.name() < name) && chain.files().any(|file| name < file.name());
+            if is_between && chain.file(name).is_none() {
                 _ = writeln!(self.chart, "    {sender} -.->|\"no file\"| {receiver}");
                 self.links += 1;
             }
@@ -60,16 +60,16 @@ impl Drawing<'_> {
             self.broken.push(self.links);
         }
         let ids = rules.iter().map(|rule| rule.id.to_owned());
-        let label: Vec<String> = std::iter::once(said(file)).chain(ids).collect();
+        let label: Vec<String> = std::iter::once(describe_attempts(file)).chain(ids).collect();
         _ = writeln!(self.chart, "    {sender} -->|\"{}\"| {receiver}", label.join("<br/>"));
         self.links += 1;
     }
 }
 
 /// What a party does about the key.
-fn role(way: &Way<'_>, party: Party) -> String {
-    let receives = way.files().find(|file| file.name().receiver() == party);
-    let owner = way.owner().map(Boundary::name);
+fn role(chain: &HopChain<'_>, party: Party) -> String {
+    let receives = chain.files().find(|file| file.name().receiver() == party);
+    let owner = chain.owner().map(Boundary::name);
     let does = match party {
         Party::Browser => "makes the key",
         Party::Service => "does the work",
@@ -85,7 +85,7 @@ fn role(way: &Way<'_>, party: Party) -> String {
 }
 
 /// How the sender of this file tries.
-fn said(file: &Boundary) -> String {
+fn describe_attempts(file: &Boundary) -> String {
     let a_try = file
         .http
         .timeouts

@@ -10,20 +10,20 @@ use crate::Finding;
 pub fn json(findings: &Findings<'_>, files: usize) -> String {
     let (errors, warnings) = findings.counts();
     let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {
-        let mut shown = shown(finding);
-        shown["reason"] = reason.as_str().into();
-        shown
+        let mut value = to_json(finding);
+        value["reason"] = reason.as_str().into();
+        value
     });
     pretty(&json!({
         "files": files,
         "errors": errors,
         "warnings": warnings,
-        "findings": findings.open.iter().map(shown).collect::<Vec<_>>(),
+        "findings": findings.open.iter().map(to_json).collect::<Vec<_>>(),
         "allowed": allowed.collect::<Vec<_>>(),
     }))
 }
 
-fn shown(Finding { rule, place, what, mend }: &Finding) -> Value {
+fn to_json(Finding { rule, place, what, mend }: &Finding) -> Value {
     json!({
         "rule": rule.id,
         "severity": rule.severity.as_str(),

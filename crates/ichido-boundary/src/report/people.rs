@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ichido_core::text::visible;
 
 use super::{Allowed, Findings};
-use crate::{Boundary, Finding, Name, Severity, rules, ways};
+use crate::{Boundary, Finding, Name, Severity, hop_chains, rules};
 
 /// Each finding with its place, its reason and its mend, errors first; then what is accepted, with why.
 pub fn people(findings: &Findings<'_>) -> String {
@@ -56,7 +56,7 @@ fn hops(files: &[Boundary]) -> String {
     if !judged.is_empty() && !missing.is_empty() {
         _ = write!(words, "; none about {}", joined(&missing));
     }
-    match ways(files).len() {
+    match hop_chains(files).len() {
         0 | 1 => words,
         count => format!("{count} ways; {words}"),
     }

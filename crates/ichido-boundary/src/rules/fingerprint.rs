@@ -5,19 +5,19 @@ pub(super) mod input;
 use ichido_core::json::Numbers;
 
 use super::refusal::not_refused;
-use super::{Found, in_promises};
-use crate::{Enabled, FingerprintInput, Way};
+use super::{Violation, in_promises};
+use crate::{Enabled, FingerprintInput, HopChain};
 
 fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
     promises.fingerprint.include.iter().flatten().map(String::as_str)
 }
 
-pub(super) fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn inputs_are_there<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
+    for (file, promises, base) in chain.owners() {
         let inputs: Vec<_> = include(promises).filter_map(|one| FingerprintInput::parse(one).ok()).collect();
-        let claims = input::identity_claims(way);
-        let asks = inputs.iter().any(|one| input::is_caller(one) || input::is_identity_header(way, one));
+        let claims = input::identity_claims(chain);
+        let asks = inputs.iter().any(|one| input::is_caller(one) || input::is_identity_header(chain, one));
         let wanted: [(&str, bool); 4] = [
             // Where the adapter names its claim, that one is asked for.
             ("who asks (`claims.sub`, or `identity`)", asks || !claims.is_empty()),
@@ -35,14 +35,14 @@ pub(super) fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         );
         if !missing.is_empty() {
             let pointer = format!("{base}/fingerprint/include");
-            found.push(Found::at(file, pointer, format!("missing: {}", missing.join(", "))));
+            found.push(Violation::new(file, pointer, format!("missing: {}", missing.join(", "))));
         }
     }
     found
 }
 
-pub(super) fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn inputs_are_stable<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         include(promises).enumerate().filter_map(|(index, one)| {
             let what = match () {
                 () if input::is_nameless(one) => format!("`{one}` names nothing, or all there is"),
@@ -54,25 +54,25 @@ pub(super) fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     })
 }
 
-pub(super) fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn inputs_are_read<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
+    for (file, promises, base) in chain.owners() {
         // What changes, or names nothing, has its own rule.
         let stable =
             include(promises).enumerate().filter(|(_, one)| !input::is_nameless(one) && !input::changes(one));
         found.extend(stable.filter_map(|(index, one)| {
             let what = match FingerprintInput::parse(one) {
-                Ok(input) => input::unread(way, &input)?,
+                Ok(input) => input::unread(chain, &input)?,
                 Err(error) => error.to_string(),
             };
-            Some(Found::at(file, format!("{base}/fingerprint/include/{index}"), what))
+            Some(Violation::new(file, format!("{base}/fingerprint/include/{index}"), what))
         }));
     }
     found
 }
 
-pub(super) fn hash_is_strong<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn hash_is_strong<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
             Some(algorithm) if is_sha256(algorithm) => return None,
             Some(algorithm) => format!("`{algorithm}` is not sha256"),
@@ -86,8 +86,8 @@ fn is_sha256(algorithm: &str) -> bool {
     ["sha256", "sha-256", "sha_256"].iter().any(|one| one.eq_ignore_ascii_case(algorithm))
 }
 
-pub(super) fn normal_form_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn normal_form_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let body_hash = &promises.fingerprint.body_hash;
         let encoding = &body_hash.input.encoding;
         let said = [
@@ -113,8 +113,8 @@ fn is_jcs(encoding: &str) -> bool {
     ["jcs", "rfc8785"].iter().any(|one| one.eq_ignore_ascii_case(encoding))
 }
 
-pub(super) fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn numbers_are_exact<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let body_hash = &promises.fingerprint.body_hash;
         let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
         let numbers = body_hash.body_rules().ok()?.form.numbers;
@@ -124,8 +124,8 @@ pub(super) fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     })
 }
 
-pub(super) fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn large_bodies_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let body_hash = &promises.fingerprint.body_hash;
         let bound = match body_hash.max_body_bytes_to_hash {
             None => Some("`max_body_bytes_to_hash` is missing".to_owned()),

@@ -4,13 +4,14 @@ pub(super) mod answers;
 
 use ichido_core::key::NAMES;
 
-use super::Found;
+use super::Violation;
 use crate::member::escape;
-use crate::{HeaderLists, Name, Traceparent, Traffic, Way};
+use crate::{HeaderLists, HopChain, Name, Traceparent, Traffic};
 
 /// Finds the lists of this traffic that stop a header, given by its spellings.
-pub(super) fn stopped<'a>(way: &Way<'a>, of: Traffic, spellings: &[&str]) -> Vec<Found<'a>> {
-    way.lists(of)
+pub(super) fn stopped<'a>(chain: &HopChain<'a>, of: Traffic, spellings: &[&str]) -> Vec<Violation<'a>> {
+    chain
+        .lists(of)
         .filter(|(_, _, lists)| !spellings.iter().any(|header| lists.passes(header)))
         .map(|(file, direction, lists)| {
             let header = spellings[0].to_ascii_lowercase();
@@ -18,25 +19,27 @@ pub(super) fn stopped<'a>(way: &Way<'a>, of: Traffic, spellings: &[&str]) -> Vec
             let (member, what) =
                 if is_dropped { ("drop", "is dropped") } else { ("allow", "is not allowed") };
             let pointer = format!("/headers/{}/{member}", escape(direction));
-            Found::at(file, pointer, format!("{header} {what}"))
+            Violation::new(file, pointer, format!("{header} {what}"))
         })
         .collect()
 }
 
-pub(super) fn key_passes_cors<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let lists = way.files().filter_map(|file| Some((file, file.cors.as_ref()?)));
+pub(super) fn key_passes_cors<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let lists = chain.files().filter_map(|file| Some((file, file.cors.as_ref()?)));
     lists
         .filter(|(_, cors)| !NAMES.iter().any(|header| cors.allowed_headers.names(header)))
-        .map(|(file, _)| Found::at(file, "/cors/allowed_headers/items", "idempotency-key is not among them"))
+        .map(|(file, _)| {
+            Violation::new(file, "/cors/allowed_headers/items", "idempotency-key is not among them")
+        })
         .collect()
 }
 
-pub(super) fn one_spelling_passes_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn one_spelling_passes_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     // A list that stops both is found by the rules about single lists.
-    let by_lists = way.lists(Traffic::Requests).map(|(file, direction, lists)| {
+    let by_lists = chain.lists(Traffic::Requests).map(|(file, direction, lists)| {
         (file, format!("/headers/{}/allow", escape(direction)), NAMES.map(|header| lists.passes(header)))
     });
-    let by_cors = way.files().filter_map(|file| {
+    let by_cors = chain.files().filter_map(|file| {
         let allowed = &file.cors.as_ref()?.allowed_headers;
         Some((file, "/cors/allowed_headers/items".to_owned(), NAMES.map(|header| allowed.names(header))))
     });
@@ -48,45 +51,47 @@ pub(super) fn one_spelling_passes_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             let (here, before) = if passes[0] { (NAMES[0], NAMES[1]) } else { (NAMES[1], NAMES[0]) };
             let what =
                 format!("only {here} passes here, and only {before} passed before").to_ascii_lowercase();
-            return vec![Found::at(file, pointer, what)];
+            return vec![Violation::new(file, pointer, what)];
         }
         left = still;
     }
     Vec::new()
 }
 
-pub(super) fn trace_passes<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = stopped(way, Traffic::Requests, &["traceparent"]);
-    let dropped = way.files().filter(|file| file.observability.traceparent == Some(Traceparent::Drop));
+pub(super) fn trace_passes<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let mut found = stopped(chain, Traffic::Requests, &["traceparent"]);
+    let dropped = chain.files().filter(|file| file.observability.traceparent == Some(Traceparent::Drop));
     found.extend(
-        dropped.map(|file| Found::at(file, "/observability/traceparent", "the trace context is dropped")),
+        dropped
+            .map(|file| Violation::new(file, "/observability/traceparent", "the trace context is dropped")),
     );
     found
 }
 
-pub(super) fn lists_name_headers<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn lists_name_headers<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let wide = |lists: &HeaderLists| lists.allow.iter().flatten().position(|entry| entry == "*");
-    way.lists(Traffic::Requests)
+    chain
+        .lists(Traffic::Requests)
         .filter_map(|(file, direction, lists)| {
             let pointer = format!("/headers/{}/allow/{}", escape(direction), wide(lists)?);
-            Some(Found::at(file, pointer, "`*` lets every header through"))
+            Some(Violation::new(file, pointer, "`*` lets every header through"))
         })
         .collect()
 }
 
-pub(super) fn type_passes<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn type_passes<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let is_json =
-        way.owners().any(|(_, promises, _)| promises.fingerprint.body_hash.input.encoding.r#type.is_some());
+        chain.owners().any(|(_, promises, _)| promises.fingerprint.body_hash.input.encoding.r#type.is_some());
     // What the adapter sends on is not hashed any more.
-    let lists = stopped(way, Traffic::Requests, &["content-type"]).into_iter();
+    let lists = stopped(chain, Traffic::Requests, &["content-type"]).into_iter();
     lists.filter(|found| is_json && found.file.name() != Name::Adapter).collect()
 }
 
 /// The spellings in which the key passes all lists of requests; both, where another rule finds that none does.
-pub(super) fn spellings_sent(way: &Way<'_>) -> [bool; NAMES.len()] {
+pub(super) fn spellings_sent(chain: &HopChain<'_>) -> [bool; NAMES.len()] {
     let passes = NAMES.map(|header| {
-        let by_lists = way.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));
-        let by_cors = way.files().filter_map(|file| file.cors.as_ref());
+        let by_lists = chain.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));
+        let by_cors = chain.files().filter_map(|file| file.cors.as_ref());
         by_lists && by_cors.into_iter().all(|cors| cors.allowed_headers.names(header))
     });
     if passes.contains(&true) { passes } else { [true; NAMES.len()] }

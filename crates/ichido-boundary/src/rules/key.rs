@@ -1,8 +1,8 @@
 //! The key is required where the request begins, and asked for at every hop (SPEC C1, C2, C8, A1).
 
-use super::Found;
+use super::Violation;
 use super::refusal::not_refused;
-use crate::{Boundary, Methods, Misspelt, Mode, Name, Way};
+use crate::{Boundary, HopChain, Methods, MisspelledMember, Mode, Name};
 
 /// The methods that change nothing (RFC 9110): they need no key.
 pub(crate) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
@@ -13,19 +13,19 @@ const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 /// The status for a request without its key (SPEC A1).
 const MISSING_KEY_STATUS: u16 = 400;
 
-pub(super) fn mode_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn mode_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const POINTER: &str = "/http/idempotency/mode";
     let found = |file: &'a Boundary| match file.http.idempotency.mode {
-        Some(Mode::Disabled) => Some(Found::at(file, POINTER, "idempotency is disabled here")),
+        Some(Mode::Disabled) => Some(Violation::new(file, POINTER, "idempotency is disabled here")),
         // The adapter's promises may stand in the file before its own.
         None if file.name() == Name::Adapter => None,
-        None => Some(Found::at(file, POINTER, "`mode` is missing")),
+        None => Some(Violation::new(file, POINTER, "`mode` is missing")),
         Some(Mode::ValidateOnly | Mode::Enabled) => None,
     };
-    way.files().filter_map(found).collect()
+    chain.files().filter_map(found).collect()
 }
 
-pub(super) fn key_is_required<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn key_is_required<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let idempotency = &file.http.idempotency;
         let pointer = match idempotency.mode? {
@@ -36,12 +36,12 @@ pub(super) fn key_is_required<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             Mode::Disabled => return None,
         };
         let what = "a state-changing request without a key is not stopped here";
-        (!idempotency.requires_key()).then(|| Found::at(file, pointer, what))
+        (!idempotency.requires_key()).then(|| Violation::new(file, pointer, what))
     };
-    way.files().filter_map(found).collect()
+    chain.files().filter_map(found).collect()
 }
 
-pub(super) fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn missing_key_is_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let idempotency = &file.http.idempotency;
         let pointer = match idempotency.mode? {
@@ -60,13 +60,14 @@ pub(super) fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 (None, None) => "its `status` is missing".to_owned(),
             },
         };
-        Some(Found::at(file, pointer, what))
+        Some(Violation::new(file, pointer, what))
     };
-    way.files().filter_map(found).collect()
+    chain.files().filter_map(found).collect()
 }
 
-pub(super) fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.hops()
+pub(super) fn unsafe_methods_change_state<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    chain
+        .hops()
         .filter_map(|file| {
             let methods = &file.http.methods;
             let missing: Vec<&str> = passing(methods)
@@ -77,29 +78,30 @@ pub(super) fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 None => format!("`state_changing` is missing, and these pass: {}", missing.join(", ")),
                 Some(_) => format!("not named, and passing: {}", missing.join(", ")),
             };
-            Some(Found::at(file, "/http/methods/state_changing", what))
+            Some(Violation::new(file, "/http/methods/state_changing", what))
         })
         .collect()
 }
 
-pub(super) fn safe_methods_do_not<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn safe_methods_do_not<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in way.files() {
+    for file in chain.files() {
         let named = file.http.methods.state_changing.iter().flatten().enumerate();
         for (index, method) in named.filter(|(_, method)| SAFE_METHODS.contains(&method.as_str())) {
             let pointer = format!("/http/methods/state_changing/{index}");
-            found.push(Found::at(file, pointer, format!("{method} changes nothing")));
+            found.push(Violation::new(file, pointer, format!("{method} changes nothing")));
         }
     }
     found
 }
 
-pub(super) fn members_are_spelled_right<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let of_file = |file: &'a Boundary| file.misspelt_members().iter().map(move |one| (file, one));
-    way.files()
+pub(super) fn members_are_spelled_right<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let of_file = |file: &'a Boundary| file.misspelled_members().iter().map(move |one| (file, one));
+    chain
+        .files()
         .flat_map(of_file)
-        .map(|(file, Misspelt { pointer, meant })| {
-            Found::at(file, pointer, format!("nobody reads this; is `{meant}` meant?"))
+        .map(|(file, MisspelledMember { pointer, meant })| {
+            Violation::new(file, pointer, format!("nobody reads this; is `{meant}` meant?"))
         })
         .collect()
 }
@@ -117,9 +119,9 @@ fn named(methods: &Methods, method: &str) -> bool {
 }
 
 /// Whether it is a method of HTTP, or one that the way's files name.
-pub(super) fn is_method(way: &Way<'_>, method: &str) -> bool {
+pub(super) fn is_method(chain: &HopChain<'_>, method: &str) -> bool {
     let is_of_http = SAFE_METHODS.contains(&method) || UNSAFE_METHODS.contains(&method);
-    let named = way.files().flat_map(|file| {
+    let named = chain.files().flat_map(|file| {
         let methods = &file.http.methods;
         methods.allowed.iter().chain(&methods.state_changing).flatten()
     });

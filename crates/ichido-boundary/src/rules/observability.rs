@@ -2,16 +2,17 @@
 
 use ichido_core::key::NAMES;
 
-use super::Found;
+use super::Violation;
 use super::headers::spellings_sent;
-use crate::Way;
+use crate::HopChain;
 
 /// What proves who asks.
 const PROOFS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
 
-pub(super) fn keys_are_redacted<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let sent = spellings_sent(way);
-    way.files()
+pub(super) fn keys_are_redacted<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let sent = spellings_sent(chain);
+    chain
+        .files()
         .filter_map(|file| {
             let what = match &file.observability.redaction {
                 None => "`redaction` is missing".to_owned(),
@@ -28,7 +29,7 @@ pub(super) fn keys_are_redacted<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                     }
                 }
             };
-            Some(Found::at(file, "/observability/redaction", what))
+            Some(Violation::new(file, "/observability/redaction", what))
         })
         .collect()
 }

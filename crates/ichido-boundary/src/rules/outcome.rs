@@ -4,11 +4,11 @@ use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
 
 use super::exchange::is_of_one_exchange;
 use super::refusal::not_refused;
-use super::{Found, in_promises};
-use crate::{Reaction, Way};
+use super::{Violation, in_promises};
+use crate::{HopChain, Reaction};
 
-pub(super) fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn conflicts_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let what = match &promises.conflict_rule.same_key_different_fingerprint {
             None => "`same_key_different_fingerprint` is missing".to_owned(),
             Some(reaction) => not_refused(reaction)
@@ -18,8 +18,8 @@ pub(super) fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     })
 }
 
-pub(super) fn duplicates_are_replayed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn duplicates_are_replayed<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let what = match &promises.response_replay.on_duplicate_after_success {
             None => "`on_duplicate_after_success` is missing".to_owned(),
             Some(Reaction { action: None, .. }) => "its `action` is missing".to_owned(),
@@ -33,9 +33,9 @@ pub(super) fn duplicates_are_replayed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     })
 }
 
-pub(super) fn running_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn running_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const UNHELD: &str = "nothing holds a key while its request runs";
-    in_promises(way, |promises| {
+    in_promises(chain, |promises| {
         let mut found = Vec::new();
         match &promises.inflight_lock {
             None => found.push(("inflight_lock", format!("`inflight_lock` is missing: {UNHELD}"))),
@@ -76,8 +76,8 @@ fn not_told(on_timeout: Option<&Reaction>) -> Option<String> {
     }
 }
 
-pub(super) fn statuses_differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn statuses_differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let (conflict, running) = (promises.conflict_status()?, promises.in_flight_status()?);
         if promises.profile().is_none() {
             let what =
@@ -95,8 +95,8 @@ pub(super) fn statuses_differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     })
 }
 
-pub(super) fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn replayed_headers_are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let what = match &promises.response_replay.response_headers_subset_allowlist {
             None => "`response_headers_subset_allowlist` is missing",
             Some(list) if list.iter().any(|header| header.eq_ignore_ascii_case("content-type")) => {
@@ -108,8 +108,8 @@ pub(super) fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     })
 }
 
-pub(super) fn replayed_headers_are_lasting<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    in_promises(way, |promises| {
+pub(super) fn replayed_headers_are_lasting<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_promises(chain, |promises| {
         let list = promises.response_replay.response_headers_subset_allowlist.iter().flatten();
         list.enumerate().filter_map(|(index, header)| {
             let what = match () {

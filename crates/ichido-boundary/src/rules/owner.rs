@@ -2,8 +2,8 @@
 
 pub(super) mod promises;
 
-use super::Found;
-use crate::{Boundary, Mode, Name, Way};
+use super::Violation;
+use crate::{Boundary, HopChain, Mode, Name};
 
 const MODE_POINTER: &str = "/http/idempotency/mode";
 
@@ -11,18 +11,19 @@ fn may_own(name: Name) -> bool {
     matches!(name, Name::GatewayToAdapter | Name::Adapter)
 }
 
-pub(super) fn only_the_adapter_owns<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let wrong = way.owners().filter(|(file, ..)| !may_own(file.name()));
+pub(super) fn only_the_adapter_owns<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let wrong = chain.owners().filter(|(file, ..)| !may_own(file.name()));
     wrong
         .map(|(file, ..)| {
             let receiver = file.name().receiver().as_str();
-            Found::at(file, MODE_POINTER, format!("the {receiver} would complete idempotency here"))
+            Violation::new(file, MODE_POINTER, format!("the {receiver} would complete idempotency here"))
         })
         .collect()
 }
 
-pub(super) fn the_owner_is_named<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.owners()
+pub(super) fn the_owner_is_named<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    chain
+        .owners()
         .filter(|(file, ..)| may_own(file.name()))
         .filter_map(|(file, promises, base)| {
             let what = match promises.owner.as_deref() {
@@ -30,76 +31,78 @@ pub(super) fn the_owner_is_named<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 Some(other) => format!("the owner is `{other}`"),
                 None => "`owner` is missing".to_owned(),
             };
-            Some(Found::at(file, format!("{base}/owner"), what))
+            Some(Violation::new(file, format!("{base}/owner"), what))
         })
         .collect()
 }
 
-pub(super) fn somebody_owns<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let candidate = way.file(Name::GatewayToAdapter).or(way.file(Name::Adapter));
-    let is_owned = way.owners().any(|(file, ..)| may_own(file.name()));
+pub(super) fn somebody_owns<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let candidate = chain.file(Name::GatewayToAdapter).or(chain.file(Name::Adapter));
+    let is_owned = chain.owners().any(|(file, ..)| may_own(file.name()));
     // Where the mode is missing or `disabled`, another rule says so.
     let is_said = |file: &&Boundary| {
         file.http.idempotency.mode == Some(Mode::ValidateOnly) || file.name() == Name::Adapter
     };
     let candidate = candidate.filter(|_| !is_owned).filter(is_said);
     candidate
-        .map(|file| Found::at(file, MODE_POINTER, "nobody on this way completes idempotency"))
+        .map(|file| Violation::new(file, MODE_POINTER, "nobody on this way completes idempotency"))
         .into_iter()
         .collect()
 }
 
-pub(super) fn the_owner_is_among_them<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let files: Vec<&Boundary> = way.files().collect();
+pub(super) fn the_owner_is_among_them<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let files: Vec<&Boundary> = chain.files().collect();
     // One file alone is not taken for a way; where the owner's file is there, other rules ask who owns.
     let [first, .., last] = files[..] else {
         return Vec::new();
     };
-    if first.name() == last.name() || may_own(last.name()) || way.owners().next().is_some() {
+    if first.name() == last.name() || may_own(last.name()) || chain.owners().next().is_some() {
         return Vec::new();
     }
     let mut judged: Vec<&str> = files.iter().map(|file| file.name().as_str()).collect();
     judged.dedup();
     let what = format!("judged are {}, and none of them completes idempotency", judged.join(" and "));
-    vec![Found::at(last, "/boundary", what)]
+    vec![Violation::new(last, "/boundary", what)]
 }
 
-pub(super) fn echo_is_the_same<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn echo_is_the_same<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let echoes = |file: &&Boundary| file.http.idempotency.echo_key == Some(true);
     // The service behind the adapter need not know of keys, so silence there says nothing.
     let counts = |file: &&Boundary| file.name() != Name::Adapter || file.http.idempotency.echo_key.is_some();
-    let Some(echoing) = way.files().find(echoes) else {
+    let Some(echoing) = chain.files().find(echoes) else {
         return Vec::new();
     };
-    let silent = way.files().filter(|file| counts(file) && !echoes(file));
+    let silent = chain.files().filter(|file| counts(file) && !echoes(file));
     silent
         .map(|file| {
             let what = format!("the key is not echoed here, and it is at {}", echoing.name());
-            Found::at(file, "/http/idempotency/echo_key", what)
+            Violation::new(file, "/http/idempotency/echo_key", what)
         })
         .collect()
 }
 
-pub(super) fn one_file_each<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let files: Vec<&Boundary> = way.files().collect();
+pub(super) fn one_file_each<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let files: Vec<&Boundary> = chain.files().collect();
     let pairs = files.windows(2).filter(|pair| pair[0].name() == pair[1].name());
     pairs
-        .map(|pair| Found::at(pair[1], "/boundary", format!("{} is about the same boundary", pair[0].file())))
+        .map(|pair| {
+            Violation::new(pair[1], "/boundary", format!("{} is about the same boundary", pair[0].file()))
+        })
         .collect()
 }
 
-pub(super) fn no_gap<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let files: Vec<&Boundary> = way.files().collect();
+pub(super) fn no_gap<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let files: Vec<&Boundary> = chain.files().collect();
     let gaps = files.windows(2).filter(|pair| pair[0].name() as usize + 1 < pair[1].name() as usize);
     gaps.map(|pair| {
         let what = format!("there is no file between {} and {}", pair[0].name(), pair[1].name());
-        Found::at(pair[1], "/boundary", what)
+        Violation::new(pair[1], "/boundary", what)
     })
     .collect()
 }
 
-pub(super) fn methods_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let files: Vec<&Boundary> = way.hops().collect();
+pub(super) fn methods_agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let files: Vec<&Boundary> = chain.hops().collect();
     let pairs = files.windows(2);
     pairs
         .filter_map(|pair| {
@@ -111,7 +114,7 @@ pub(super) fn methods_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 .filter(|method| *method != "OPTIONS" && !below.http.methods.allows(method))
                 .collect();
             let what = format!("{} lets {} pass", above.name(), stopped.join(", "));
-            (!stopped.is_empty()).then(|| Found::at(below, "/http/methods/allowed", what))
+            (!stopped.is_empty()).then(|| Violation::new(below, "/http/methods/allowed", what))
         })
         .collect()
 }

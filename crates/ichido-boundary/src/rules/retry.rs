@@ -1,13 +1,13 @@
 //! Whoever tries again does so only with a key, and a hop only where it may (SPEC C4, A8).
 
-use super::Found;
+use super::Violation;
 use super::key::{SAFE_METHODS, is_method};
-use crate::{Boundary, Effect, Name, OperationClass, Party, Way};
+use crate::{Boundary, Effect, HopChain, Name, OperationClass, Party};
 
 /// The most tries that a boundary may allow. Three hops of ten would already make a thousand calls of one.
 const ATTEMPTS_MAX: u64 = 10;
 
-pub(super) fn retries_need_the_key<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn retries_need_the_key<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let plan = file.http.retry.plan()?;
         // Whatever is not known to be safe may change state: `*` as well.
@@ -15,9 +15,9 @@ pub(super) fn retries_need_the_key<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         let is_at_risk = plan.methods.is_empty() || !plan.methods.iter().all(is_safe);
         let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
         let what = "a state-changing request without a key would be sent again";
-        (is_at_risk && !plan.needs_key).then(|| Found::at(file, pointer, what))
+        (is_at_risk && !plan.needs_key).then(|| Violation::new(file, pointer, what))
     };
-    way.files().filter_map(found).collect()
+    chain.files().filter_map(found).collect()
 }
 
 /// Whether the sender stands between the one who began and the one who owns.
@@ -25,14 +25,14 @@ fn sender_is_a_hop(file: &Boundary) -> bool {
     matches!(file.name().sender(), Party::Bff | Party::Gateway)
 }
 
-pub(super) fn hops_retry_post_alone<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn hops_retry_post_alone<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in way.files().filter(|file| sender_is_a_hop(file)) {
+    for file in chain.files().filter(|file| sender_is_a_hop(file)) {
         let Some(plan) = file.http.retry.plan() else { continue };
         let others = plan.methods.iter().enumerate().filter(|(_, method)| *method != "POST");
         found.extend(others.map(|(index, method)| {
             let pointer = format!("/http/retry/apply_to_methods/{index}");
-            Found::at(
+            Violation::new(
                 file,
                 pointer,
                 format!("the {} would send {method} again", file.name().sender().as_str()),
@@ -42,9 +42,9 @@ pub(super) fn hops_retry_post_alone<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-pub(super) fn statuses_are_repeatable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn statuses_are_repeatable<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in way.files() {
+    for file in chain.files() {
         let Some(plan) = file.http.retry.plan() else { continue };
         let is_repeatable = |status: u16| match status {
             502..=504 => true,
@@ -54,52 +54,52 @@ pub(super) fn statuses_are_repeatable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         for (index, status) in plan.statuses.iter().enumerate().filter(|(_, status)| !is_repeatable(**status))
         {
             let what = format!("the {} would send again after {status}", file.name().sender().as_str());
-            found.push(Found::at(file, format!("/http/retry/retry_on_status/{index}"), what));
+            found.push(Violation::new(file, format!("/http/retry/retry_on_status/{index}"), what));
         }
     }
     found
 }
 
-pub(super) fn retries_are_bounded<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn retries_are_bounded<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in way.files() {
+    for file in chain.files() {
         let retry = &file.http.retry;
         match retry.max_attempts {
             _ if retry.is_off() => continue,
-            None => found.push(Found::at(file, "/http/retry/max_attempts", "`max_attempts` is missing")),
+            None => found.push(Violation::new(file, "/http/retry/max_attempts", "`max_attempts` is missing")),
             Some(1..=ATTEMPTS_MAX) => (),
             Some(attempts) => {
                 let what = format!("{attempts} tries, where 1 to {ATTEMPTS_MAX} make sense");
-                found.push(Found::at(file, "/http/retry/max_attempts", what));
+                found.push(Violation::new(file, "/http/retry/max_attempts", what));
             }
         }
         if retry.backoff_ms.as_ref().is_none_or(|backoff| backoff.0.is_empty()) {
-            found.push(Found::at(file, "/http/retry/backoff_ms", "`backoff_ms` is missing, or empty"));
+            found.push(Violation::new(file, "/http/retry/backoff_ms", "`backoff_ms` is missing, or empty"));
         }
-        found.extend(unknown_methods(way, file));
+        found.extend(unknown_methods(chain, file));
     }
     found
 }
 
 /// What is wrong with the methods that are tried again.
-fn unknown_methods<'a>(way: &Way<'a>, file: &'a Boundary) -> Vec<Found<'a>> {
+fn unknown_methods<'a>(chain: &HopChain<'a>, file: &'a Boundary) -> Vec<Violation<'a>> {
     const POINTER: &str = "/http/retry/apply_to_methods";
     let Some(methods) = file.http.retry.apply_to_methods.as_ref().filter(|methods| !methods.is_empty())
     else {
-        return vec![Found::at(file, POINTER, "`apply_to_methods` is missing, or empty")];
+        return vec![Violation::new(file, POINTER, "`apply_to_methods` is missing, or empty")];
     };
     // Of a hop another rule finds all but POST.
     let unknown =
-        methods.iter().enumerate().filter(|(_, method)| !sender_is_a_hop(file) && !is_method(way, method));
+        methods.iter().enumerate().filter(|(_, method)| !sender_is_a_hop(file) && !is_method(chain, method));
     unknown
         .map(|(index, method)| {
             let what = format!("`{method}` is no method; write POST, PATCH and so on");
-            Found::at(file, format!("{POINTER}/{index}"), what)
+            Violation::new(file, format!("{POINTER}/{index}"), what)
         })
         .collect()
 }
 
-pub(super) fn opaque_calls_are_not_repeated<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn opaque_calls_are_not_repeated<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         file.http.retry.plan()?;
         let operations = file.operations.as_ref()?.iter();
@@ -108,7 +108,11 @@ pub(super) fn opaque_calls_are_not_repeated<'a>(way: &Way<'a>) -> Vec<Found<'a>>
             changes && operation.effect.is_none_or(|effect| effect == Effect::Opaque)
         });
         let (name, _) = opaque.next()?;
-        Some(Found::at(file, "/http/retry/mode", format!("`{name}` is opaque and would be called again")))
+        Some(Violation::new(
+            file,
+            "/http/retry/mode",
+            format!("`{name}` is opaque and would be called again"),
+        ))
     };
-    way.files().filter(|file| file.name() == Name::Adapter).filter_map(found).collect()
+    chain.files().filter(|file| file.name() == Name::Adapter).filter_map(found).collect()
 }

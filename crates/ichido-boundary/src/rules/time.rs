@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::Found;
-use crate::{Boundary, Enabled, Name, Way, timing};
+use super::Violation;
+use crate::{Boundary, Enabled, HopChain, Name, timing};
 
 const TRY_POINTER: &str = "/http/timeouts/upstream_timeout_ms";
 
-pub(super) fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.files()
+pub(super) fn time_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    chain.files()
         .filter_map(|file| {
             let timeouts = &file.http.timeouts;
             let what = match (timeouts.of_a_try(), timeouts.upstream_timeout_ms) {
@@ -19,24 +19,24 @@ pub(super) fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 }
                 (Some(_), _) => return None,
             };
-            Some(Found::at(file, TRY_POINTER, what))
+            Some(Violation::new(file, TRY_POINTER, what))
         })
         .collect()
 }
 
-pub(super) fn tries_fit_in_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn tries_fit_in_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let (tries, bound) = (timing::in_all(file)?, file.http.timeouts.in_all()?);
         let what =
             format!("all tries take up to {} ms, and there are {}", tries.as_millis(), bound.as_millis());
-        (bound < tries).then(|| Found::at(file, "/http/timeouts/client_timeout_ms", what))
+        (bound < tries).then(|| Violation::new(file, "/http/timeouts/client_timeout_ms", what))
     };
-    way.files().filter_map(found).collect()
+    chain.files().filter_map(found).collect()
 }
 
-pub(super) fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn tries_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     // Of two files about one boundary the first counts; that there are two is found elsewhere.
-    let files: Vec<&Boundary> = Name::ALL.into_iter().filter_map(|name| way.file(name)).collect();
+    let files: Vec<&Boundary> = Name::ALL.into_iter().filter_map(|name| chain.file(name)).collect();
     let pairs = files.windows(2).map(|pair| (pair[0], pair[1]));
     // The adapter's own calls are added to the wait, which another rule does.
     pairs
@@ -50,16 +50,16 @@ pub(super) fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 above.name(),
                 a_try.as_millis()
             );
-            (a_try < tries).then(|| Found::at(below, TRY_POINTER, what))
+            (a_try < tries).then(|| Violation::new(below, TRY_POINTER, what))
         })
         .collect()
 }
 
-pub(super) fn wait_fits_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let owner: Option<(&'a Boundary, &'a Enabled, _)> = way.owners().last();
+pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let owner: Option<(&'a Boundary, &'a Enabled, _)> = chain.owners().last();
     let wait = owner.and_then(|(_, promises, _)| promises.in_flight_wait()).unwrap_or_default();
-    let calls = way.file(Name::Adapter).and_then(timing::in_all).unwrap_or_default();
-    let gateway = way.file(Name::GatewayToAdapter);
+    let calls = chain.file(Name::Adapter).and_then(timing::in_all).unwrap_or_default();
+    let gateway = chain.file(Name::GatewayToAdapter);
     let Some((gateway, a_try)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?))) else {
         return Vec::new();
     };
@@ -74,5 +74,5 @@ pub(super) fn wait_fits_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         wait.as_millis(),
         calls.as_millis()
     );
-    vec![Found::at(gateway, TRY_POINTER, what)]
+    vec![Violation::new(gateway, TRY_POINTER, what)]
 }

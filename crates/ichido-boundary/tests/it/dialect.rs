@@ -1,30 +1,30 @@
 //! The dialect: every member there is, as the code itself lists it.
 
-use ichido_boundary::{Shape, shape};
+use ichido_boundary::{Schema, schema};
 
 /// Every member by its pointer, with `*` for a name that the file chooses, and its shape.
-pub(crate) fn members() -> Vec<(String, Shape)> {
+pub(crate) fn members() -> Vec<(String, Schema)> {
     let mut members = Vec::new();
-    gather("", &shape(), &mut members);
+    gather("", &schema(), &mut members);
     members
 }
 
-fn gather(pointer: &str, shape: &Shape, members: &mut Vec<(String, Shape)>) {
-    match shape {
-        Shape::Object(inside) => {
+fn gather(pointer: &str, schema: &Schema, members: &mut Vec<(String, Schema)>) {
+    match schema {
+        Schema::Object(inside) => {
             for member in inside {
                 let pointer = format!("{pointer}/{}", member.name);
-                members.push((pointer.clone(), member.shape.clone()));
-                gather(&pointer, &member.shape, members);
+                members.push((pointer.clone(), member.schema.clone()));
+                gather(&pointer, &member.schema, members);
             }
         }
-        Shape::Named(inside) => {
+        Schema::Map(inside) => {
             let pointer = format!("{pointer}/*");
             members.push((pointer.clone(), (**inside).clone()));
             gather(&pointer, inside, members);
         }
-        Shape::List(inside) => gather(pointer, inside, members),
-        Shape::Either(shapes) => shapes.iter().for_each(|shape| gather(pointer, shape, members)),
-        Shape::Truth | Shape::Whole { .. } | Shape::Text | Shape::OneOf(_) | Shape::Any => (),
+        Schema::Array(inside) => gather(pointer, inside, members),
+        Schema::AnyOf(schemas) => schemas.iter().for_each(|schema| gather(pointer, schema, members)),
+        Schema::Bool | Schema::Integer { .. } | Schema::String | Schema::OneOf(_) | Schema::Any => (),
     }
 }

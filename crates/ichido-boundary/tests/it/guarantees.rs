@@ -3,14 +3,14 @@
 mod harmless;
 mod table;
 
-use ichido_boundary::{Finding, Shape, rule};
+use ichido_boundary::{Finding, Schema, rule};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::dialect;
 use super::set::Set;
 use harmless::HARMLESS;
-use table::{Guard, TABLE};
+use table::{MemberGuard, TABLE};
 
 /// The pattern of the table that a concrete pointer belongs to: names that the file chooses become `*`, and an index
 /// belongs to its list.
@@ -31,7 +31,7 @@ pub(crate) fn pattern(pointer: &str) -> String {
 
 /// What the table says of the member that a concrete pointer belongs to.
 #[track_caller]
-fn guard(pointer: &str) -> &'static Guard {
+fn member_guard(pointer: &str) -> &'static MemberGuard {
     let pattern = pattern(pointer);
     let row = TABLE.iter().find(|(member, _)| *member == pattern);
     &row.unwrap_or_else(|| panic!("{pattern} has neither a rule nor a reason to be free")).1
@@ -65,18 +65,18 @@ fn each_member_of_the_dialect_has_a_rule_or_a_reason_to_be_free() {
     let members: Vec<String> = dialect::members().into_iter().map(|(member, _)| member).collect();
     let listed: Vec<&str> = TABLE.iter().map(|(member, _)| *member).collect();
     assert_eq!(listed, members);
-    for (member, guard) in TABLE {
-        match guard {
-            Guard::Rule(id, _) => assert!(rule(id).is_some(), "{member}: there is no {id}"),
-            Guard::Free(reason) => assert!(reason.ends_with('.'), "{member}: {reason}"),
+    for (member, member_guard) in TABLE {
+        match member_guard {
+            MemberGuard::Rule(id, _) => assert!(rule(id).is_some(), "{member}: there is no {id}"),
+            MemberGuard::Free(reason) => assert!(reason.ends_with('.'), "{member}: {reason}"),
         }
     }
 }
 
 #[test]
 fn each_rule_of_the_table_finds_its_change() {
-    for (member, guard) in TABLE {
-        let Guard::Rule(id, change) = guard else { continue };
+    for (member, member_guard) in TABLE {
+        let MemberGuard::Rule(id, change) = member_guard else { continue };
         assert_eq!(pattern(change.pointer), *member, "the change is about another member");
         let set = match change.to {
             Some(text) => Set::starting().with(change.file, change.pointer, text),
@@ -164,7 +164,7 @@ proptest! {
         let all = pointers(&value);
         let pointer = at.get(&all);
         let old = value.pointer(pointer).expect("it was found there");
-        guard(pointer);
+        member_guard(pointer);
         set = match twist {
             Twist::Remove => set.without(&file, pointer),
             Twist::Widen => set.with(&file, pointer, &widened(old).to_string()),
@@ -193,7 +193,7 @@ proptest! {
 fn takes_anything(pointer: &str) -> bool {
     let pattern = pattern(pointer);
     let mut members = dialect::members().into_iter();
-    members.any(|(member, shape)| member == pattern && shape == Shape::Any)
+    members.any(|(member, schema)| member == pattern && schema == Schema::Any)
 }
 
 fn places_are_in_their_files(set: &Set, findings: &[Finding]) {

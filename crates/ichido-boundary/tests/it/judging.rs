@@ -1,6 +1,6 @@
 //! What the rules find, and what they leave alone, beyond each rule's example.
 
-use ichido_boundary::{Boundary, check, ways};
+use ichido_boundary::{Boundary, check, hop_chains};
 
 use super::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 use super::{read, wild};
@@ -290,7 +290,7 @@ fn files_of_several_ways_are_judged_by_folder() {
     };
     let mut all = placed("a");
     all.extend(placed("b"));
-    assert_eq!(ways(&all).len(), 2);
+    assert_eq!(hop_chains(&all).len(), 2);
     assert_eq!(check(&all), []);
     // In one folder, two files about one boundary are one too many.
     all.extend(
@@ -310,5 +310,5 @@ fn files_of_several_ways_are_judged_by_folder() {
             Boundary::read(&format!("{index}/x.json"), file.text().as_bytes()).expect("it is readable")
         })
         .collect();
-    assert_eq!(ways(&spread).len(), 1);
+    assert_eq!(hop_chains(&spread).len(), 1);
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::dialect;
 use super::guarantees::{pattern, pointers};
 use super::set::Set;
-use table::{Loosening, Row, table};
+use table::{ChangeEffect, Loosening, table};
 
 const BROWSER: &str = "browser_to_bff.json";
 const BFF: &str = "bff_to_gateway.json";
@@ -42,8 +42,8 @@ fn each_member_of_the_dialect_has_a_change_that_loosens_or_a_reason_to_be_free()
     let members: Vec<String> = dialect::members().into_iter().map(|(member, _)| member).collect();
     let listed: Vec<String> = table().map(|(member, _)| member).collect();
     assert_eq!(listed, members);
-    for (member, row) in table() {
-        if let Row::Free(reason) = row {
+    for (member, effect) in table() {
+        if let ChangeEffect::Free(reason) = effect {
             assert!(reason.ends_with('.'), "{member}: {reason}");
         }
     }
@@ -52,8 +52,10 @@ fn each_member_of_the_dialect_has_a_change_that_loosens_or_a_reason_to_be_free()
 #[test]
 fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
     let mut missed = Vec::new();
-    for (member, row) in table() {
-        let Row::Loosens(Loosening { rule, file, pointer, from, to, says }) = row else { continue };
+    for (member, effect) in table() {
+        let ChangeEffect::Loosens(Loosening { rule, file, pointer, from, to, says }) = effect else {
+            continue;
+        };
         let pointer = pointer.unwrap_or(&member);
         assert_eq!(pattern(pointer), member, "the change is about another member");
         let starting = Set::starting();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ichido_boundary::{Boundary, Name, Named, STARTING, STARTING_README, Shape, check, rules, shape};
+use ichido_boundary::{Boundary, Name, NamedValues, STARTING, STARTING_README, Schema, check, rules, schema};
 use serde_json::{Map, Value, json};
 
 fn docs() -> PathBuf {
@@ -55,19 +55,19 @@ fn the_list_of_rules_is_whole_and_there_is_no_page_without_a_rule() {
 
 #[test]
 fn the_schema_is_that_of_the_model() {
-    let mut schema = Map::new();
-    schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-    schema.insert("title".to_owned(), json!("A boundary on the way of an idempotency key"));
-    schema.insert("required".to_owned(), json!(["boundary"]));
-    schema.extend(schema_of(&shape()));
-    let text = serde_json::to_string_pretty(&schema).expect("a value has a text");
+    let mut document = Map::new();
+    document.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    document.insert("title".to_owned(), json!("A boundary on the way of an idempotency key"));
+    document.insert("required".to_owned(), json!(["boundary"]));
+    document.extend(schema_of(&schema()));
+    let text = serde_json::to_string_pretty(&document).expect("a value has a text");
     published("boundary.schema.json", &format!("{text}\n"));
 }
 
 #[test]
 fn the_table_of_members_is_that_of_the_model() {
     let mut page = String::from(MEMBERS_HEAD);
-    list_members("", &shape(), &mut page);
+    list_members("", &schema(), &mut page);
     published("boundary-files.md", &format!("{page}{}", by_hand()));
 }
 
@@ -117,52 +117,52 @@ A member that is not listed here is left alone. One that is left out says nothin
 |---|---|---|
 ";
 
-fn list_members(pointer: &str, shape: &Shape, page: &mut String) {
-    match shape {
-        Shape::Object(members) => {
+fn list_members(pointer: &str, schema: &Schema, page: &mut String) {
+    match schema {
+        Schema::Object(members) => {
             for member in members {
                 let pointer = format!("{pointer}/{}", member.name);
                 let doc = member.doc.replace('|', "\\|");
-                _ = writeln!(page, "| `{pointer}` | {} | {doc} |", in_words(&member.shape));
-                list_members(&pointer, &member.shape, page);
+                _ = writeln!(page, "| `{pointer}` | {} | {doc} |", in_words(&member.schema));
+                list_members(&pointer, &member.schema, page);
             }
         }
-        Shape::Named(inside) => list_members(&format!("{pointer}/*"), inside, page),
-        Shape::List(inside) => list_members(pointer, inside, page),
-        Shape::Either(shapes) => shapes.iter().for_each(|shape| list_members(pointer, shape, page)),
-        Shape::Truth | Shape::Whole { .. } | Shape::Text | Shape::OneOf(_) | Shape::Any => (),
+        Schema::Map(inside) => list_members(&format!("{pointer}/*"), inside, page),
+        Schema::Array(inside) => list_members(pointer, inside, page),
+        Schema::AnyOf(schemas) => schemas.iter().for_each(|schema| list_members(pointer, schema, page)),
+        Schema::Bool | Schema::Integer { .. } | Schema::String | Schema::OneOf(_) | Schema::Any => (),
     }
 }
 
-fn in_words(shape: &Shape) -> String {
-    match shape {
-        Shape::Truth => "true or false".to_owned(),
-        Shape::Whole { min: 0, .. } => "whole number".to_owned(),
-        Shape::Whole { min, max } => format!("{min} to {max}"),
-        Shape::Text => "text".to_owned(),
-        Shape::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-        Shape::List(inside) => format!("list: {}", in_words(inside)),
-        Shape::Object(_) => "object".to_owned(),
-        Shape::Named(_) => "object by name".to_owned(),
-        Shape::Either(shapes) => shapes.iter().map(in_words).collect::<Vec<_>>().join(", or "),
-        Shape::Any => "anything".to_owned(),
+fn in_words(schema: &Schema) -> String {
+    match schema {
+        Schema::Bool => "true or false".to_owned(),
+        Schema::Integer { min: 0, .. } => "whole number".to_owned(),
+        Schema::Integer { min, max } => format!("{min} to {max}"),
+        Schema::String => "text".to_owned(),
+        Schema::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Schema::Array(inside) => format!("list: {}", in_words(inside)),
+        Schema::Object(_) => "object".to_owned(),
+        Schema::Map(_) => "object by name".to_owned(),
+        Schema::AnyOf(schemas) => schemas.iter().map(in_words).collect::<Vec<_>>().join(", or "),
+        Schema::Any => "anything".to_owned(),
     }
 }
 
-fn schema_of(shape: &Shape) -> Map<String, Value> {
-    let schema = match shape {
-        Shape::Truth => json!({ "type": "boolean" }),
-        Shape::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Shape::Text => json!({ "type": "string" }),
-        Shape::OneOf(words) => json!({ "enum": words }),
-        Shape::List(inside) => json!({ "type": "array", "items": schema_of(inside) }),
-        Shape::Named(inside) => json!({ "type": "object", "additionalProperties": schema_of(inside) }),
-        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(schema_of).collect::<Vec<_>>() }),
-        Shape::Any => json!({}),
-        Shape::Object(members) => {
+fn schema_of(schema: &Schema) -> Map<String, Value> {
+    let schema = match schema {
+        Schema::Bool => json!({ "type": "boolean" }),
+        Schema::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Schema::String => json!({ "type": "string" }),
+        Schema::OneOf(words) => json!({ "enum": words }),
+        Schema::Array(inside) => json!({ "type": "array", "items": schema_of(inside) }),
+        Schema::Map(inside) => json!({ "type": "object", "additionalProperties": schema_of(inside) }),
+        Schema::AnyOf(schemas) => json!({ "anyOf": schemas.iter().map(schema_of).collect::<Vec<_>>() }),
+        Schema::Any => json!({}),
+        Schema::Object(members) => {
             let mut properties = Map::new();
             for member in members {
-                let mut property = schema_of(&member.shape);
+                let mut property = schema_of(&member.schema);
                 property.insert("description".to_owned(), json!(member.doc));
                 properties.insert(member.name.to_owned(), Value::Object(property));
             }
@@ -195,7 +195,7 @@ fn a_browsers_preflight_passes_the_starting_set() {
     for (file, text) in STARTING {
         let boundary = Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         assert!(boundary.http.methods.allows("OPTIONS"), "{file}");
-        for (direction, lists) in boundary.headers.iter().flat_map(Named::iter) {
+        for (direction, lists) in boundary.headers.iter().flat_map(NamedValues::iter) {
             let stopped: Vec<&str> = sent.into_iter().filter(|header| !lists.passes(header)).collect();
             assert_eq!(stopped, [""; 0], "{file} {direction}");
         }

@@ -2,10 +2,10 @@
 
 use ichido_core::key::NAMES;
 
-use super::{Found, adapters, operations};
+use super::{Violation, adapters, operations};
 use crate::member::escape;
 use crate::rules::fingerprint::input::changes_by_name;
-use crate::{Boundary, Crossing, Identity, IdentityRule, Name, Operation, Party, Traffic, Way};
+use crate::{Boundary, Crossing, HopChain, Identity, IdentityRule, Name, Operation, Party, Traffic};
 
 /// What is wrong with an identity; `None` where it is whole and stays the same from token to token.
 fn unfit(identity: &Identity) -> Option<String> {
@@ -28,18 +28,18 @@ fn differs(header: &str) -> bool {
     changes_by_name(header) || NAMES.iter().any(|name| name.eq_ignore_ascii_case(header))
 }
 
-pub(in crate::rules) fn is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in adapters(way) {
+    for file in adapters(chain) {
         let own = |(_, _, operation): &(_, _, &Operation)| operation.identity.is_some();
         if file.identity.is_none()
             && (operations(file).next().is_none() || !operations(file).all(|one| own(&one)))
         {
-            found.push(Found::at(file, "/identity", "`identity` is missing"));
+            found.push(Violation::new(file, "/identity", "`identity` is missing"));
         }
         found.extend(
             identities(file)
-                .filter_map(|(pointer, identity)| Some(Found::at(file, pointer, unfit(identity)?))),
+                .filter_map(|(pointer, identity)| Some(Violation::new(file, pointer, unfit(identity)?))),
         );
     }
     found
@@ -54,12 +54,12 @@ pub(in crate::rules) fn identities(file: &Boundary) -> impl Iterator<Item = (Str
     of_file.chain(of_operations)
 }
 
-pub(in crate::rules) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let Some(browser) = way.file(Name::BrowserToBff) else {
+pub(in crate::rules) fn is_not_forged<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let Some(browser) = chain.file(Name::BrowserToBff) else {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for file in adapters(way) {
+    for file in adapters(chain) {
         for (pointer, identity) in identities(file) {
             let Ok(IdentityRule::Header(header)) = identity.rule() else {
                 continue;
@@ -67,7 +67,7 @@ pub(in crate::rules) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             if browser.passes(Party::Bff, Crossing::Arriving, Traffic::Requests, &header) {
                 let (above, below) = (browser.name(), file.name());
                 let what = format!("{above} lets a browser send `{header}`, by which {below} says who asks");
-                found.push(Found::at(file, format!("{pointer}/name"), what));
+                found.push(Violation::new(file, format!("{pointer}/name"), what));
             }
         }
     }
@@ -76,19 +76,19 @@ pub(in crate::rules) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 
 /// The lists between the BFF and the adapter that a header does not pass.
 pub(in crate::rules) fn stopping<'a>(
-    way: &Way<'a>,
+    chain: &HopChain<'a>,
     header: &str,
 ) -> impl Iterator<Item = (&'a Boundary, &'a str)> {
-    let below = way
+    let below = chain
         .lists(Traffic::Requests)
         .filter(|(file, ..)| matches!(file.name(), Name::BffToGateway | Name::GatewayToAdapter));
     below.filter(move |(_, _, lists)| !lists.passes(header)).map(|(file, direction, _)| (file, direction))
 }
 
-pub(in crate::rules) fn arrives<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn arrives<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
     let sources =
-        adapters(way).flat_map(identities).filter_map(|(_, identity)| match identity.rule().ok()? {
+        adapters(chain).flat_map(identities).filter_map(|(_, identity)| match identity.rule().ok()? {
             IdentityRule::Header(name) | IdentityRule::ApiKey(name) => Some(name),
             IdentityRule::Claims(_) => Some("authorization".to_owned()),
             IdentityRule::Single(_) => None,
@@ -97,9 +97,9 @@ pub(in crate::rules) fn arrives<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     headers.sort();
     headers.dedup();
     for header in headers {
-        for (file, direction) in stopping(way, &header) {
+        for (file, direction) in stopping(chain, &header) {
             let pointer = format!("/headers/{}", escape(direction));
-            found.push(Found::at(
+            found.push(Violation::new(
                 file,
                 pointer,
                 format!("`{header}`, by which the adapter knows who asks, does not pass"),

@@ -3,22 +3,24 @@
 use ichido_core::ledger::{Policy, PolicyError};
 
 use super::path::wrong_with;
-use super::{Found, adapters, operations};
+use super::{Violation, adapters, operations};
 use crate::rules::key::{SAFE_METHODS, is_method};
-use crate::{Effect, Enabled, Operation, OperationClass, Way};
+use crate::{Effect, Enabled, HopChain, Operation, OperationClass};
 
-pub(in crate::rules) fn are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in adapters(way) {
+    for file in adapters(chain) {
         if operations(file).next().is_none() {
-            found.push(Found::at(file, "/operations", "`operations` is missing, or empty"));
+            found.push(Violation::new(file, "/operations", "`operations` is missing, or empty"));
         }
         for (pointer, _, operation) in operations(file) {
             let silent =
                 missing(operation).map(|member| (member.to_owned(), format!("`{member}` is missing")));
             let path = operation.path.as_deref().and_then(wrong_with).map(|what| ("path".to_owned(), what));
-            let wrong = silent.chain(path).chain(wrong_methods(way, operation));
-            found.extend(wrong.map(|(member, what)| Found::at(file, format!("{pointer}/{member}"), what)));
+            let wrong = silent.chain(path).chain(wrong_methods(chain, operation));
+            found.extend(
+                wrong.map(|(member, what)| Violation::new(file, format!("{pointer}/{member}"), what)),
+            );
         }
     }
     found
@@ -38,7 +40,7 @@ fn missing(operation: &Operation) -> impl Iterator<Item = &'static str> {
 }
 
 /// What is wrong with the methods, by the member's pointer from the operation on.
-fn wrong_methods(way: &Way<'_>, operation: &Operation) -> Vec<(String, String)> {
+fn wrong_methods(chain: &HopChain<'_>, operation: &Operation) -> Vec<(String, String)> {
     let Some(methods) = &operation.methods else {
         return Vec::new();
     };
@@ -48,7 +50,9 @@ fn wrong_methods(way: &Way<'_>, operation: &Operation) -> Vec<(String, String)> 
     let is_read = operation.class == Some(OperationClass::Read);
     let wrong = methods.iter().enumerate().filter_map(|(index, method)| {
         let what = match () {
-            () if !is_method(way, method) => format!("`{method}` is no method; write POST, PATCH and so on"),
+            () if !is_method(chain, method) => {
+                format!("`{method}` is no method; write POST, PATCH and so on")
+            }
             () if is_safe(method) && operation.class.is_some() && !is_read => {
                 format!("{method} changes nothing, so that its class is `read`")
             }
@@ -63,18 +67,18 @@ fn is_safe(method: &str) -> bool {
     SAFE_METHODS.contains(&method)
 }
 
-pub(in crate::rules) fn can_be_kept<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let silent = Enabled::default();
-    let promises = way.owners().last().map_or(&silent, |(_, promises, _)| promises);
+    let promises = chain.owners().last().map_or(&silent, |(_, promises, _)| promises);
     let mut found = Vec::new();
-    for file in adapters(way) {
+    for file in adapters(chain) {
         for (pointer, _, operation) in operations(file) {
             if operation.class == Some(OperationClass::Read) {
                 continue; // Reads are passed on as they are: there is nothing to keep.
             }
             if operation.effect == Some(Effect::Transactional) {
                 let what = "an effect behind a network call is not part of the adapter's transaction";
-                found.push(Found::at(file, format!("{pointer}/effect"), what));
+                found.push(Violation::new(file, format!("{pointer}/effect"), what));
                 continue;
             }
             let errors = Policy::build(operation.draft(promises)).err();
@@ -84,29 +88,29 @@ pub(in crate::rules) fn can_be_kept<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 .flat_map(|errors| errors.iter())
                 .filter(|error| matches!(error, PolicyError::UpstreamForgetsTooSoon { .. }));
             found.extend(own.map(|error| {
-                Found::at(file, format!("{pointer}/upstream_keeps_keys_for"), error.to_string())
+                Violation::new(file, format!("{pointer}/upstream_keeps_keys_for"), error.to_string())
             }));
         }
     }
     found
 }
 
-pub(in crate::rules) fn reads_are_safe<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn reads_are_safe<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in adapters(way) {
+    for file in adapters(chain) {
         let reads = operations(file).filter(|(_, _, one)| one.class == Some(OperationClass::Read));
         for (pointer, _, operation) in reads {
             let Some(methods) = &operation.methods else {
                 let what = "`methods` is missing, so that it has every state-changing request to its path";
-                found.push(Found::at(file, format!("{pointer}/methods"), what));
+                found.push(Violation::new(file, format!("{pointer}/methods"), what));
                 continue;
             };
             // What is no method at all is found by another rule.
             let unsafe_ones =
-                methods.iter().enumerate().filter(|(_, method)| !is_safe(method) && is_method(way, method));
+                methods.iter().enumerate().filter(|(_, method)| !is_safe(method) && is_method(chain, method));
             found.extend(unsafe_ones.map(|(index, method)| {
                 let what = format!("{method} may change something, and a read is not protected");
-                Found::at(file, format!("{pointer}/methods/{index}"), what)
+                Violation::new(file, format!("{pointer}/methods/{index}"), what)
             }));
         }
     }

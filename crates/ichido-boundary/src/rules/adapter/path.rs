@@ -1,8 +1,8 @@
 //! Paths: which requests an operation has, and whether another has them too.
 
-use super::{Found, adapters, operations};
+use super::{Violation, adapters, operations};
 use crate::rules::key::SAFE_METHODS;
-use crate::{Operation, Way};
+use crate::{HopChain, Operation};
 
 /// The most segments of a path.
 const SEGMENTS_MAX: usize = 64;
@@ -39,9 +39,9 @@ fn is_segment(text: &str) -> bool {
     }
 }
 
-pub(in crate::rules) fn differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in adapters(way) {
+    for file in adapters(chain) {
         let all: Vec<_> = operations(file).collect();
         for (index, (pointer, _, operation)) in all.iter().enumerate() {
             let twin = all[..index].iter().find(|(_, _, earlier)| {
@@ -50,7 +50,7 @@ pub(in crate::rules) fn differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             });
             if let Some((_, name, _)) = twin {
                 let what = format!("`{name}` answers to the same requests");
-                found.push(Found::at(file, format!("{pointer}/path"), what));
+                found.push(Violation::new(file, format!("{pointer}/path"), what));
             }
         }
     }

@@ -3,8 +3,8 @@
 use crate::rules::adapter::adapters;
 use crate::rules::adapter::identity::{self, stopping};
 use crate::{
-    Boundary, ClaimPath, Crossing, FingerprintInput, Identity, IdentityRule, Name, Named, OperationClass,
-    Party, Traffic, Way,
+    Boundary, ClaimPath, Crossing, FingerprintInput, HopChain, Identity, IdentityRule, Name, NamedValues,
+    OperationClass, Party, Traffic,
 };
 
 /// Inputs that differ from one try to the next, with `_` for `-`.
@@ -112,8 +112,8 @@ pub(super) fn names(input: &FingerprintInput, claim: &ClaimPath) -> bool {
 }
 
 /// The claims by which the adapter's files know who asks.
-pub(super) fn identity_claims<'a>(way: &Way<'a>) -> Vec<(&'a Boundary, ClaimPath)> {
-    let of_claims = identities(way).filter_map(|(file, one)| match one.rule() {
+pub(super) fn identity_claims<'a>(chain: &HopChain<'a>) -> Vec<(&'a Boundary, ClaimPath)> {
+    let of_claims = identities(chain).filter_map(|(file, one)| match one.rule() {
         Ok(IdentityRule::Claims(claims)) => Some(claims.into_iter().map(move |claim| (file, claim))),
         _ => None,
     });
@@ -124,29 +124,29 @@ pub(super) fn identity_claims<'a>(way: &Way<'a>) -> Vec<(&'a Boundary, ClaimPath
 }
 
 /// Whether it is the header by which the adapter knows who asks.
-pub(super) fn is_identity_header(way: &Way<'_>, input: &FingerprintInput) -> bool {
+pub(super) fn is_identity_header(chain: &HopChain<'_>, input: &FingerprintInput) -> bool {
     let FingerprintInput::Header(header) = input else { return false };
-    identities(way).any(|(_, one)| match one.rule() {
+    identities(chain).any(|(_, one)| match one.rule() {
         Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => name.eq_ignore_ascii_case(header),
         _ => false,
     })
 }
 
 /// Why the adapter would not read an input that has a meaning.
-pub(super) fn unread(way: &Way<'_>, input: &FingerprintInput) -> Option<String> {
+pub(super) fn unread(chain: &HopChain<'_>, input: &FingerprintInput) -> Option<String> {
     match input {
         FingerprintInput::Claim(_) => {
-            let (file, pointer) = tokenless(way)?;
+            let (file, pointer) = tokenless(chain)?;
             let file = file.name();
             Some(format!("{file} takes no token for {pointer}, so there are no claims; write `identity`"))
         }
         FingerprintInput::Header(header) => {
-            let listed = stopping(way, header).map(|(file, direction)| (file, direction.to_owned())).next();
+            let listed = stopping(chain, header).map(|(file, direction)| (file, direction.to_owned())).next();
             let own = || {
                 let stops = |file: &&Boundary| {
                     !file.passes(Party::Adapter, Crossing::Arriving, Traffic::Requests, header)
                 };
-                way.file(Name::Adapter).filter(stops).map(|file| (file, "headers".to_owned()))
+                chain.file(Name::Adapter).filter(stops).map(|file| (file, "headers".to_owned()))
             };
             let (file, direction) = listed.or_else(own)?;
             Some(format!("`{header}` does not pass {direction} of {}", file.name()))
@@ -156,13 +156,13 @@ pub(super) fn unread(way: &Way<'_>, input: &FingerprintInput) -> Option<String> 
 }
 
 /// An operation that is guarded and whose caller is not known by a token, and where its identity stands.
-fn tokenless<'a>(way: &Way<'a>) -> Option<(&'a Boundary, String)> {
+fn tokenless<'a>(chain: &HopChain<'a>) -> Option<(&'a Boundary, String)> {
     let has_token = |identity: &Identity| matches!(identity.rule(), Ok(IdentityRule::Claims(_)) | Err(_));
-    let file = way.file(Name::Adapter)?;
+    let file = chain.file(Name::Adapter)?;
     let mut guarded = file
         .operations
         .iter()
-        .flat_map(Named::iter)
+        .flat_map(NamedValues::iter)
         .filter(|(_, operation)| operation.class != Some(OperationClass::Read));
     let of_operation = guarded.find_map(|(name, operation)| {
         let identity = operation.identity.as_ref().or(file.identity.as_ref())?;
@@ -176,6 +176,6 @@ fn tokenless<'a>(way: &Way<'a>) -> Option<(&'a Boundary, String)> {
     of_operation.or_else(of_file)
 }
 
-fn identities<'a>(way: &Way<'a>) -> impl Iterator<Item = (&'a Boundary, &'a Identity)> {
-    adapters(way).flat_map(|file| identity::identities(file).map(move |(_, identity)| (file, identity)))
+fn identities<'a>(chain: &HopChain<'a>) -> impl Iterator<Item = (&'a Boundary, &'a Identity)> {
+    adapters(chain).flat_map(|file| identity::identities(file).map(move |(_, identity)| (file, identity)))
 }

@@ -3,34 +3,34 @@
 use ichido_core::key::NAMES;
 use ichido_core::ledger::Profile;
 
-use super::{Found, spellings_sent, stopped};
+use super::{Violation, spellings_sent, stopped};
 use crate::member::escape;
-use crate::{Boundary, STATUS_HEADER, Traffic, Way};
+use crate::{Boundary, HopChain, STATUS_HEADER, Traffic};
 
-pub(in crate::rules) fn pass<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn pass<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found: Vec<_> =
-        telling(way).into_iter().flat_map(|header| stopped(way, Traffic::Answers, &[header])).collect();
-    found.extend(echo(way).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
+        telling(chain).into_iter().flat_map(|header| stopped(chain, Traffic::Answers, &[header])).collect();
+    found.extend(echo(chain).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
     found
 }
 
-pub(in crate::rules) fn are_exposed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn are_exposed<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const POINTER: &str = "/cors/exposed_headers/items";
-    let telling = telling(way);
+    let telling = telling(chain);
     let found = |file: &'a Boundary| {
         let exposed = &file.cors.as_ref()?.exposed_headers;
         let hidden: Vec<&str> = telling.iter().filter(|header| !exposed.names(header)).copied().collect();
         let what = format!("a page cannot read {}", hidden.join(", ")).to_ascii_lowercase();
-        (!hidden.is_empty()).then(|| Found::at(file, POINTER, what))
+        (!hidden.is_empty()).then(|| Violation::new(file, POINTER, what))
     };
-    let mut found: Vec<_> = way.files().filter_map(found).collect();
-    found.extend(echo(way).into_iter().filter(|one| !one.is_of_lists).map(|one| one.found));
+    let mut found: Vec<_> = chain.files().filter_map(found).collect();
+    found.extend(echo(chain).into_iter().filter(|one| !one.is_of_lists).map(|one| one.found));
     found
 }
 
 /// The headers by which a client tells what kind of answer it has.
-fn telling(way: &Way<'_>) -> Vec<&'static str> {
-    let profile = way
+fn telling(chain: &HopChain<'_>) -> Vec<&'static str> {
+    let profile = chain
         .owners()
         .last()
         .map_or(Profile::Ichido, |(_, promises, _)| promises.profile().unwrap_or_default());
@@ -45,25 +45,25 @@ fn telling(way: &Way<'_>) -> Vec<&'static str> {
 
 /// A place where the echo of the key gets lost.
 struct Lost<'a> {
-    found: Found<'a>,
+    found: Violation<'a>,
     /// Whether a list of headers loses it, and not what a page may read.
     is_of_lists: bool,
 }
 
 /// Where an echoed key gets lost on its way back: it comes back in a spelling in which it went, which every list must pass.
-fn echo<'a>(way: &Way<'a>) -> Vec<Lost<'a>> {
-    if !way.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
+fn echo<'a>(chain: &HopChain<'a>) -> Vec<Lost<'a>> {
+    if !chain.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
         return Vec::new();
     }
-    let lists = way.lists(Traffic::Answers).map(|(file, direction, lists)| {
+    let lists = chain.lists(Traffic::Answers).map(|(file, direction, lists)| {
         (true, file, format!("/headers/{}", escape(direction)), NAMES.map(|header| lists.passes(header)))
     });
-    let exposed = way.files().filter_map(|file| {
+    let exposed = chain.files().filter_map(|file| {
         let exposed = &file.cors.as_ref()?.exposed_headers;
         let pointer = "/cors/exposed_headers/items".to_owned();
         Some((false, file, pointer, NAMES.map(|header| exposed.names(header))))
     });
-    let mut left = spellings_sent(way);
+    let mut left = spellings_sent(chain);
     let mut lost = Vec::new();
     for (is_of_lists, file, pointer, passes) in lists.chain(exposed) {
         let still = [left[0] && passes[0], left[1] && passes[1]];
@@ -73,7 +73,7 @@ fn echo<'a>(way: &Way<'a>) -> Vec<Lost<'a>> {
         }
         let header = if left[0] { NAMES[0] } else { NAMES[1] };
         let what = format!("the key is echoed, and {header} does not come back").to_ascii_lowercase();
-        lost.push(Lost { found: Found::at(file, pointer, what), is_of_lists });
+        lost.push(Lost { found: Violation::new(file, pointer, what), is_of_lists });
     }
     lost
 }

@@ -1,12 +1,12 @@
 //! What the owner promises stands once, where it is read.
 
-use super::Found;
+use super::Violation;
 use crate::rules::refusal::not_refused;
-use crate::{Enabled, Mode, Name, ValidateOnly, Way};
+use crate::{Enabled, HopChain, Mode, Name, ValidateOnly};
 
-pub(in crate::rules) fn stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn stand_in_their_place<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for file in way.files() {
+    for file in chain.files() {
         let idempotency = &file.http.idempotency;
         let is_enabled = idempotency.mode == Some(Mode::Enabled);
         found.extend(idempotency.unread.iter().map(|member| {
@@ -15,17 +15,17 @@ pub(in crate::rules) fn stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>
             } else {
                 format!("`{member}` is promised where the mode is not `enabled`")
             };
-            Found::at(file, format!("/http/idempotency/{member}"), what)
+            Violation::new(file, format!("/http/idempotency/{member}"), what)
         }));
         if is_enabled && !says_nothing_else(&idempotency.validate_only) {
             let what = "`validate_only` lets requests without a key pass, and the mode is `enabled`";
-            found.push(Found::at(file, "/http/idempotency/validate_only", what));
+            found.push(Violation::new(file, "/http/idempotency/validate_only", what));
         }
         let promises = &idempotency.enabled;
         let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
         if !is_enabled && *promises != Enabled::default() && *promises != only_names_owner {
             let what = "`enabled` promises something, and the mode is another";
-            found.push(Found::at(file, "/http/idempotency/enabled", what));
+            found.push(Violation::new(file, "/http/idempotency/enabled", what));
         }
     }
     found
@@ -37,8 +37,8 @@ fn says_nothing_else(beside: &ValidateOnly) -> bool {
     beside.require_header_when_state_changing != Some(false) && refuses
 }
 
-pub(in crate::rules) fn agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let promises = |name: Name| way.owners().find(|(file, ..)| file.name() == name);
+pub(in crate::rules) fn agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let promises = |name: Name| chain.owners().find(|(file, ..)| file.name() == name);
     let (Some((gateway, before, _)), Some((file, own, base))) =
         (promises(Name::GatewayToAdapter), promises(Name::Adapter))
     else {
@@ -48,5 +48,5 @@ pub(in crate::rules) fn agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
     let differing = members.filter(|member| !own.agrees(before, member));
     let what = format!("{} promises something else", gateway.name());
-    differing.map(|member| Found::at(file, format!("{base}/{member}"), what.clone())).collect()
+    differing.map(|member| Violation::new(file, format!("{base}/{member}"), what.clone())).collect()
 }

@@ -8,8 +8,8 @@ use crate::{read, wild};
 /// Where the rule finds something, and what it takes it for.
 #[track_caller]
 fn told(set: &Set) -> Vec<(String, String)> {
-    let misspelt = set.findings().into_iter().filter(|one| one.rule.id == "ICH-B006");
-    misspelt.map(|one| (one.place.pointer, one.what)).collect()
+    let misspelled = set.findings().into_iter().filter(|one| one.rule.id == "ICH-B006");
+    misspelled.map(|one| (one.place.pointer, one.what)).collect()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn promises_beside_the_mode_are_spelled_right_or_told() {
         r#"{"boundary":"gateway_to_adapter","http":{"idempotency":{"mode":"enabled","Owner":"adapter",
             "storage":{"TTL":{"days":3}}}}}"#,
     );
-    let found: Vec<&str> = flat.misspelt_members().iter().map(|one| one.pointer.as_str()).collect();
+    let found: Vec<&str> = flat.misspelled_members().iter().map(|one| one.pointer.as_str()).collect();
     assert_eq!(found, ["/http/idempotency/Owner", "/http/idempotency/storage/TTL"]);
 }
 

@@ -1,7 +1,7 @@
 //! Each member of the dialect: the rule that watches over it and a change that it finds, or why the member is free.
 
 /// Who watches over a member.
-pub(super) enum Guard {
+pub(super) enum MemberGuard {
     /// This rule; the change to the starting set is one that it finds.
     Rule(&'static str, Change),
     /// Nobody, for this reason.
@@ -16,16 +16,16 @@ pub(super) struct Change {
     pub(super) to: Option<&'static str>,
 }
 
-const fn gone(rule: &'static str, file: &'static str, pointer: &'static str) -> Guard {
-    Guard::Rule(rule, Change { file, pointer, to: None })
+const fn gone(rule: &'static str, file: &'static str, pointer: &'static str) -> MemberGuard {
+    MemberGuard::Rule(rule, Change { file, pointer, to: None })
 }
 
-const fn put(rule: &'static str, file: &'static str, pointer: &'static str, to: &'static str) -> Guard {
-    Guard::Rule(rule, Change { file, pointer, to: Some(to) })
+const fn put(rule: &'static str, file: &'static str, pointer: &'static str, to: &'static str) -> MemberGuard {
+    MemberGuard::Rule(rule, Change { file, pointer, to: Some(to) })
 }
 
-const fn free(reason: &'static str) -> Guard {
-    Guard::Free(reason)
+const fn free(reason: &'static str) -> MemberGuard {
+    MemberGuard::Free(reason)
 }
 
 const BROWSER: &str = "browser_to_bff.json";
@@ -34,7 +34,7 @@ const GATEWAY: &str = "gateway_to_adapter.json";
 const ADAPTER: &str = "adapter.json";
 
 /// In the order in which the code lists the members.
-pub(super) const TABLE: &[(&str, Guard)] = &[
+pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ("/boundary", gone("ICH-B000", BFF, "/boundary")),
     ("/http", gone("ICH-B001", BFF, "/http")),
     ("/http/methods", gone("ICH-B004", BFF, "/http/methods")),

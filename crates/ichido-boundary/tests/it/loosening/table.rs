@@ -5,7 +5,7 @@ mod promises;
 
 /// What a change of a member means for the guarantees.
 #[derive(Clone, Copy)]
-pub(super) enum Row {
+pub(super) enum ChangeEffect {
     /// It loosens, when it is like this one.
     Loosens(Loosening),
     /// It never loosens by itself, for this reason.
@@ -27,9 +27,9 @@ pub(super) struct Loosening {
 }
 
 /// The members in the order in which the code lists them.
-pub(super) fn table() -> impl Iterator<Item = (String, Row)> {
-    let under = |base: &'static str, rows: &'static [(&'static str, Row)]| {
-        rows.iter().map(move |(member, row)| (format!("{base}{member}"), *row))
+pub(super) fn table() -> impl Iterator<Item = (String, ChangeEffect)> {
+    let under = |base: &'static str, rows: &'static [(&'static str, ChangeEffect)]| {
+        rows.iter().map(move |(member, effect)| (format!("{base}{member}"), *effect))
     };
     under("", hops::FIRST)
         .chain(under("/http/idempotency/enabled", promises::PROMISES))
@@ -44,32 +44,34 @@ const ADAPTER: &str = "adapter.json";
 /// Why names of answers are free.
 const NAME_ONLY: &str = "Clients go by the status; the code is a name for people and logs.";
 
-const fn free(reason: &'static str) -> Row {
-    Row::Free(reason)
+const fn free(reason: &'static str) -> ChangeEffect {
+    ChangeEffect::Free(reason)
 }
 
 /// The member becomes another.
-const fn put(rule: &'static str, file: &'static str, to: &'static str, says: &'static str) -> Row {
-    Row::Loosens(Loosening { rule, file, pointer: None, from: None, to: Some(to), says })
+const fn put(rule: &'static str, file: &'static str, to: &'static str, says: &'static str) -> ChangeEffect {
+    ChangeEffect::Loosens(Loosening { rule, file, pointer: None, from: None, to: Some(to), says })
 }
 
 /// The member is taken out.
-const fn gone(rule: &'static str, file: &'static str, says: &'static str) -> Row {
-    Row::Loosens(Loosening { rule, file, pointer: None, from: None, to: None, says })
+const fn gone(rule: &'static str, file: &'static str, says: &'static str) -> ChangeEffect {
+    ChangeEffect::Loosens(Loosening { rule, file, pointer: None, from: None, to: None, says })
 }
 
 /// The same, for a member under a name of its own.
-const fn at(pointer: &'static str, row: Row) -> Row {
-    match row {
-        Row::Loosens(change) => Row::Loosens(Loosening { pointer: Some(pointer), ..change }),
-        free @ Row::Free(_) => free,
+const fn at(pointer: &'static str, effect: ChangeEffect) -> ChangeEffect {
+    match effect {
+        ChangeEffect::Loosens(change) => {
+            ChangeEffect::Loosens(Loosening { pointer: Some(pointer), ..change })
+        }
+        free @ ChangeEffect::Free(_) => free,
     }
 }
 
 /// The same, for a member that the starting set has otherwise.
-const fn after(from: &'static str, row: Row) -> Row {
-    match row {
-        Row::Loosens(change) => Row::Loosens(Loosening { from: Some(from), ..change }),
-        free @ Row::Free(_) => free,
+const fn after(from: &'static str, effect: ChangeEffect) -> ChangeEffect {
+    match effect {
+        ChangeEffect::Loosens(change) => ChangeEffect::Loosens(Loosening { from: Some(from), ..change }),
+        free @ ChangeEffect::Free(_) => free,
     }
 }

@@ -1,9 +1,9 @@
 //! What hops and the adapter do.
 
-use super::{ADAPTER, BFF, BROWSER, GATEWAY, NAME_ONLY, Row, after, at, free, gone, put};
+use super::{ADAPTER, BFF, BROWSER, ChangeEffect, GATEWAY, NAME_ONLY, after, at, free, gone, put};
 
 /// Up to what the owner promises.
-pub(super) const FIRST: &[(&str, Row)] = &[
+pub(super) const FIRST: &[(&str, ChangeEffect)] = &[
     ("/boundary", put("ICH-B075", BFF, r#""adapter""#, "the file is gone")),
     ("/http", gone("ICH-B001", BFF, "the mode was validate_only, is not said")),
     ("/http/methods", gone("ICH-B004", BFF, "was GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, is not said")),
@@ -42,7 +42,7 @@ pub(super) const FIRST: &[(&str, Row)] = &[
 ];
 
 /// After it.
-pub(super) const REST: &[(&str, Row)] = &[
+pub(super) const REST: &[(&str, ChangeEffect)] = &[
     (
         "/http/retry",
         put(

@@ -1,9 +1,9 @@
 //! What the owner of the outcome promises.
 
-use super::{GATEWAY, NAME_ONLY, Row, after, free, gone, put};
+use super::{ChangeEffect, GATEWAY, NAME_ONLY, after, free, gone, put};
 
 /// Under `/http/idempotency/enabled`.
-pub(super) const PROMISES: &[(&str, Row)] = &[
+pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ("", gone("ICH-B030", GATEWAY, "`body_hash`: was in the fingerprint, is not")),
     ("/owner", put("ICH-B071", GATEWAY, r#""gateway""#, r#"was "adapter", is "gateway""#)),
     ("/require_key", put("ICH-B002", GATEWAY, "false", "the key was required, is not")),

@@ -20,13 +20,13 @@ pub(super) fn change(pair: &Pair<'_>, pointer: &str) -> Option<String> {
         && (was.kind(), is.kind()) == (Kind::Object, Kind::Object)
     {
         let changes = members(was, is).into_iter().filter_map(|(name, was, is)| {
-            let change = said(was, is)?;
+            let change = render_change(was, is)?;
             Some(format!("{name} {change}"))
         });
         let changes: Vec<String> = changes.collect();
         return (!changes.is_empty()).then(|| changes.join("; "));
     }
-    said(was, is)
+    render_change(was, is)
 }
 
 fn read(file: &Boundary) -> Option<Document<'_>> {
@@ -58,22 +58,24 @@ fn members<'d, 'a>(was: Value<'d, 'a>, is: Value<'d, 'a>) -> Vec<Member<'d, 'a>>
     both.collect()
 }
 
-fn said(was: Option<Value<'_, '_>>, is: Option<Value<'_, '_>>) -> Option<String> {
-    let text = |value: Option<Value<'_, '_>>| value.map_or_else(|| "left out".to_owned(), shown);
+fn render_change(was: Option<Value<'_, '_>>, is: Option<Value<'_, '_>>) -> Option<String> {
+    let text = |value: Option<Value<'_, '_>>| value.map_or_else(|| "left out".to_owned(), render_value);
     let (was, is) = (text(was), text(is));
     (was != is).then(|| format!("was {was}, is {is}"))
 }
 
-fn shown(value: Value<'_, '_>) -> String {
+fn render_value(value: Value<'_, '_>) -> String {
     let text = match value.kind() {
         Kind::Null => "null".to_owned(),
         Kind::Bool => value.as_bool().unwrap_or_default().to_string(),
         Kind::Number => value.as_number_text().unwrap_or_default().to_owned(),
         Kind::String => format!("\"{}\"", value.as_str().unwrap_or_default()),
-        Kind::Array => joined('[', value.elements().map(shown), ']'),
-        Kind::Object => {
-            joined('{', value.members().map(|(name, value)| format!("{name}: {}", shown(value))), '}')
-        }
+        Kind::Array => bracketed('[', value.elements().map(render_value), ']'),
+        Kind::Object => bracketed(
+            '{',
+            value.members().map(|(name, value)| format!("{name}: {}", render_value(value))),
+            '}',
+        ),
     };
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -81,18 +83,18 @@ fn shown(value: Value<'_, '_>) -> String {
     }
 }
 
-fn joined(open: char, inside: impl Iterator<Item = String>, close: char) -> String {
+fn bracketed(open: char, inside: impl Iterator<Item = String>, close: char) -> String {
     format!("{open}{}{close}", inside.collect::<Vec<_>>().join(", "))
 }
 
 /// `…: was …, is …` for a time that has become shorter.
 pub(super) fn shorter(what: &str, was: Option<Duration>, is: Option<Duration>) -> Option<String> {
     let (was, is) = (was?, is?);
-    (is < was).then(|| format!("{what}: was {}, is {}", time(was), time(is)))
+    (is < was).then(|| format!("{what}: was {}, is {}", render_duration(was), render_duration(is)))
 }
 
 /// A time in the greatest unit that tells it exactly.
-pub(super) fn time(time: Duration) -> String {
+pub(super) fn render_duration(time: Duration) -> String {
     const UNITS: [(u128, &str); 4] =
         [(24 * 60 * 60 * 1000, "day"), (60 * 60 * 1000, "hour"), (60 * 1000, "minute"), (1000, "second")];
     let ms = time.as_millis();
@@ -105,6 +107,6 @@ pub(super) fn time(time: Duration) -> String {
 }
 
 /// A list in the order of the file.
-pub(super) fn names(list: &[String]) -> String {
+pub(super) fn render_names(list: &[String]) -> String {
     if list.is_empty() { "none".to_owned() } else { list.join(", ") }
 }

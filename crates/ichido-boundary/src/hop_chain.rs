@@ -5,27 +5,27 @@ use super::{Enabled, HeaderLists, Mode, Name, Traffic, model};
 
 /// The files of one key's way, from the browser on.
 #[derive(Clone, Debug)]
-pub struct Way<'a> {
+pub struct HopChain<'a> {
     files: Vec<&'a Boundary>, // Invariant: sorted by name and file.
 }
 
 /// The ways that `files` make: one if each boundary is there at most once, else one for each folder.
-pub fn ways(files: &[Boundary]) -> Vec<Way<'_>> {
+pub fn hop_chains(files: &[Boundary]) -> Vec<HopChain<'_>> {
     let mut sorted: Vec<&Boundary> = files.iter().collect();
     sorted.sort_by_key(|file| (file.name(), file.file()));
     if sorted.windows(2).all(|pair| pair[0].name() != pair[1].name()) {
-        return vec![Way { files: sorted }];
+        return vec![HopChain { files: sorted }];
     }
     // Stable, so that within a folder the order stays.
     sorted.sort_by_key(|file| folder(file));
-    sorted.chunk_by(|a, b| folder(a) == folder(b)).map(|files| Way { files: files.to_vec() }).collect()
+    sorted.chunk_by(|a, b| folder(a) == folder(b)).map(|files| HopChain { files: files.to_vec() }).collect()
 }
 
 fn folder(file: &Boundary) -> &str {
     file.file().rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
-impl<'a> Way<'a> {
+impl<'a> HopChain<'a> {
     /// All files, from the browser on.
     pub fn files(&self) -> impl Iterator<Item = &'a Boundary> {
         self.files.iter().copied()
@@ -61,7 +61,7 @@ impl<'a> Way<'a> {
         of: Traffic,
     ) -> impl Iterator<Item = (&'a Boundary, &'a str, &'a HeaderLists)> {
         self.files().flat_map(move |file| {
-            let lists = file.headers.iter().flat_map(super::Named::iter);
+            let lists = file.headers.iter().flat_map(super::NamedValues::iter);
             let lists = lists.filter(move |(direction, _)| model::traffic(direction) == of);
             lists.map(move |(direction, lists)| (file, direction, lists))
         })
