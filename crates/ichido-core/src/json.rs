@@ -36,9 +36,9 @@ mod decimal;
 mod error;
 mod escape;
 mod leave_out;
+mod line_column;
 mod names;
 mod number;
-mod place;
 mod pointer;
 mod reader;
 mod string;
@@ -46,13 +46,13 @@ mod tape;
 mod value;
 mod writer;
 
-pub use error::{Fault, JsonError};
+pub use error::{JsonError, JsonErrorKind};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
-pub use place::LineColumn;
+pub use line_column::LineColumn;
 pub use pointer::{Pointer, PointerError};
 pub use value::{Kind, Value};
 
-use string::Text;
+use string::StringText;
 use tape::Tape;
 
 /// How many arrays and objects may stand inside each other.
@@ -126,13 +126,13 @@ impl<'a> Document<'a> {
     pub fn parse(text: &'a [u8], bytes_max: usize) -> Result<Self, JsonError> {
         let bytes_max = bytes_max.min(u32::MAX as usize);
         if bytes_max < text.len() {
-            return Err(JsonError { position: bytes_max, fault: Fault::TooLarge { bytes_max } });
+            return Err(JsonError { position: bytes_max, fault: JsonErrorKind::TooLarge { bytes_max } });
         }
         if text.starts_with("\u{feff}".as_bytes()) {
-            return Err(JsonError { position: 0, fault: Fault::ByteOrderMark });
+            return Err(JsonError { position: 0, fault: JsonErrorKind::ByteOrderMark });
         }
         let text = str::from_utf8(text)
-            .map_err(|error| JsonError { position: error.valid_up_to(), fault: Fault::NotUtf8 })?;
+            .map_err(|error| JsonError { position: error.valid_up_to(), fault: JsonErrorKind::NotUtf8 })?;
         let tape = reader::read(text)?;
         Ok(Self { text, tape, bytes_max })
     }
@@ -153,7 +153,7 @@ impl<'a> Document<'a> {
     }
 
     /// The text of the string or the name at `node`.
-    fn text_at(&self, node: u32) -> Text<'a> {
+    fn text_at(&self, node: u32) -> StringText<'a> {
         self.tape.string(self.text, node)
     }
 }

@@ -39,7 +39,7 @@ pub use refusals::{Answers, Evidence};
 pub use settings::Settings;
 pub use slots::{Grant, Hold, Slots};
 
-use circuit::Event;
+use circuit::CircuitEvent;
 
 /// The clocks that nodes read differ by less than this; so do two readings of one, when a write is retried.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
@@ -110,7 +110,7 @@ impl Pace {
     #[must_use]
     pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.steadied(settings, now);
-        pace.circuit = pace.circuit.step(&settings.circuit, now, Event::Asked);
+        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::Asked);
         let rests_until = pace.circuit.rests_until(now);
         pace.grant(settings, now, count, rests_until)
     }
@@ -120,7 +120,7 @@ impl Pace {
     #[must_use]
     pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.steadied(settings, now);
-        pace.circuit = pace.circuit.step(&settings.circuit, now, Event::AskedAgain);
+        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::AskedAgain);
         let rests_until = pace.circuit.rests_until_again(&settings.circuit, now);
         pace.grant(settings, now, count, rests_until)
     }
@@ -148,7 +148,7 @@ impl Pace {
         let short = slots.count() < count;
         let wanted_until = slots.last().plus(if short { spacing } else { Duration::ZERO });
         pace.wanted_until = pace.wanted_until.max(wanted_until);
-        pace.circuit = pace.circuit.step(&settings.circuit, now, Event::LetThrough(slots.count()));
+        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::LetThrough(slots.count()));
         (pace, Grant::Slots(slots))
     }
 
@@ -193,7 +193,7 @@ impl Pace {
         Self {
             asking: false,
             rate: pace.rate.accepted(settings, now, count.get(), held_back),
-            circuit: pace.circuit.step(&settings.circuit, now, Event::Succeeded),
+            circuit: pace.circuit.step(&settings.circuit, now, CircuitEvent::Succeeded),
             ..pace
         }
     }
@@ -218,7 +218,7 @@ impl Pace {
         let is_heeded = falls || pace.asking;
         Self {
             rate,
-            circuit: pace.circuit.step(&settings.circuit, now, Event::Throttled { sent }),
+            circuit: pace.circuit.step(&settings.circuit, now, CircuitEvent::Throttled { sent }),
             paused_until: if is_heeded { asked } else { pace.paused_until },
             asking: pace.asking || is_heeded && retry_after.is_some(),
             ..pace
@@ -230,7 +230,7 @@ impl Pace {
     #[must_use]
     pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.steadied(settings, now);
-        let circuit = pace.circuit.step(&settings.circuit, now, Event::Failed { sent });
+        let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::Failed { sent });
         Self { circuit, ..pace }
     }
 
@@ -239,7 +239,7 @@ impl Pace {
     #[must_use]
     pub fn on_failure_again(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.steadied(settings, now);
-        let circuit = pace.circuit.step(&settings.circuit, now, Event::FailedAgain { sent });
+        let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::FailedAgain { sent });
         Self { circuit, ..pace }
     }
 

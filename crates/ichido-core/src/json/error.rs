@@ -9,12 +9,12 @@ pub struct JsonError {
     /// Offset in bytes from the start of the text.
     pub position: usize,
     /// What is wrong there.
-    pub fault: Fault,
+    pub fault: JsonErrorKind,
 }
 
 /// The reason a text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum JsonErrorKind {
     /// The text is longer than the caller allows.
     #[error("the text is longer than {bytes_max} bytes")]
     TooLarge {
@@ -94,7 +94,7 @@ pub enum Fault {
     GrowsTooLong,
 }
 
-impl Fault {
+impl JsonErrorKind {
     /// This fault at `position`.
     pub(super) fn at<T>(self, position: usize) -> Result<T, JsonError> {
         Err(JsonError { position, fault: self })

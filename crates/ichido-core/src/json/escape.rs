@@ -1,6 +1,6 @@
 //! Escapes: what they stand for, and which the canonical form writes.
 
-use super::{Fault, JsonError};
+use super::{JsonError, JsonErrorKind};
 
 /// One escape of the text.
 pub(super) struct Escape {
@@ -20,8 +20,8 @@ impl Escape {
             Some(b'r') => '\r',
             Some(&literal @ (b'"' | b'\\' | b'/')) => char::from(literal),
             Some(b'u') => return Self::read_unicode(text, start),
-            Some(_) => return Fault::BadEscape.at(start),
-            None => return Fault::UnexpectedEnd.at(text.len()),
+            Some(_) => return JsonErrorKind::BadEscape.at(start),
+            None => return JsonErrorKind::UnexpectedEnd.at(text.len()),
         };
         Ok(Self { char, end: start + 2 })
     }
@@ -40,7 +40,7 @@ impl Escape {
                 return Ok(Self { char, end: start + 12 });
             }
         }
-        Fault::LoneSurrogate.at(start)
+        JsonErrorKind::LoneSurrogate.at(start)
     }
 
     /// Whether `spelling` is how the canonical form spells this escape.
@@ -74,11 +74,11 @@ fn read_unit(text: &[u8], start: usize) -> Result<u32, JsonError> {
     for position in start + 2..start + 6 {
         let digit = match text.get(position) {
             Some(&byte) => char::from(byte).to_digit(16),
-            None => return Fault::UnexpectedEnd.at(text.len()),
+            None => return JsonErrorKind::UnexpectedEnd.at(text.len()),
         };
         match digit {
             Some(digit) => unit = unit << 4 | digit,
-            None => return Fault::BadEscape.at(start),
+            None => return JsonErrorKind::BadEscape.at(start),
         }
     }
     Ok(unit)

@@ -4,7 +4,7 @@
 //! [`NUMBER_DIGITS_MAX`] digits: the length is known before the first digit is written.
 
 use super::decimal::{DOUBLE_DIGITS, Decimal};
-use super::{Fault, JsonError, NUMBER_DIGITS_MAX};
+use super::{JsonError, JsonErrorKind, NUMBER_DIGITS_MAX};
 
 /// Checks the number that begins at `start`, and says where it ends and whether its spelling is already
 /// that of the exact form.
@@ -14,10 +14,10 @@ pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, bool), JsonError
     let whole_end = digits_end(text, whole_start);
     let mut end = whole_end;
     let mut normal = match &text[whole_start..whole_end] {
-        [] if is_not_finite(&text[whole_start..]) => return Fault::NotFinite.at(start),
+        [] if is_not_finite(&text[whole_start..]) => return JsonErrorKind::NotFinite.at(start),
         [] => return missing_digit(text, whole_start),
         [b'0'] => !negative || text.get(end) == Some(&b'.'),
-        [b'0', ..] => return Fault::LeadingZero.at(whole_start),
+        [b'0', ..] => return JsonErrorKind::LeadingZero.at(whole_start),
         [..] => true,
     };
     if text.get(end) == Some(&b'.') {
@@ -50,7 +50,7 @@ pub(super) fn is_not_finite(text: &[u8]) -> bool {
 pub(super) fn write_exact(text: &str, position: usize, out: &mut Vec<u8>) -> Result<(), JsonError> {
     let decimal = Decimal::read(text);
     if NUMBER_DIGITS_MAX < decimal.plain_digits() {
-        return Fault::NumberTooLong.at(position);
+        return JsonErrorKind::NumberTooLong.at(position);
     }
     decimal.write(out);
     Ok(())
@@ -59,7 +59,7 @@ pub(super) fn write_exact(text: &str, position: usize, out: &mut Vec<u8>) -> Res
 /// Refuses the number `text`, which stands at `position`, if it has an exponent.
 pub(super) fn refuse_exponent(text: &str, position: usize) -> Result<(), JsonError> {
     match text.find(['e', 'E']) {
-        Some(offset) => Fault::Exponent.at(position + offset),
+        Some(offset) => JsonErrorKind::Exponent.at(position + offset),
         None => Ok(()),
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn write_double(text: &str, position: usize, out: &mut Vec<u8>) -> Re
             Ok(())
         }
         // The grammar of JSON is part of the grammar of `f64`, so only the range can be at fault.
-        Ok(_) | Err(_) => Fault::NumberTooLarge.at(position),
+        Ok(_) | Err(_) => JsonErrorKind::NumberTooLarge.at(position),
     }
 }
 
@@ -91,5 +91,9 @@ fn digits_end(text: &[u8], start: usize) -> usize {
 }
 
 fn missing_digit<T>(text: &[u8], position: usize) -> Result<T, JsonError> {
-    if position < text.len() { Fault::ExpectedDigit.at(position) } else { Fault::UnexpectedEnd.at(position) }
+    if position < text.len() {
+        JsonErrorKind::ExpectedDigit.at(position)
+    } else {
+        JsonErrorKind::UnexpectedEnd.at(position)
+    }
 }

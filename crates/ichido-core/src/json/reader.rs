@@ -3,21 +3,21 @@
 //! Guarantee: a text that passes has one value, whatever library reads it after us. The tape it leaves
 //! holds the members of every object sorted and without repeats.
 
-use super::tape::{Node, Span, Tape};
-use super::{DEPTH_MAX, Fault, JsonError, names, number, string};
+use super::tape::{Tape, TapeNode, TextSpan};
+use super::{DEPTH_MAX, JsonError, JsonErrorKind, names, number, string};
 
 /// Reads one value that takes the whole text.
 pub(super) fn read(text: &str) -> Result<Tape, JsonError> {
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, tape: Tape::default(), names: Vec::new() };
-    reader.value(0)?;
-    reader.skip_space();
-    match reader.peek() {
-        None => Ok(reader.tape),
-        Some(_) => Fault::TrailingContent.at(reader.at),
+    let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, tape: Tape::default(), names: Vec::new() };
+    parser.value(0)?;
+    parser.skip_space();
+    match parser.peek() {
+        None => Ok(parser.tape),
+        Some(_) => JsonErrorKind::TrailingContent.at(parser.at),
     }
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     text: &'a str,
     bytes: &'a [u8],
     /// The next byte to read.
@@ -27,7 +27,7 @@ struct Reader<'a> {
     names: Vec<u32>,
 }
 
-impl Reader<'_> {
+impl Parser<'_> {
     /// Reads a value that stands inside `depth` arrays and objects.
     fn value(&mut self, depth: usize) -> Result<(), JsonError> {
         self.skip_space();
@@ -36,22 +36,22 @@ impl Reader<'_> {
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b't') => self.literal("true", Node::Bool(true)),
-            Some(b'f') => self.literal("false", Node::Bool(false)),
-            Some(b'n') => self.literal("null", Node::Null),
+            Some(b't') => self.literal("true", TapeNode::Bool(true)),
+            Some(b'f') => self.literal("false", TapeNode::Bool(false)),
+            Some(b'n') => self.literal("null", TapeNode::Null),
             Some(b'N' | b'I') if number::is_not_finite(&self.bytes[self.at..]) => {
-                Fault::NotFinite.at(self.at)
+                JsonErrorKind::NotFinite.at(self.at)
             }
-            Some(b'.') => Fault::ExpectedDigit.at(self.at),
-            Some(_) => Fault::ExpectedValue.at(self.at),
-            None if depth == 0 => Fault::Empty.at(self.at),
-            None => Fault::UnexpectedEnd.at(self.at),
+            Some(b'.') => JsonErrorKind::ExpectedDigit.at(self.at),
+            Some(_) => JsonErrorKind::ExpectedValue.at(self.at),
+            None if depth == 0 => JsonErrorKind::Empty.at(self.at),
+            None => JsonErrorKind::UnexpectedEnd.at(self.at),
         }
     }
 
     fn array(&mut self, depth: usize) -> Result<(), JsonError> {
         let array = self.open(depth)?;
-        self.list(b']', Fault::ExpectedCommaOrBracket, |reader| reader.value(depth + 1))?;
+        self.list(b']', JsonErrorKind::ExpectedCommaOrBracket, |parser| parser.value(depth + 1))?;
         self.tape.close_array(array);
         Ok(())
     }
@@ -59,10 +59,10 @@ impl Reader<'_> {
     fn object(&mut self, depth: usize) -> Result<(), JsonError> {
         let object = self.open(depth)?;
         let names_start = self.names.len();
-        self.list(b'}', Fault::ExpectedCommaOrBrace, |reader| reader.member(depth))?;
+        self.list(b'}', JsonErrorKind::ExpectedCommaOrBrace, |parser| parser.member(depth))?;
         let names = &mut self.names[names_start..];
         if let Err(repeat) = names::sort(self.text, &self.tape, names) {
-            return Fault::DuplicateMember.at(self.tape.position(repeat));
+            return JsonErrorKind::DuplicateMember.at(self.tape.position(repeat));
         }
         self.tape.close_object(object, names);
         self.names.truncate(names_start);
@@ -73,7 +73,7 @@ impl Reader<'_> {
     fn list(
         &mut self,
         close: u8,
-        fault: Fault,
+        fault: JsonErrorKind,
         item: impl Fn(&mut Self) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         self.skip_space();
@@ -95,54 +95,54 @@ impl Reader<'_> {
     fn member(&mut self, depth: usize) -> Result<(), JsonError> {
         self.skip_space();
         if self.peek() != Some(b'"') {
-            return self.expect(b'"', Fault::ExpectedName);
+            return self.expect(b'"', JsonErrorKind::ExpectedName);
         }
         let name = self.string()?;
         self.names.push(name);
         self.skip_space();
-        self.expect(b':', Fault::ExpectedColon)?;
+        self.expect(b':', JsonErrorKind::ExpectedColon)?;
         self.value(depth + 1)
     }
 
     /// Steps over this byte, or tells what is there instead.
-    fn expect(&mut self, byte: u8, fault: Fault) -> Result<(), JsonError> {
+    fn expect(&mut self, byte: u8, fault: JsonErrorKind) -> Result<(), JsonError> {
         match self.peek() {
             Some(found) if found == byte => {
                 self.at += 1;
                 Ok(())
             }
             Some(_) => fault.at(self.at),
-            None => Fault::UnexpectedEnd.at(self.at),
+            None => JsonErrorKind::UnexpectedEnd.at(self.at),
         }
     }
 
     /// Steps over an opening bracket, and keeps a place on the tape for what it opens.
     fn open(&mut self, depth: usize) -> Result<u32, JsonError> {
         if depth == DEPTH_MAX {
-            return Fault::TooDeep.at(self.at);
+            return JsonErrorKind::TooDeep.at(self.at);
         }
         self.at += 1;
-        Ok(self.tape.push(Node::Null))
+        Ok(self.tape.push(TapeNode::Null))
     }
 
     fn string(&mut self) -> Result<u32, JsonError> {
         let start = self.at;
-        let (end, shape) = string::scan(self.bytes, start)?;
+        let (end, escaping) = string::scan(self.bytes, start)?;
         self.at = end;
-        Ok(self.tape.push(Node::String { span: Span::new(start, end), shape }))
+        Ok(self.tape.push(TapeNode::String { span: TextSpan::new(start, end), escaping }))
     }
 
     fn number(&mut self) -> Result<(), JsonError> {
         let start = self.at;
         let (end, normal) = number::scan(self.bytes, start)?;
         self.at = end;
-        self.tape.push(Node::Number { span: Span::new(start, end), normal });
+        self.tape.push(TapeNode::Number { span: TextSpan::new(start, end), normal });
         Ok(())
     }
 
-    fn literal(&mut self, word: &str, node: Node) -> Result<(), JsonError> {
+    fn literal(&mut self, word: &str, node: TapeNode) -> Result<(), JsonError> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
-            return Fault::ExpectedValue.at(self.at);
+            return JsonErrorKind::ExpectedValue.at(self.at);
         }
         self.at += word.len();
         self.tape.push(node);

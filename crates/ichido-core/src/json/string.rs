@@ -5,44 +5,44 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::escape::{self, Escape, is_special};
-use super::tape::Shape;
-use super::{Fault, JsonError};
+use super::tape::Escaping;
+use super::{JsonError, JsonErrorKind};
 
 /// The text of a string as it stands between its quotes, checked by [`scan`].
 #[derive(Clone, Copy, Default)]
-pub(super) struct Text<'a> {
+pub(super) struct StringText<'a> {
     raw: &'a str,
     escaped: bool,
 }
 
 /// Checks the string whose opening quote is at `start`, and says where it ends, quotes included, and how it
 /// is spelled.
-pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Shape), JsonError> {
-    let mut shape = Shape::Plain;
+pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Escaping), JsonError> {
+    let mut escaping = Escaping::Plain;
     let mut at = start + 1;
     loop {
         at = plain_end(text, at);
         match text.get(at) {
-            Some(b'"') => return Ok((at + 1, shape)),
+            Some(b'"') => return Ok((at + 1, escaping)),
             Some(b'\\') => {
                 let escape = Escape::read(text, at)?;
-                let is_normal = shape != Shape::Escaped && escape.is_normal(&text[at..escape.end]);
-                shape = if is_normal { Shape::EscapedNormal } else { Shape::Escaped };
+                let is_normal = escaping != Escaping::Escaped && escape.is_normal(&text[at..escape.end]);
+                escaping = if is_normal { Escaping::EscapedNormal } else { Escaping::Escaped };
                 at = escape.end;
             }
-            Some(_) => return Fault::ControlCharacter.at(at),
-            None => return Fault::UnexpectedEnd.at(at),
+            Some(_) => return JsonErrorKind::ControlCharacter.at(at),
+            None => return JsonErrorKind::UnexpectedEnd.at(at),
         }
     }
 }
 
-impl<'a> Text<'a> {
+impl<'a> StringText<'a> {
     /// The text of a string that is spelled `quoted`.
-    pub(super) fn new(quoted: &'a str, shape: Shape) -> Self {
-        Self { raw: &quoted[1..quoted.len() - 1], escaped: shape != Shape::Plain }
+    pub(super) fn new(quoted: &'a str, escaping: Escaping) -> Self {
+        Self { raw: &quoted[1..quoted.len() - 1], escaped: escaping != Escaping::Plain }
     }
 
-    /// Whether [`Text::raw`] holds escapes.
+    /// Whether [`StringText::raw`] holds escapes.
     pub(super) fn is_escaped(self) -> bool {
         self.escaped
     }

@@ -6,29 +6,29 @@
 //! A node takes 12 bytes and stands for at least two bytes of text (`0,`), which bounds the tape by a small
 //! multiple of the text.
 
-use super::string::Text;
+use super::string::StringText;
 
 /// Positions and values of one document.
 #[derive(Clone, Default)]
 pub(super) struct Tape {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<TapeNode>,
     /// For each object how many members it has, then their names (as nodes) in canonical order.
     orders: Vec<u32>,
 }
 
 /// One value, or one member name.
 #[derive(Clone, Copy)]
-pub(super) enum Node {
+pub(super) enum TapeNode {
     Null,
     Bool(bool),
     Number {
-        span: Span,
+        span: TextSpan,
         /// Whether the spelling is already that of the exact form.
         normal: bool,
     },
     String {
-        span: Span,
-        shape: Shape,
+        span: TextSpan,
+        escaping: Escaping,
     },
     Array {
         /// The node after the last element.
@@ -44,14 +44,14 @@ pub(super) enum Node {
 
 /// A piece of the text, by its byte offsets.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct TextSpan {
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
 /// How a string is spelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Escaping {
     /// Without escapes, which is also its canonical spelling.
     Plain,
     /// With escapes, each of them canonical.
@@ -62,38 +62,38 @@ pub(super) enum Shape {
 
 impl Tape {
     /// Appends a node and says where it stands.
-    pub(super) fn push(&mut self, node: Node) -> u32 {
+    pub(super) fn push(&mut self, node: TapeNode) -> u32 {
         let at = narrow(self.nodes.len());
         self.nodes.push(node);
         at
     }
 
-    pub(super) fn node(&self, at: u32) -> Node {
+    pub(super) fn node(&self, at: u32) -> TapeNode {
         self.nodes[at as usize]
     }
 
     /// The node after the value at `at` and all it holds.
     pub(super) fn after(&self, at: u32) -> u32 {
         match self.node(at) {
-            Node::Array { after } | Node::Object { after, .. } => after,
-            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } => at + 1,
+            TapeNode::Array { after } | TapeNode::Object { after, .. } => after,
+            TapeNode::Null | TapeNode::Bool(_) | TapeNode::Number { .. } | TapeNode::String { .. } => at + 1,
         }
     }
 
     /// The string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
-    pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> Text<'a> {
-        if let Node::String { span, shape } = self.node(at) {
-            Text::new(span.of(text), shape)
+    pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> StringText<'a> {
+        if let TapeNode::String { span, escaping } = self.node(at) {
+            StringText::new(span.of(text), escaping)
         } else {
-            Text::default()
+            StringText::default()
         }
     }
 
     /// Where in the text the string or number at `at` begins.
     pub(super) fn position(&self, at: u32) -> usize {
         match self.node(at) {
-            Node::String { span, .. } | Node::Number { span, .. } => span.start as usize,
-            Node::Null | Node::Bool(_) | Node::Array { .. } | Node::Object { .. } => 0,
+            TapeNode::String { span, .. } | TapeNode::Number { span, .. } => span.start as usize,
+            TapeNode::Null | TapeNode::Bool(_) | TapeNode::Array { .. } | TapeNode::Object { .. } => 0,
         }
     }
 
@@ -102,7 +102,7 @@ impl Tape {
     /// Only strings and numbers have a span. The others are found from the nearest of those before them: between
     /// two tokens there is nothing but white space and marks. It takes time, so it is for messages.
     pub(super) fn start(&self, text: &str, at: u32) -> usize {
-        let is_spanned = |node: &Node| matches!(node, Node::String { .. } | Node::Number { .. });
+        let is_spanned = |node: &TapeNode| matches!(node, TapeNode::String { .. } | TapeNode::Number { .. });
         let nodes = &self.nodes[..=at as usize];
         let anchor = nodes.iter().rposition(is_spanned);
         let mut end = 0;
@@ -112,12 +112,12 @@ impl Tape {
                 |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b']' | b'}');
             let skipped = text.as_bytes()[end..].iter().take_while(|byte| is_between(byte)).count();
             (start, end) = match node {
-                Node::String { span, .. } | Node::Number { span, .. } => {
+                TapeNode::String { span, .. } | TapeNode::Number { span, .. } => {
                     (span.start as usize, span.end as usize)
                 }
-                Node::Null | Node::Bool(true) => (end + skipped, end + skipped + "null".len()),
-                Node::Bool(false) => (end + skipped, end + skipped + "false".len()),
-                Node::Array { .. } | Node::Object { .. } => (end + skipped, end + skipped + 1),
+                TapeNode::Null | TapeNode::Bool(true) => (end + skipped, end + skipped + "null".len()),
+                TapeNode::Bool(false) => (end + skipped, end + skipped + "false".len()),
+                TapeNode::Array { .. } | TapeNode::Object { .. } => (end + skipped, end + skipped + 1),
             };
         }
         start
@@ -125,7 +125,7 @@ impl Tape {
 
     /// Ends the array at `at` after the last node pushed.
     pub(super) fn close_array(&mut self, at: u32) {
-        self.nodes[at as usize] = Node::Array { after: narrow(self.nodes.len()) };
+        self.nodes[at as usize] = TapeNode::Array { after: narrow(self.nodes.len()) };
     }
 
     /// Ends the object at `at` after the last node pushed; `names` are its members in canonical order.
@@ -133,7 +133,7 @@ impl Tape {
         let order = narrow(self.orders.len());
         self.orders.push(narrow(names.len()));
         self.orders.extend_from_slice(names);
-        self.nodes[at as usize] = Node::Object { after: narrow(self.nodes.len()), order };
+        self.nodes[at as usize] = TapeNode::Object { after: narrow(self.nodes.len()), order };
     }
 
     /// The names of the object whose `order` is given, in canonical order.
@@ -144,7 +144,7 @@ impl Tape {
     }
 }
 
-impl Span {
+impl TextSpan {
     pub(super) fn new(start: usize, end: usize) -> Self {
         Self { start: narrow(start), end: narrow(end) }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::{fmt, iter};
 
-use super::tape::{Node, Tape};
+use super::tape::{Tape, TapeNode};
 use super::{Document, Form, JsonError, names, writer};
 
 /// One value of a document, by its place on the tape.
@@ -34,28 +34,28 @@ impl<'d, 'a> Value<'d, 'a> {
     /// What this value is.
     pub fn kind(self) -> Kind {
         match self.node() {
-            Node::Null => Kind::Null,
-            Node::Bool(_) => Kind::Bool,
-            Node::Number { .. } => Kind::Number,
-            Node::String { .. } => Kind::String,
-            Node::Array { .. } => Kind::Array,
-            Node::Object { .. } => Kind::Object,
+            TapeNode::Null => Kind::Null,
+            TapeNode::Bool(_) => Kind::Bool,
+            TapeNode::Number { .. } => Kind::Number,
+            TapeNode::String { .. } => Kind::String,
+            TapeNode::Array { .. } => Kind::Array,
+            TapeNode::Object { .. } => Kind::Object,
         }
     }
 
     /// The text of a string, its escapes resolved; borrowed from the document when there are none.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
-        matches!(self.node(), Node::String { .. }).then(|| self.document.text_at(self.node).decode())
+        matches!(self.node(), TapeNode::String { .. }).then(|| self.document.text_at(self.node).decode())
     }
 
     /// The truth of a boolean.
     pub fn as_bool(self) -> Option<bool> {
-        if let Node::Bool(truth) = self.node() { Some(truth) } else { None }
+        if let TapeNode::Bool(truth) = self.node() { Some(truth) } else { None }
     }
 
     /// A number as it is written in the text.
     pub fn as_number_text(self) -> Option<&'a str> {
-        if let Node::Number { span, .. } = self.node() { Some(span.of(self.document.text)) } else { None }
+        if let TapeNode::Number { span, .. } = self.node() { Some(span.of(self.document.text)) } else { None }
     }
 
     /// The member of an object by its unescaped name.
@@ -95,9 +95,9 @@ impl<'d, 'a> Value<'d, 'a> {
     /// The member or element that a step of a pointer leads to.
     pub(super) fn step(self, token: &str) -> Option<Self> {
         match self.node() {
-            Node::Object { .. } => self.get(token),
-            Node::Array { .. } => self.elements().nth(array_index(token)?),
-            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } => None,
+            TapeNode::Object { .. } => self.get(token),
+            TapeNode::Array { .. } => self.elements().nth(array_index(token)?),
+            TapeNode::Null | TapeNode::Bool(_) | TapeNode::Number { .. } | TapeNode::String { .. } => None,
         }
     }
 
@@ -111,7 +111,7 @@ impl<'d, 'a> Value<'d, 'a> {
         self.node.checked_sub(1)
     }
 
-    fn node(self) -> Node {
+    fn node(self) -> TapeNode {
         self.document.tape.node(self.node)
     }
 
@@ -131,7 +131,7 @@ impl<'d, 'a> Value<'d, 'a> {
 
     /// The names of an object in canonical order; nothing for any other value.
     fn names(self) -> &'d [u32] {
-        if let Node::Object { order, .. } = self.node() { self.document.tape.names(order) } else { &[] }
+        if let TapeNode::Object { order, .. } = self.node() { self.document.tape.names(order) } else { &[] }
     }
 
     /// The value of the member whose name is the node `name`.

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::tape::{Node, Shape, Span};
-use super::{Document, Fault, Form, GROWTH_MAX, JsonError, NUMBER_DIGITS_MAX, Numbers, Unicode};
+use super::tape::{Escaping, TapeNode, TextSpan};
+use super::{Document, Form, GROWTH_MAX, JsonError, JsonErrorKind, NUMBER_DIGITS_MAX, Numbers, Unicode};
 use super::{names, number, string};
 
 /// The canonical bytes of the value at `node` of `document`, in `form`.
@@ -36,13 +36,13 @@ struct Writer<'d, 'a> {
 impl Writer<'_, '_> {
     fn value(&mut self, node: u32) -> Result<(), JsonError> {
         match self.document.tape.node(node) {
-            Node::Null => self.out.extend_from_slice(b"null"),
-            Node::Bool(true) => self.out.extend_from_slice(b"true"),
-            Node::Bool(false) => self.out.extend_from_slice(b"false"),
-            Node::Number { span, normal } => return self.number(span, normal),
-            Node::String { span, shape } => self.string(node, span, shape),
-            Node::Array { after } => return self.array(node, after),
-            Node::Object { order, .. } => return self.object(order),
+            TapeNode::Null => self.out.extend_from_slice(b"null"),
+            TapeNode::Bool(true) => self.out.extend_from_slice(b"true"),
+            TapeNode::Bool(false) => self.out.extend_from_slice(b"false"),
+            TapeNode::Number { span, normal } => return self.number(span, normal),
+            TapeNode::String { span, escaping } => self.string(node, span, escaping),
+            TapeNode::Array { after } => return self.array(node, after),
+            TapeNode::Object { order, .. } => return self.object(order),
         }
         Ok(())
     }
@@ -104,15 +104,15 @@ impl Writer<'_, '_> {
         let mut sorted = names.to_vec();
         match names::sort_as(&mut sorted, |name| string::nfc(document.text_at(name).decode())) {
             Ok(()) => Ok(Cow::Owned(sorted)),
-            Err(repeat) => Fault::DuplicateAfterNfc.at(document.tape.position(repeat)),
+            Err(repeat) => JsonErrorKind::DuplicateAfterNfc.at(document.tape.position(repeat)),
         }
     }
 
-    fn string(&mut self, node: u32, span: Span, shape: Shape) {
+    fn string(&mut self, node: u32, span: TextSpan, escaping: Escaping) {
         let spelling = span.of(self.document.text);
         let is_canonical = match self.form.unicode {
-            Unicode::AsWritten => shape != Shape::Escaped,
-            Unicode::Nfc => shape != Shape::Escaped && spelling.is_ascii(),
+            Unicode::AsWritten => escaping != Escaping::Escaped,
+            Unicode::Nfc => escaping != Escaping::Escaped && spelling.is_ascii(),
         };
         if is_canonical {
             self.out.extend_from_slice(spelling.as_bytes());
@@ -125,7 +125,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn number(&mut self, span: Span, normal: bool) -> Result<(), JsonError> {
+    fn number(&mut self, span: TextSpan, normal: bool) -> Result<(), JsonError> {
         let text = span.of(self.document.text);
         let position = span.start as usize;
         if normal && (self.form.numbers != Numbers::Double || number::is_short_integer(text)) {
@@ -145,7 +145,7 @@ impl Writer<'_, '_> {
 
     fn check_growth(&self, position: usize) -> Result<(), JsonError> {
         if self.out_bytes_max < self.out.len() {
-            return Fault::GrowsTooLong.at(position);
+            return JsonErrorKind::GrowsTooLong.at(position);
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ impl State {
             State::Queued { due, history } => waiting(due, history, event, now),
             State::Failed { due, history } => failed(due, history, event, now),
             State::Sending { fence, claimed_at, begun, proven, history } => {
-                sending(Held { fence, claimed_at, begun, proven, history }, event, now)
+                sending(ActiveClaim { fence, claimed_at, begun, proven, history }, event, now)
             }
             State::Parked { history } => parked(history, event, now),
             State::Dead { effect, history } => dead(effect, history, event, now),
@@ -154,7 +154,7 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
 
 /// A message in a worker's hands.
 #[derive(Clone, Copy)]
-struct Held {
+struct ActiveClaim {
     fence: Fence,
     claimed_at: Timestamp,
     begun: Begun,
@@ -162,8 +162,8 @@ struct Held {
     history: History,
 }
 
-fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
-    let Held { fence: current, claimed_at, begun, proven, history } = held;
+fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, Why> {
+    let ActiveClaim { fence: current, claimed_at, begun, proven, history } = claim;
     match event {
         Event::Began { fence }
         | Event::Succeeded { fence }
@@ -184,13 +184,13 @@ fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
             Ok(State::Sent)
         }
         Event::Failed { failure, effect, safety, travels_until, .. } => {
-            after_failure(held, failure, effect, safety, travels_until)
+            after_failure(claim, failure, effect, safety, travels_until)
         }
         // A worker of a queue without marks vouches for it; where there is a mark, the mark decides.
         Event::GivenBack { .. } if begun == Begun::Yes => Err(MayHaveBegun),
         Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
         Event::WorkerDied { alone, safety, due, travels_until, .. } => {
-            Ok(after_death(held, Death { alone, safety, due, travels_until }, now))
+            Ok(after_death(claim, Death { alone, safety, due, travels_until }, now))
         }
         // The holder is not disturbed: its own success is as good, and only without it does the proof count.
         Event::LateSuccess { fence } if fence < current => {
@@ -210,16 +210,16 @@ fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
 
 /// A try ended, and its worker lived to tell: whatever it was suspected of, it did not do.
 fn after_failure(
-    held: Held,
+    claim: ActiveClaim,
     failure: Failure,
     effect: Effect,
     safety: Safety,
     travels_until: Timestamp,
 ) -> Result<State, Why> {
-    let unsuspected = History { suspect: false, ..held.history };
-    let doubted = || unsuspected.doubted(held.claimed_at, travels_until);
+    let unsuspected = History { suspect: false, ..claim.history };
+    let doubted = || unsuspected.doubted(claim.claimed_at, travels_until);
     let history = if effect == Effect::NotDone { unsuspected } else { doubted() };
-    let total = held.history.effect().after(effect);
+    let total = claim.history.effect().after(effect);
     match failure {
         Failure::InDoubt => Ok(State::Parked { history: doubted() }),
         Failure::ForGood => Ok(State::Dead { effect: total, history }),
@@ -245,11 +245,12 @@ struct Death {
 /// the message is parked where a repetition could do it twice. In a batch nobody can tell which message killed the
 /// worker, so each is suspect: it is claimed alone next, with a start mark. Only a call that is marked as started is
 /// charged with a death, because the worker may have died while the message still waited for its turn.
-fn after_death(held: Held, death: Death, now: Timestamp) -> State {
+fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, travels_until } = death;
-    let started = held.begun != Begun::NotYet;
-    let history = if started { held.history.doubted(held.claimed_at, travels_until) } else { held.history };
-    let charged = match held.begun {
+    let started = claim.begun != Begun::NotYet;
+    let history =
+        if started { claim.history.doubted(claim.claimed_at, travels_until) } else { claim.history };
+    let charged = match claim.begun {
         Begun::NotYet => false,
         Begun::Yes => alone || history.suspect,
         // A suspect without a mark was claimed by an older program, which makes none.

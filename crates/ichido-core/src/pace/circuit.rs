@@ -80,7 +80,7 @@ pub enum Circuit {
 
 /// What a circuit hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum CircuitEvent {
     /// Someone wants to call.
     Asked,
     /// Someone wants to call for a message of which a try has failed before.
@@ -142,8 +142,8 @@ impl Circuit {
 
     /// The circuit after `event`.
     #[must_use]
-    pub fn step(self, settings: &CircuitSettings, now: Timestamp, event: Event) -> Self {
-        use Event::{Asked, AskedAgain, Failed, FailedAgain, LetThrough, Succeeded, Throttled};
+    pub fn step(self, settings: &CircuitSettings, now: Timestamp, event: CircuitEvent) -> Self {
+        use CircuitEvent::{Asked, AskedAgain, Failed, FailedAgain, LetThrough, Succeeded, Throttled};
         match (self, event) {
             (Self::Closed { .. } | Self::HalfOpen { .. }, Succeeded) => Self::NEW,
             (Self::Closed { failures }, Failed { .. }) => match failures.saturating_add(1) {

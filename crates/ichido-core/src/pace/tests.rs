@@ -413,20 +413,20 @@ fn what_is_not_a_number_is_the_slowest_rate() {
 
 /// What may happen to a pace, with moments and numbers from anywhere.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum PaceStep {
     Reserve(u32),
     Success(u32),
     Throttled { sent: i64, retry_after: Option<Duration> },
     Failure { sent: i64 },
 }
 
-fn any_step() -> impl Strategy<Value = (i64, Step)> {
+fn any_step() -> impl Strategy<Value = (i64, PaceStep)> {
     let duration = prop::option::of(any::<u64>().prop_map(Duration::from_micros));
     let step = prop_oneof![
-        (1..=u32::MAX).prop_map(Step::Reserve),
-        (1..=u32::MAX).prop_map(Step::Success),
-        (any::<i64>(), duration).prop_map(|(sent, retry_after)| Step::Throttled { sent, retry_after }),
-        any::<i64>().prop_map(|sent| Step::Failure { sent }),
+        (1..=u32::MAX).prop_map(PaceStep::Reserve),
+        (1..=u32::MAX).prop_map(PaceStep::Success),
+        (any::<i64>(), duration).prop_map(|(sent, retry_after)| PaceStep::Throttled { sent, retry_after }),
+        any::<i64>().prop_map(|sent| PaceStep::Failure { sent }),
     ];
     // Moments close together, where things meet, and from anywhere, where things overflow.
     (prop_oneof![4 => 0..10_000_000_i64, 1 => any::<i64>()], step)
@@ -460,7 +460,7 @@ proptest! {
         for (moment, step) in steps {
             let now = Timestamp::from_micros(moment);
             pace = match step {
-                Step::Reserve(wanted) => {
+                PaceStep::Reserve(wanted) => {
                     let (pace, grant) = pace.reserve(&settings, now, count(wanted));
                     match grant {
                         Grant::Slots(slots) => {
@@ -472,11 +472,11 @@ proptest! {
                     }
                     pace
                 }
-                Step::Success(accepted) => pace.on_success(&settings, now, count(accepted)),
-                Step::Throttled { sent, retry_after } => {
+                PaceStep::Success(accepted) => pace.on_success(&settings, now, count(accepted)),
+                PaceStep::Throttled { sent, retry_after } => {
                     pace.on_throttled(&settings, now, Timestamp::from_micros(sent), retry_after)
                 }
-                Step::Failure { sent } => pace.on_failure(&settings, now, Timestamp::from_micros(sent)),
+                PaceStep::Failure { sent } => pace.on_failure(&settings, now, Timestamp::from_micros(sent)),
             };
             if let Some(rate) = pace.rate.limit(&settings) {
                 let max = settings.rate_max.unwrap_or(PerSecond::MAX);

@@ -32,7 +32,7 @@ pub enum SizeError {
 }
 
 /// A unit, and what is written for it and could be another: the letter, and how many bytes that is to whoever counts in thousands.
-struct Unit {
+struct SizeUnit {
     name: &'static str,
     bytes: u64,
     letter: &'static str,
@@ -40,10 +40,10 @@ struct Unit {
 }
 
 /// Largest first.
-const UNITS: [Unit; 3] = [
-    Unit { name: "GiB", bytes: 1 << 30, letter: "g", decimal: 1_000_000_000 },
-    Unit { name: "MiB", bytes: 1 << 20, letter: "m", decimal: 1_000_000 },
-    Unit { name: "KiB", bytes: 1 << 10, letter: "k", decimal: 1_000 },
+const UNITS: [SizeUnit; 3] = [
+    SizeUnit { name: "GiB", bytes: 1 << 30, letter: "g", decimal: 1_000_000_000 },
+    SizeUnit { name: "MiB", bytes: 1 << 20, letter: "m", decimal: 1_000_000 },
+    SizeUnit { name: "KiB", bytes: 1 << 10, letter: "k", decimal: 1_000 },
 ];
 
 /// Reads one, in bytes. Zero is one.

@@ -9,7 +9,7 @@ mod refusals;
 mod rfc8785;
 mod strings;
 
-use ichido_core::json::{Document, Fault, Form, JsonError, LeaveOut, Numbers, Pointer, Unicode};
+use ichido_core::json::{Document, Form, JsonError, JsonErrorKind, LeaveOut, Numbers, Pointer, Unicode};
 
 const BYTES_MAX: usize = 1 << 20;
 
@@ -36,12 +36,12 @@ fn canonical(text: &str) -> String {
 
 /// Checks that `text` is refused by the reader, or in the default form, for `fault` at `position`.
 #[track_caller]
-fn refused(text: impl AsRef<[u8]>, position: usize, fault: Fault) {
+fn refused(text: impl AsRef<[u8]>, position: usize, fault: JsonErrorKind) {
     refused_in(&Form::default(), text, position, fault);
 }
 
 #[track_caller]
-fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: Fault) {
+fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: JsonErrorKind) {
     let text = text.as_ref();
     let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
     assert_eq!(try_canonical(text, form), Err(JsonError { position, fault }), "{shown}");

@@ -1,14 +1,18 @@
 //! The pace against destinations that refuse: a discrete-event simulation, seeded and without a clock.
 
 mod destination;
-mod world;
+mod simulation;
 
-use destination::Model;
-use world::{Counts, World};
+use destination::LimitModel;
+use simulation::{CallCounts, Simulation};
 
 /// Rate limiters as they are met in the wild, each allowing ten a second.
-const MODELS: [Model; 4] =
-    [Model::Bucket { burst: 1.0 }, Model::Bucket { burst: 10.0 }, Model::FixedWindow, Model::SlidingWindow];
+const MODELS: [LimitModel; 4] = [
+    LimitModel::Bucket { burst: 1.0 },
+    LimitModel::Bucket { burst: 10.0 },
+    LimitModel::FixedWindow,
+    LimitModel::SlidingWindow,
+];
 const SEEDS: u64 = 20;
 /// At a limit, a few calls must be refused before it is known to be one.
 const REFUSED_MAX: f64 = 0.08;
@@ -21,7 +25,7 @@ struct Worst {
     sent: u32,
 }
 
-fn worst(run: impl Fn(u64) -> Counts) -> Worst {
+fn worst(run: impl Fn(u64) -> CallCounts) -> Worst {
     let start = Worst { accepted_per_second: f64::MAX, refused_share: 0.0, sent: 0 };
     (0..SEEDS).map(run).fold(start, |worst, counts| Worst {
         accepted_per_second: worst.accepted_per_second.min(counts.accepted_per_second()),
@@ -40,7 +44,7 @@ fn check(what: &str, worst: Worst, accepted_min: f64) {
 #[test]
 fn a_destination_that_allows_ten_a_second_gets_nine_and_refuses_few() {
     for model in MODELS {
-        let worst = worst(|seed| World::new(model, 10, 1, seed).watch(60, 300));
+        let worst = worst(|seed| Simulation::new(model, 10, 1, seed).watch(60, 300));
         check(&format!("{model:?}"), worst, 9.0);
     }
 }
@@ -48,7 +52,7 @@ fn a_destination_that_allows_ten_a_second_gets_nine_and_refuses_few() {
 #[test]
 fn so_it_does_when_it_says_how_long_to_wait() {
     for model in MODELS {
-        let worst = worst(|seed| World::new(model, 10, 1, seed).with_retry_after().watch(60, 300));
+        let worst = worst(|seed| Simulation::new(model, 10, 1, seed).with_retry_after().watch(60, 300));
         check(&format!("{model:?}"), worst, 9.0);
     }
 }
@@ -56,7 +60,7 @@ fn so_it_does_when_it_says_how_long_to_wait() {
 #[test]
 fn so_it_does_when_answers_take_up_to_five_seconds() {
     for model in MODELS {
-        let worst = worst(|seed| World::new(model, 10, 1, seed).with_latency(5).watch(60, 300));
+        let worst = worst(|seed| Simulation::new(model, 10, 1, seed).with_latency(5).watch(60, 300));
         check(&format!("{model:?}"), worst, 9.0);
     }
 }
@@ -64,9 +68,9 @@ fn so_it_does_when_answers_take_up_to_five_seconds() {
 #[test]
 fn two_nodes_sharing_a_pace_do_not_double_it() {
     for model in MODELS {
-        let alone = worst(|seed| World::new(model, 10, 1, seed).watch(60, 300));
+        let alone = worst(|seed| Simulation::new(model, 10, 1, seed).watch(60, 300));
         for nodes in [2, 5] {
-            let shared = worst(|seed| World::new(model, 10, nodes, seed).watch(60, 300));
+            let shared = worst(|seed| Simulation::new(model, 10, nodes, seed).watch(60, 300));
             check(&format!("{nodes} nodes, {model:?}"), shared, 9.0);
             let ratio = f64::from(shared.sent) / f64::from(alone.sent);
             assert!((0.95..=1.05).contains(&ratio), "{nodes} nodes, {model:?}: sent {ratio} times as much");
@@ -77,7 +81,8 @@ fn two_nodes_sharing_a_pace_do_not_double_it() {
 #[test]
 fn a_limit_that_was_raised_is_found_again_within_three_minutes() {
     for model in MODELS {
-        let worst = worst(|seed| World::new(model, 10, 1, seed).with_limit_from(180, 20).watch(360, 480));
+        let worst =
+            worst(|seed| Simulation::new(model, 10, 1, seed).with_limit_from(180, 20).watch(360, 480));
         check(&format!("{model:?}"), worst, 18.0);
     }
 }
@@ -85,7 +90,7 @@ fn a_limit_that_was_raised_is_found_again_within_three_minutes() {
 #[test]
 fn a_limit_that_was_lowered_is_kept_again_within_a_minute() {
     for model in MODELS {
-        let worst = worst(|seed| World::new(model, 10, 1, seed).with_limit_from(180, 3).watch(240, 420));
+        let worst = worst(|seed| Simulation::new(model, 10, 1, seed).with_limit_from(180, 3).watch(240, 420));
         check(&format!("{model:?}"), worst, 2.65);
     }
 }
@@ -94,7 +99,10 @@ fn a_limit_that_was_lowered_is_kept_again_within_a_minute() {
 fn a_destination_that_refused_everything_for_a_while_is_back_to_its_rate_in_two_minutes() {
     for model in MODELS {
         let worst = worst(|seed| {
-            World::new(model, 10, 1, seed).with_limit_from(120, 0).with_limit_from(150, 10).watch(270, 390)
+            Simulation::new(model, 10, 1, seed)
+                .with_limit_from(120, 0)
+                .with_limit_from(150, 10)
+                .watch(270, 390)
         });
         check(&format!("{model:?}"), worst, 9.0);
     }
@@ -104,7 +112,7 @@ fn a_destination_that_refused_everything_for_a_while_is_back_to_its_rate_in_two_
 fn what_holds_for_ten_a_second_holds_for_one_and_for_a_hundred() {
     for (limit, seconds) in [(1, 1_200), (100, 120)] {
         for model in MODELS {
-            let worst = worst(|seed| World::new(model, limit, 1, seed).watch(60, seconds));
+            let worst = worst(|seed| Simulation::new(model, limit, 1, seed).watch(60, seconds));
             check(&format!("{limit}/s, {model:?}"), worst, f64::from(limit) * 0.9);
         }
     }
@@ -118,16 +126,16 @@ struct Shares {
     least: f64,
 }
 
-fn shares(best: f64, seeds: u64, run: impl Fn(u64) -> Counts) -> Shares {
+fn shares(best: f64, seeds: u64, run: impl Fn(u64) -> CallCounts) -> Shares {
     let shares: Vec<f64> = (0..seeds).map(|seed| run(seed).accepted_per_second() / best).collect();
     let count = f64::from(u32::try_from(shares.len()).unwrap());
     Shares { mean: shares.iter().sum::<f64>() / count, least: shares.into_iter().fold(f64::MAX, f64::min) }
 }
 
 /// The most that a constant rate gets accepted. A bucket of one token accepts nothing in place of a call that was refused at random.
-fn most(model: Model, limit: u32, per_thousand: u32) -> f64 {
+fn most(model: LimitModel, limit: u32, per_thousand: u32) -> f64 {
     let spare = match model {
-        Model::Bucket { burst: 1.0 } => f64::from(per_thousand) / 1_000.0,
+        LimitModel::Bucket { burst: 1.0 } => f64::from(per_thousand) / 1_000.0,
         _ => 0.0,
     };
     f64::from(limit) * (1.0 - spare)
@@ -140,9 +148,9 @@ fn refusals_at_any_rate_do_not_bring_the_pace_down() {
         for (limit, seconds, seeds) in [(1, 1_200, SEEDS), (10, 300, SEEDS), (100, 180, SEEDS / 4)] {
             for (model, says_when) in MODELS.into_iter().flat_map(|model| [(model, false), (model, true)]) {
                 let found = shares(most(model, limit, per_thousand), seeds, |seed| {
-                    let world =
-                        World::new(model, limit, 1, seed).with_random_refusals(i64::from(per_thousand));
-                    if says_when { world.with_retry_after() } else { world }.watch(60, seconds)
+                    let simulation =
+                        Simulation::new(model, limit, 1, seed).with_random_refusals(i64::from(per_thousand));
+                    if says_when { simulation.with_retry_after() } else { simulation }.watch(60, seconds)
                 });
                 let what =
                     format!("{per_thousand} ‰ refused, {limit}/s, {model:?}, Retry-After: {says_when}");
@@ -157,12 +165,12 @@ fn refusals_at_any_rate_do_not_bring_the_pace_down() {
 fn a_destination_without_a_limit_that_refuses_some_calls_is_called_as_fast_as_before() {
     for (per_thousand, mean_min) in [(20, 0.98), (100, 0.9)] {
         for says_when in [false, true] {
-            let world = |seed| World::new(Model::Unlimited, 0, 1, seed);
-            let free = shares(1.0, SEEDS / 4, |seed| world(seed).watch(60, 120)).mean;
+            let simulation = |seed| Simulation::new(LimitModel::Unlimited, 0, 1, seed);
+            let free = shares(1.0, SEEDS / 4, |seed| simulation(seed).watch(60, 120)).mean;
             let best = free * (1.0 - f64::from(per_thousand) / 1_000.0);
             let found = shares(best, SEEDS, |seed| {
-                let world = world(seed).with_random_refusals(i64::from(per_thousand));
-                if says_when { world.with_retry_after() } else { world }.watch(60, 120)
+                let simulation = simulation(seed).with_random_refusals(i64::from(per_thousand));
+                if says_when { simulation.with_retry_after() } else { simulation }.watch(60, 120)
             });
             let what = format!("{per_thousand} ‰ refused, no limit, Retry-After: {says_when}");
             println!("{what}: {:.2} ({:.2})", found.mean, found.least);

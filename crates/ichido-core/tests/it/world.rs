@@ -18,10 +18,10 @@ const TRAVEL: i64 = 2;
 const END: i64 = 4;
 const CLAIMS_MAX: u64 = 3;
 /// Far above what is reached (some ten thousand), so that a mistake in the model cannot run for ever.
-const WORLDS_MAX: usize = 400_000;
+const SCENARIOS_MAX: usize = 400_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct World {
+struct Scenario {
     state: State,
     now: i64,
     claims: u64,
@@ -36,7 +36,7 @@ struct World {
 }
 
 #[derive(Clone, Copy)]
-struct Terms {
+struct Assumptions {
     safety: Safety,
     begun: Begun,
 }
@@ -45,7 +45,7 @@ fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(secs)
 }
 
-impl World {
+impl Scenario {
     const START: i64 = 0;
 
     fn new() -> Self {
@@ -74,12 +74,13 @@ impl World {
         }
     }
 
-    fn next(self, terms: Terms) -> Vec<(&'static str, World)> {
-        let mut worlds = Vec::new();
-        let mut add = |name, world: Option<World>| worlds.extend(world.map(|world| (name, world)));
+    fn next(self, assumptions: Assumptions) -> Vec<(&'static str, Scenario)> {
+        let mut scenarios = Vec::new();
+        let mut add =
+            |name, scenario: Option<Scenario>| scenarios.extend(scenario.map(|scenario| (name, scenario)));
         let fence = Fence::new(self.claims + 1).expect("a small number");
         // The call of a suspect is always marked.
-        let begun = if self.is_suspect() { Begun::NotYet } else { terms.begun };
+        let begun = if self.is_suspect() { Begun::NotYet } else { assumptions.begun };
         add(
             "claim",
             self.after(Event::Claimed { fence, begun }, |next| {
@@ -87,11 +88,11 @@ impl World {
             }),
         );
         if let State::Sending { fence, begun, .. } = self.state {
-            self.at_work(terms, fence, begun, &mut add);
+            self.at_work(assumptions, fence, begun, &mut add);
         }
         if self.travelling.is_some() {
-            add("lands", Some(World { travelling: None, effects: self.effects + 1, ..self }));
-            add("vanishes", Some(World { travelling: None, ..self }));
+            add("lands", Some(Scenario { travelling: None, effects: self.effects + 1, ..self }));
+            add("vanishes", Some(Scenario { travelling: None, ..self }));
         }
         self.answered_late(&mut add);
         let found = if self.effects > 0 { Found::Done } else { Found::NotDone { due: at(self.now) } };
@@ -101,7 +102,7 @@ impl World {
             add("decided", self.after(Event::Decided(truth), |_| ()));
         }
         add("given up", self.after(Event::Decided(Decision::GiveUp), |_| ()));
-        add("requeued", self.after(Event::Requeued { allowed: true, safety: terms.safety }, |_| ()));
+        add("requeued", self.after(Event::Requeued { allowed: true, safety: assumptions.safety }, |_| ()));
         add("cancelled", self.after(Event::Cancelled, |_| ()));
         // A parked message waits until its call can no longer be travelling, even past the end.
         let waits = match self.state {
@@ -111,13 +112,13 @@ impl World {
             _ => false,
         };
         if (self.now < END || waits) && self.travelling.is_none_or(|until| self.now + 1 < until) {
-            add("a second passes", Some(World { now: self.now + 1, ..self }));
+            add("a second passes", Some(Scenario { now: self.now + 1, ..self }));
         }
-        worlds
+        scenarios
     }
 
     /// An answer to the first claim, if what was done was not done by the present holder.
-    fn answered_late(self, add: &mut impl FnMut(&'static str, Option<World>)) {
+    fn answered_late(self, add: &mut impl FnMut(&'static str, Option<Scenario>)) {
         let by_the_holder = matches!(self.state, State::Sending { .. }) && self.called;
         let earlier = !by_the_holder || self.travelling.is_some();
         if 0 < self.effects && earlier {
@@ -129,20 +130,25 @@ impl World {
     /// What a worker that holds the message may do or suffer.
     fn at_work(
         self,
-        terms: Terms,
+        assumptions: Assumptions,
         fence: Fence,
         begun: Begun,
-        add: &mut impl FnMut(&'static str, Option<World>),
+        add: &mut impl FnMut(&'static str, Option<Scenario>),
     ) {
         let now = at(self.now);
         let travels_until = at(self.now + TRAVEL);
-        let failed =
-            |failure, effect| Event::Failed { fence, failure, effect, safety: terms.safety, travels_until };
+        let failed = |failure, effect| Event::Failed {
+            fence,
+            failure,
+            effect,
+            safety: assumptions.safety,
+            travels_until,
+        };
         let again = Failure::Again { due: now };
         if !self.called {
             add("given back", self.after(Event::GivenBack { fence, due: now }, |_| ()));
             if begun == Begun::NotYet {
-                add("begins", self.after(Event::Began { fence }, World::call));
+                add("begins", self.after(Event::Began { fence }, Scenario::call));
             } else {
                 let mut calling = self;
                 calling.call();
@@ -150,7 +156,7 @@ impl World {
             }
         } else if self.travelling.is_some() {
             // A clean refusal is possible only when the call has not landed and never will.
-            let refused = |next: &mut World| next.travelling = None;
+            let refused = |next: &mut Scenario| next.travelling = None;
             add("refused", self.after(failed(again, Effect::NotDone), refused));
             add("refused for good", self.after(failed(Failure::ForGood, Effect::NotDone), refused));
         }
@@ -163,21 +169,22 @@ impl World {
             }
         }
         for (name, alone) in [("died alone", true), ("died in a batch", false)] {
-            let died = Event::WorkerDied { fence, alone, safety: terms.safety, due: now, travels_until };
+            let died =
+                Event::WorkerDied { fence, alone, safety: assumptions.safety, due: now, travels_until };
             add(name, self.after(died, |_| ()));
         }
     }
 
     /// What is wrong with this world, if anything is.
-    fn fault(self, terms: Terms) -> Option<&'static str> {
+    fn violation(self, assumptions: Assumptions) -> Option<&'static str> {
         let happened = 0 < self.effects;
         // Without marks, and where a repetition could do it twice, a message whose worker died may have been called.
-        let is_known = terms.begun == Begun::NotYet || terms.safety != Safety::Neither;
+        let is_known = assumptions.begun == Begun::NotYet || assumptions.safety != Safety::Neither;
         match self.state {
             State::Dead { .. } | State::Parked { .. } if !self.ever_called && is_known => {
                 Some("it was never called, and is given up")
             }
-            _ if 1 < self.effects && terms.safety == Safety::Neither => Some("the work was done twice"),
+            _ if 1 < self.effects && assumptions.safety == Safety::Neither => Some("the work was done twice"),
             State::Sent if !happened => Some("it says sent, and nothing was done"),
             State::Dead { effect: Effect::NotDone, .. }
             | State::Cancelled { effect: Effect::NotDone, .. }
@@ -195,34 +202,34 @@ impl World {
 }
 
 /// Every world that can be reached, each with the way there.
-fn explore(terms: Terms) -> usize {
-    let key = |world: &World| format!("{world:?}");
-    let mut ways: HashMap<String, Vec<&'static str>> = HashMap::from([(key(&World::new()), Vec::new())]);
-    let mut open = VecDeque::from([World::new()]);
-    while let Some(world) = open.pop_front() {
-        let way = ways[&key(&world)].clone();
-        assert!(ways.len() < WORLDS_MAX, "the model does not end");
-        if let Some(fault) = world.fault(terms) {
-            panic!("{fault}: {:?}, {:?}, by {way:?}", terms.safety, terms.begun);
+fn explore(assumptions: Assumptions) -> usize {
+    let key = |scenario: &Scenario| format!("{scenario:?}");
+    let mut paths: HashMap<String, Vec<&'static str>> = HashMap::from([(key(&Scenario::new()), Vec::new())]);
+    let mut open = VecDeque::from([Scenario::new()]);
+    while let Some(scenario) = open.pop_front() {
+        let path = paths[&key(&scenario)].clone();
+        assert!(paths.len() < SCENARIOS_MAX, "the model does not end");
+        if let Some(violation) = scenario.violation(assumptions) {
+            panic!("{violation}: {:?}, {:?}, by {path:?}", assumptions.safety, assumptions.begun);
         }
-        let next = world.next(terms);
-        assert!(!next.is_empty() || world.state.is_final(), "stuck: {world:?}, by {way:?}");
+        let next = scenario.next(assumptions);
+        assert!(!next.is_empty() || scenario.state.is_final(), "stuck: {scenario:?}, by {path:?}");
         for (name, next) in next.into_iter().filter(|(_, next)| next.claims <= CLAIMS_MAX) {
-            ways.entry(key(&next)).or_insert_with(|| {
+            paths.entry(key(&next)).or_insert_with(|| {
                 open.push_back(next);
-                way.iter().copied().chain([name]).collect()
+                path.iter().copied().chain([name]).collect()
             });
         }
     }
-    ways.len()
+    paths.len()
 }
 
 #[test]
 fn in_every_world_the_effect_happens_once_and_what_is_said_is_true() {
     for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
         for begun in [Begun::NotYet, Begun::NotTracked] {
-            let worlds = explore(Terms { safety, begun });
-            assert!(1_000 < worlds, "{safety:?}, {begun:?}: only {worlds} worlds were reached");
+            let scenarios = explore(Assumptions { safety, begun });
+            assert!(1_000 < scenarios, "{safety:?}, {begun:?}: only {scenarios} worlds were reached");
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Course {
     /// Whether every entry so far was seen. Otherwise what they may have said is taken to be there.
     whole: bool,
     /// The fence of the last attempt that ended, and what its end said: a proof repeats it.
-    attempt: Option<(i64, Counts)>,
+    attempt: Option<(i64, AttemptCounts)>,
     pub(super) proof: Option<EntryId>,
     /// A new message was made from it: it is never sent again.
     replaced: bool,
@@ -41,15 +41,15 @@ pub(super) struct Course {
 
 /// What an entry says was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counts {
+struct AttemptCounts {
     tries: i64,
     deaths: i64,
     doubt: Option<Doubt>,
 }
 
-impl Counts {
+impl AttemptCounts {
     /// `None` when the doubt has one of its two moments only.
-    fn of(entry: &Entry) -> Option<Self> {
+    fn from_entry(entry: &Entry) -> Option<Self> {
         let doubt = match (entry.doubt_since, entry.travels_until) {
             (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
             (None, None) => None,
@@ -74,7 +74,7 @@ impl Course {
         if entry.subject.is_none() {
             return Err(Misfit::NoMessage);
         }
-        let counts = Counts::of(entry).ok_or(Misfit::NoSuchStep)?;
+        let counts = AttemptCounts::from_entry(entry).ok_or(Misfit::NoSuchStep)?;
         if !self.is_in_place(entry.id) {
             return Err(Misfit::OutOfPlace);
         }
@@ -95,7 +95,7 @@ impl Course {
         next.state = state_after(entry, self.last_fence(entry));
         next.replaced |= entry.kind == Event::Replaced.name();
         if entry.id.step == 0 && entry.claimed_at.is_some() {
-            next.attempt = Counts::of(entry).map(|counts| (entry.id.fence, counts));
+            next.attempt = AttemptCounts::from_entry(entry).map(|counts| (entry.id.fence, counts));
         }
         next
     }
@@ -127,7 +127,7 @@ impl Course {
     }
 
     /// A success that came late is kept beside the end of its attempt, and repeats what that end said.
-    fn is_proof(&self, entry: &Entry, fence: Fence, counts: Counts) -> bool {
+    fn is_proof(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
         let late = Event::LateSuccess { fence };
         let sending = Stage::Sending.as_str();
         let beside = match self.attempt {
@@ -142,7 +142,7 @@ impl Course {
     }
 
     /// Whether some step of the lifecycle leads to what an entry says.
-    fn is_step(&self, entry: &Entry, fence: Fence, counts: Counts) -> bool {
+    fn is_step(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
         let state = match self.state {
             Some(state) => state,
             None if self.whole && self.last.is_none() => {
@@ -187,7 +187,7 @@ impl Course {
 }
 
 /// Whether an entry says what a step from one state to the next writes down.
-fn says(entry: &Entry, counts: Counts, next: State, before: State) -> bool {
+fn says(entry: &Entry, counts: AttemptCounts, next: State, before: State) -> bool {
     let Some(history) = next.history().or(before.history()) else { return next == before };
     // Of a message that is sent nobody asks any more since when it was in doubt: it may have been left out.
     let doubt = counts.doubt == history.doubt || next == State::Sent && counts.doubt.is_none();
@@ -200,7 +200,7 @@ fn says(entry: &Entry, counts: Counts, next: State, before: State) -> bool {
 
 /// The state that an entry leaves; `None` when it is not a state that an entry can leave.
 fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
-    let counts = Counts::of(entry)?;
+    let counts = AttemptCounts::from_entry(entry)?;
     let history = History {
         tries: u32::try_from(counts.tries).ok()?,
         tries_allowed: tries_allowed(entry),
@@ -243,7 +243,7 @@ fn sending(
 }
 
 /// The events that may have ended an attempt as an entry says, with every value that the entry does not record.
-fn attempt_ends(entry: &Entry, fence: Fence, counts: Counts) -> Vec<Event> {
+fn attempt_ends(entry: &Entry, fence: Fence, counts: AttemptCounts) -> Vec<Event> {
     let travels_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.travels_until);
     let failed = FAILURES.into_iter().flat_map(|failure| {
         EFFECTS.into_iter().flat_map(move |effect| {

@@ -13,12 +13,12 @@ const SINCE: Timestamp = Timestamp::from_secs(96);
 const BEFORE: Timestamp = Timestamp::from_micros(95_999_999);
 
 /// What is heard of a call that had its slot at the moment the circuit became half open, or before.
-const FAILED: Event = Event::Failed { sent: SINCE };
-const FAILED_LATE: Event = Event::Failed { sent: BEFORE };
-const FAILED_AGAIN: Event = Event::FailedAgain { sent: SINCE };
-const FAILED_AGAIN_LATE: Event = Event::FailedAgain { sent: BEFORE };
-const THROTTLED: Event = Event::Throttled { sent: SINCE };
-const THROTTLED_LATE: Event = Event::Throttled { sent: BEFORE };
+const FAILED: CircuitEvent = CircuitEvent::Failed { sent: SINCE };
+const FAILED_LATE: CircuitEvent = CircuitEvent::Failed { sent: BEFORE };
+const FAILED_AGAIN: CircuitEvent = CircuitEvent::FailedAgain { sent: SINCE };
+const FAILED_AGAIN_LATE: CircuitEvent = CircuitEvent::FailedAgain { sent: BEFORE };
+const THROTTLED: CircuitEvent = CircuitEvent::Throttled { sent: SINCE };
+const THROTTLED_LATE: CircuitEvent = CircuitEvent::Throttled { sent: BEFORE };
 
 fn closed(failures: u32) -> Circuit {
     Circuit::Closed { failures }
@@ -39,7 +39,7 @@ fn half_open_since(since: Timestamp, probes_left: u32, renewed_at: Timestamp, re
 /// Every state meets every event at second 100.
 #[test]
 fn the_table_of_the_circuit() {
-    use Event::{Asked, AskedAgain, LetThrough, Succeeded};
+    use CircuitEvent::{Asked, AskedAgain, LetThrough, Succeeded};
     let at = Timestamp::from_secs;
     for (before, event, after) in [
         // Failures in a row open it; one success forgets them; a refusal is neither.
@@ -119,7 +119,7 @@ fn a_clock_that_was_set_back_leaves_no_probe_unheard() {
     let earlier = Timestamp::from_secs(40);
     let steadied = half_open(0, SOON, 5).steadied(&SETTINGS, earlier);
     assert_eq!(steadied, half_open_since(earlier, 0, Timestamp::from_secs(55), 5));
-    let failed = Event::Failed { sent: earlier };
+    let failed = CircuitEvent::Failed { sent: earlier };
     assert_eq!(steadied.step(&SETTINGS, earlier, failed), open(Timestamp::from_secs(50), 10));
 }
 
@@ -136,15 +136,15 @@ fn a_message_that_has_not_failed_is_the_probe() {
     let at = Timestamp::from_secs;
     let mut circuit = open(NOW, 15);
     for second in 100..105 {
-        let bad = circuit.step(&SETTINGS, at(second), Event::AskedAgain);
+        let bad = circuit.step(&SETTINGS, at(second), CircuitEvent::AskedAgain);
         assert_eq!((bad, bad.rests_until_again(&SETTINGS, at(second))), (circuit, Some(at(105))));
-        let good = bad.step(&SETTINGS, at(second), Event::Asked);
+        let good = bad.step(&SETTINGS, at(second), CircuitEvent::Asked);
         assert_eq!((good.rests_until(at(second)), good.admits()), (None, 2), "at {second}");
         assert_eq!(good.rests_until_again(&SETTINGS, at(second)), Some(at(105)), "it gives way still");
     }
     // Nobody else came, so it is asked by one that has failed before. It fails, and the rest is not longer than before.
-    circuit = circuit.step(&SETTINGS, at(105), Event::AskedAgain);
+    circuit = circuit.step(&SETTINGS, at(105), CircuitEvent::AskedAgain);
     assert_eq!((circuit.rests_until_again(&SETTINGS, at(105)), circuit.admits()), (None, 2));
-    circuit = circuit.step(&SETTINGS, at(106), Event::FailedAgain { sent: at(105) });
+    circuit = circuit.step(&SETTINGS, at(106), CircuitEvent::FailedAgain { sent: at(105) });
     assert_eq!(circuit, open(at(121), 15));
 }

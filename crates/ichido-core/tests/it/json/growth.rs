@@ -4,7 +4,7 @@
 //! milliseconds into minutes.
 
 use ichido_core::json::{
-    Document, Fault, Form, GROWTH_MAX, JsonError, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
+    Document, Form, GROWTH_MAX, JsonError, JsonErrorKind, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
 };
 
 use super::{NFC, canonical, canonical_in, leaving_out};
@@ -72,7 +72,7 @@ fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
     let text = format!("[{}0]", "1e999,".repeat(10_000));
     let refusal =
         Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&Form::default()).unwrap_err();
-    assert_eq!(refusal.fault, Fault::GrowsTooLong);
+    assert_eq!(refusal.fault, JsonErrorKind::GrowsTooLong);
     // It stops soon after the bound, not at the end.
     let numbers_written = (text.len() * GROWTH_MAX + NUMBER_DIGITS_MAX) / NUMBER_DIGITS_MAX;
     assert!(refusal.position <= (numbers_written + 1) * "1e999,".len());
@@ -87,7 +87,7 @@ fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
     let short = format!("[{}1e997]", "1e997,".repeat(8));
     assert_eq!(canonical(&short).unwrap().len(), 8_992);
     let long = format!("[{}1e997]", "1e997,".repeat(9));
-    assert!(matches!(canonical(&long), Err(JsonError { fault: Fault::GrowsTooLong, .. })));
+    assert!(matches!(canonical(&long), Err(JsonError { fault: JsonErrorKind::GrowsTooLong, .. })));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
     // The long numbers stay below the bound; what crosses it is copied, or spelled anew, or text.
     for last in ["7".repeat(20), format!("{}.0", "7".repeat(20)), format!("\"{}\"", "7".repeat(18))] {
         let text = format!("[{}{last}]", "1e997,".repeat(9));
-        assert_eq!(canonical(&text).map_err(|error| error.fault), Err(Fault::GrowsTooLong), "{last}");
+        assert_eq!(canonical(&text).map_err(|error| error.fault), Err(JsonErrorKind::GrowsTooLong), "{last}");
     }
 }
 

@@ -1,33 +1,33 @@
 //! Members: their order, their repeats, and those left out.
 
-use ichido_core::json::{Fault, Form, LEAVE_OUT_MAX, LeaveOut, Pointer, TooManyLeftOut, Unicode};
+use ichido_core::json::{Form, JsonErrorKind, LEAVE_OUT_MAX, LeaveOut, Pointer, TooManyLeftOut, Unicode};
 
 use super::{canonical, canonical_in, leaving_out, refused, refused_in};
 
 #[test]
 fn duplicate_members_are_refused() {
-    refused(r#"{"a":1,"a":2}"#, 7, Fault::DuplicateMember);
-    refused(r#"{"a":1,"a":1}"#, 7, Fault::DuplicateMember);
-    refused(r#"{"":1,"":2}"#, 6, Fault::DuplicateMember);
-    refused(r#"[{"x":{"a":1,"b":2,"a":3}}]"#, 19, Fault::DuplicateMember);
+    refused(r#"{"a":1,"a":2}"#, 7, JsonErrorKind::DuplicateMember);
+    refused(r#"{"a":1,"a":1}"#, 7, JsonErrorKind::DuplicateMember);
+    refused(r#"{"":1,"":2}"#, 6, JsonErrorKind::DuplicateMember);
+    refused(r#"[{"x":{"a":1,"b":2,"a":3}}]"#, 19, JsonErrorKind::DuplicateMember);
 }
 
 #[test]
 fn duplicates_are_found_behind_escapes() {
-    refused(r#"{"A":1,"\u0041":2}"#, 7, Fault::DuplicateMember);
-    refused(r#"{"\u0041":1,"A":2}"#, 12, Fault::DuplicateMember);
-    refused(r#"{"a/b":1,"a\/b":2}"#, 9, Fault::DuplicateMember);
-    refused(r#"{"\ud83d\ude00":1,"😀":2}"#, 18, Fault::DuplicateMember);
-    refused(r#"{"\n":1,"\u000a":2}"#, 8, Fault::DuplicateMember);
+    refused(r#"{"A":1,"\u0041":2}"#, 7, JsonErrorKind::DuplicateMember);
+    refused(r#"{"\u0041":1,"A":2}"#, 12, JsonErrorKind::DuplicateMember);
+    refused(r#"{"a/b":1,"a\/b":2}"#, 9, JsonErrorKind::DuplicateMember);
+    refused(r#"{"\ud83d\ude00":1,"😀":2}"#, 18, JsonErrorKind::DuplicateMember);
+    refused(r#"{"\n":1,"\u000a":2}"#, 8, JsonErrorKind::DuplicateMember);
 }
 
 #[test]
 fn the_first_name_that_repeats_is_the_one_named() {
-    refused(r#"{"b":1,"a":2,"b":3,"a":4,"b":5}"#, 13, Fault::DuplicateMember);
+    refused(r#"{"b":1,"a":2,"b":3,"a":4,"b":5}"#, 13, JsonErrorKind::DuplicateMember);
     let members: Vec<String> = (0..200).map(|number| format!("\"{:03}\":0,", number * 7 % 200)).collect();
     let text = format!("{{{}\"150\":0,\"007\":0}}", members.concat());
     let position = 1 + members.concat().len();
-    refused(text, position, Fault::DuplicateMember);
+    refused(text, position, JsonErrorKind::DuplicateMember);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn what_is_left_out_must_still_be_json() {
     let form = leaving_out(&["/a"]);
     // Its numbers need no form, because they are not written.
     assert_eq!(canonical_in(&form, r#"{"a":1e1000000,"b":1}"#), r#"{"b":1}"#);
-    refused_in(&form, r#"{"a":{"x":1,"x":2}}"#, 12, Fault::DuplicateMember);
-    refused_in(&form, r#"{"a":01}"#, 5, Fault::LeadingZero);
+    refused_in(&form, r#"{"a":{"x":1,"x":2}}"#, 12, JsonErrorKind::DuplicateMember);
+    refused_in(&form, r#"{"a":01}"#, 5, JsonErrorKind::LeadingZero);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Numbers: one spelling for one value, exact whatever the size.
 
-use ichido_core::json::{Fault, NUMBER_DIGITS_MAX};
+use ichido_core::json::{JsonErrorKind, NUMBER_DIGITS_MAX};
 
 use super::{DOUBLE, NO_EXPONENT, canonical, canonical_in, refused, refused_in};
 
@@ -56,37 +56,37 @@ fn the_bound_counts_the_digits_of_the_normal_form() {
     assert_eq!(canonical(&longest), longest);
     assert_eq!(canonical(&format!("-{longest}")), format!("-{longest}"));
     assert_eq!(canonical(&format!("{longest}.00")), longest);
-    refused(format!("[{longest}9]"), 1, Fault::NumberTooLong);
-    refused(format!("{longest}.5"), 0, Fault::NumberTooLong);
+    refused(format!("[{longest}9]"), 1, JsonErrorKind::NumberTooLong);
+    refused(format!("{longest}.5"), 0, JsonErrorKind::NumberTooLong);
 
     assert_eq!(canonical("1e999").len(), NUMBER_DIGITS_MAX);
-    refused("1e1000", 0, Fault::NumberTooLong);
+    refused("1e1000", 0, JsonErrorKind::NumberTooLong);
     // The zero before the point is a digit of the form.
     assert_eq!(canonical("1e-999").len(), "0.".len() + 999);
-    refused("1e-1000", 0, Fault::NumberTooLong);
+    refused("1e-1000", 0, JsonErrorKind::NumberTooLong);
 
     let fraction = format!("0.{}1", "0".repeat(NUMBER_DIGITS_MAX - 2));
     assert_eq!(canonical(&fraction), fraction);
-    refused(fraction.replace('1', "01"), 0, Fault::NumberTooLong);
+    refused(fraction.replace('1', "01"), 0, JsonErrorKind::NumberTooLong);
 }
 
 #[test]
 fn a_huge_exponent_costs_no_memory() {
     for number in ["1e1000000", "1e-1000000", "-5E+999999999999999999999999", "1e-99999999999999999999999999"]
     {
-        refused(number, 0, Fault::NumberTooLong);
+        refused(number, 0, JsonErrorKind::NumberTooLong);
     }
-    refused(format!("1e{}", "9".repeat(100_000)), 0, Fault::NumberTooLong);
-    refused("1e9223372036854775807", 0, Fault::NumberTooLong);
-    refused("0.1e-9223372036854775808", 0, Fault::NumberTooLong);
+    refused(format!("1e{}", "9".repeat(100_000)), 0, JsonErrorKind::NumberTooLong);
+    refused("1e9223372036854775807", 0, JsonErrorKind::NumberTooLong);
+    refused("0.1e-9223372036854775808", 0, JsonErrorKind::NumberTooLong);
 }
 
 #[test]
 fn strict_mode_refuses_exponents() {
     assert_eq!(canonical_in(&NO_EXPONENT, "[1,1.50,-0,100]"), "[1,1.5,0,100]");
-    refused_in(&NO_EXPONENT, "[1,2.5e3]", 6, Fault::Exponent);
-    refused_in(&NO_EXPONENT, "0E0", 1, Fault::Exponent);
-    refused_in(&NO_EXPONENT, "1e1000000", 1, Fault::Exponent);
+    refused_in(&NO_EXPONENT, "[1,2.5e3]", 6, JsonErrorKind::Exponent);
+    refused_in(&NO_EXPONENT, "0E0", 1, JsonErrorKind::Exponent);
+    refused_in(&NO_EXPONENT, "1e1000000", 1, JsonErrorKind::Exponent);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn doubles_merge_what_a_double_cannot_tell_apart() {
 #[test]
 fn a_number_beyond_the_greatest_double_is_refused_as_a_double() {
     assert_eq!(canonical_in(&DOUBLE, "1.7976931348623157e308"), "1.7976931348623157e+308");
-    refused_in(&DOUBLE, "[1e309]", 1, Fault::NumberTooLarge);
-    refused_in(&DOUBLE, "-1e99999999999999999999", 0, Fault::NumberTooLarge);
-    refused_in(&DOUBLE, format!("[{}]", "9".repeat(400)), 1, Fault::NumberTooLarge);
+    refused_in(&DOUBLE, "[1e309]", 1, JsonErrorKind::NumberTooLarge);
+    refused_in(&DOUBLE, "-1e99999999999999999999", 0, JsonErrorKind::NumberTooLarge);
+    refused_in(&DOUBLE, format!("[{}]", "9".repeat(400)), 1, JsonErrorKind::NumberTooLarge);
 }

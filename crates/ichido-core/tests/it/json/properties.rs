@@ -7,7 +7,7 @@ use ichido_core::json::{Document, Form, LeaveOut, Numbers, Unicode, Value};
 use proptest::prelude::*;
 
 use super::{BYTES_MAX, DOUBLE, canonical, canonical_in, try_canonical};
-use model::{Model, model, name};
+use model::{ModelValue, model, name};
 use spelling::{Dice, dice};
 
 fn all_forms() -> impl Iterator<Item = Form> {
@@ -95,7 +95,7 @@ proptest! {
         names in prop::collection::hash_set(name(), 0..30),
         mut dice in dice(),
     ) {
-        let model = Model::Object(names.into_iter().map(|name| (name, Model::Null)).collect());
+        let model = ModelValue::Object(names.into_iter().map(|name| (name, ModelValue::Null)).collect());
         let text = canonical(&model.spell(&mut dice));
         let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
         let units = document.root().members().map(|(name, _)| name.encode_utf16().collect::<Vec<u16>>());
@@ -107,8 +107,8 @@ proptest! {
         members in prop::collection::btree_map(name(), name(), 0..30),
         mut dice in dice(),
     ) {
-        let strings = members.iter().map(|(name, text)| (name.clone(), Model::String(text.clone())));
-        let text = Model::Object(strings.collect()).spell(&mut dice);
+        let strings = members.iter().map(|(name, text)| (name.clone(), ModelValue::String(text.clone())));
+        let text = ModelValue::Object(strings.collect()).spell(&mut dice);
         let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
         for (name, text) in &members {
             prop_assert_eq!(document.root().get(name).and_then(Value::as_str), Some(text.into()));

@@ -1,6 +1,6 @@
 //! What the reader refuses, and the byte it points at.
 
-use ichido_core::json::{DEPTH_MAX, Document, Fault, JsonError};
+use ichido_core::json::{DEPTH_MAX, Document, JsonError, JsonErrorKind};
 
 use super::{canonical, refused};
 
@@ -8,47 +8,51 @@ use super::{canonical, refused};
 fn a_text_over_the_bound_is_refused_unread() {
     let refusal = |text: &[u8], bytes_max| Document::parse(text, bytes_max).map(drop);
     assert_eq!(refusal(b"[1,2]", 5), Ok(()));
-    let too_large = JsonError { position: 4, fault: Fault::TooLarge { bytes_max: 4 } };
+    let too_large = JsonError { position: 4, fault: JsonErrorKind::TooLarge { bytes_max: 4 } };
     assert_eq!(refusal(b"[1,2]", 4), Err(too_large));
     assert_eq!(refusal(b"\xff\xff\xff\xff\xff", 4), Err(too_large));
 }
 
 #[test]
 fn a_text_without_a_value_is_refused() {
-    refused("", 0, Fault::Empty);
-    refused(" \t\r\n", 4, Fault::Empty);
+    refused("", 0, JsonErrorKind::Empty);
+    refused(" \t\r\n", 4, JsonErrorKind::Empty);
 }
 
 #[test]
 fn bytes_that_are_not_utf8_are_refused() {
-    refused(b"[\"\xff\"]", 2, Fault::NotUtf8);
-    refused(b"\"\xc0\x80\"", 1, Fault::NotUtf8); // An overlong NUL.
-    refused(b"\"\xed\xa0\x80\"", 1, Fault::NotUtf8); // A surrogate encoded as if it were a character.
-    refused(b"\"\xe2\x82", 1, Fault::NotUtf8); // A character cut in half.
-    refused("{}".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>(), 0, Fault::ExpectedValue);
+    refused(b"[\"\xff\"]", 2, JsonErrorKind::NotUtf8);
+    refused(b"\"\xc0\x80\"", 1, JsonErrorKind::NotUtf8); // An overlong NUL.
+    refused(b"\"\xed\xa0\x80\"", 1, JsonErrorKind::NotUtf8); // A surrogate encoded as if it were a character.
+    refused(b"\"\xe2\x82", 1, JsonErrorKind::NotUtf8); // A character cut in half.
+    refused(
+        "{}".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>(),
+        0,
+        JsonErrorKind::ExpectedValue,
+    );
 }
 
 #[test]
 fn a_byte_order_mark_is_refused() {
-    refused("\u{feff}{}", 0, Fault::ByteOrderMark);
-    refused(" \u{feff}{}", 1, Fault::ExpectedValue);
+    refused("\u{feff}{}", 0, JsonErrorKind::ByteOrderMark);
+    refused(" \u{feff}{}", 1, JsonErrorKind::ExpectedValue);
     assert_eq!(canonical("\"\u{feff}\""), "\"\u{feff}\"");
 }
 
 #[test]
 fn content_after_the_value_is_refused() {
-    refused("{} {}", 3, Fault::TrailingContent);
-    refused("1 2", 2, Fault::TrailingContent);
-    refused("nullx", 4, Fault::TrailingContent);
-    refused("[]]", 2, Fault::TrailingContent);
-    refused("{}\0", 2, Fault::TrailingContent);
+    refused("{} {}", 3, JsonErrorKind::TrailingContent);
+    refused("1 2", 2, JsonErrorKind::TrailingContent);
+    refused("nullx", 4, JsonErrorKind::TrailingContent);
+    refused("[]]", 2, JsonErrorKind::TrailingContent);
+    refused("{}\0", 2, JsonErrorKind::TrailingContent);
 }
 
 #[test]
 fn only_four_characters_are_white_space() {
     assert_eq!(canonical(" \t\n\r[ \t\n\r1 \t\n\r, \t\n\r2 \t\n\r] \t\n\r"), "[1,2]");
     for space in ["\u{b}", "\u{c}", "\u{85}", "\u{a0}", "\u{2003}", "\u{2028}", "\0"] {
-        refused(format!("{space}1"), 0, Fault::ExpectedValue);
+        refused(format!("{space}1"), 0, JsonErrorKind::ExpectedValue);
     }
 }
 
@@ -74,7 +78,7 @@ fn a_text_that_ends_early_is_refused_at_its_end() {
         "1e+",
         "\"\\ud800\\u",
     ] {
-        refused(text, text.len(), Fault::UnexpectedEnd);
+        refused(text, text.len(), JsonErrorKind::UnexpectedEnd);
     }
 }
 
@@ -89,27 +93,27 @@ fn a_document_cut_anywhere_is_refused() {
 
 #[test]
 fn broken_structure_is_refused_where_it_breaks() {
-    refused("[1 2]", 3, Fault::ExpectedCommaOrBracket);
-    refused("[1}", 2, Fault::ExpectedCommaOrBracket);
-    refused("[1,]", 3, Fault::ExpectedValue);
-    refused("[,1]", 1, Fault::ExpectedValue);
-    refused("{\"a\":1 \"b\":2}", 7, Fault::ExpectedCommaOrBrace);
-    refused("{\"a\":1]", 6, Fault::ExpectedCommaOrBrace);
-    refused("{\"a\":1,}", 7, Fault::ExpectedName);
-    refused("{a:1}", 1, Fault::ExpectedName);
-    refused("{'a':1}", 1, Fault::ExpectedName);
-    refused("{1:1}", 1, Fault::ExpectedName);
-    refused("{\"a\" 1}", 5, Fault::ExpectedColon);
-    refused("{\"a\"}", 4, Fault::ExpectedColon);
-    refused("{\"a\":}", 5, Fault::ExpectedValue);
-    refused("]", 0, Fault::ExpectedValue);
-    refused("// no\n1", 0, Fault::ExpectedValue);
+    refused("[1 2]", 3, JsonErrorKind::ExpectedCommaOrBracket);
+    refused("[1}", 2, JsonErrorKind::ExpectedCommaOrBracket);
+    refused("[1,]", 3, JsonErrorKind::ExpectedValue);
+    refused("[,1]", 1, JsonErrorKind::ExpectedValue);
+    refused("{\"a\":1 \"b\":2}", 7, JsonErrorKind::ExpectedCommaOrBrace);
+    refused("{\"a\":1]", 6, JsonErrorKind::ExpectedCommaOrBrace);
+    refused("{\"a\":1,}", 7, JsonErrorKind::ExpectedName);
+    refused("{a:1}", 1, JsonErrorKind::ExpectedName);
+    refused("{'a':1}", 1, JsonErrorKind::ExpectedName);
+    refused("{1:1}", 1, JsonErrorKind::ExpectedName);
+    refused("{\"a\" 1}", 5, JsonErrorKind::ExpectedColon);
+    refused("{\"a\"}", 4, JsonErrorKind::ExpectedColon);
+    refused("{\"a\":}", 5, JsonErrorKind::ExpectedValue);
+    refused("]", 0, JsonErrorKind::ExpectedValue);
+    refused("// no\n1", 0, JsonErrorKind::ExpectedValue);
 }
 
 #[test]
 fn other_spellings_of_the_literals_are_refused() {
     for text in ["True", "tru", "nul", "nULL", "undefined", "'a'", "None"] {
-        refused(text, 0, Fault::ExpectedValue);
+        refused(text, 0, JsonErrorKind::ExpectedValue);
     }
 }
 
@@ -117,9 +121,9 @@ fn other_spellings_of_the_literals_are_refused() {
 fn nesting_beyond_the_bound_is_refused() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert_eq!(canonical(&nested(DEPTH_MAX)), nested(DEPTH_MAX));
-    refused(nested(DEPTH_MAX + 1), DEPTH_MAX, Fault::TooDeep);
-    refused("[".repeat(500_000), DEPTH_MAX, Fault::TooDeep);
-    refused("{\"a\":".repeat(10_000), DEPTH_MAX * 5, Fault::TooDeep);
+    refused(nested(DEPTH_MAX + 1), DEPTH_MAX, JsonErrorKind::TooDeep);
+    refused("[".repeat(500_000), DEPTH_MAX, JsonErrorKind::TooDeep);
+    refused("{\"a\":".repeat(10_000), DEPTH_MAX * 5, JsonErrorKind::TooDeep);
     // A scalar at the bottom is not a level.
     let bottom = "[".repeat(DEPTH_MAX) + "1" + &"]".repeat(DEPTH_MAX);
     assert_eq!(canonical(&bottom), bottom);
@@ -127,27 +131,27 @@ fn nesting_beyond_the_bound_is_refused() {
 
 #[test]
 fn numbers_outside_the_grammar_are_refused() {
-    refused("01", 0, Fault::LeadingZero);
-    refused("[-01.5]", 2, Fault::LeadingZero);
-    refused("00", 0, Fault::LeadingZero);
-    refused(".5", 0, Fault::ExpectedDigit);
-    refused("[5.]", 3, Fault::ExpectedDigit);
-    refused("[1.e3]", 3, Fault::ExpectedDigit);
-    refused("[1e]", 3, Fault::ExpectedDigit);
-    refused("[1e+-2]", 4, Fault::ExpectedDigit);
-    refused("[-]", 2, Fault::ExpectedDigit);
-    refused("[--1]", 2, Fault::ExpectedDigit);
-    refused("+1", 0, Fault::ExpectedValue);
-    refused("0x10", 1, Fault::TrailingContent);
-    refused("1_000", 1, Fault::TrailingContent);
+    refused("01", 0, JsonErrorKind::LeadingZero);
+    refused("[-01.5]", 2, JsonErrorKind::LeadingZero);
+    refused("00", 0, JsonErrorKind::LeadingZero);
+    refused(".5", 0, JsonErrorKind::ExpectedDigit);
+    refused("[5.]", 3, JsonErrorKind::ExpectedDigit);
+    refused("[1.e3]", 3, JsonErrorKind::ExpectedDigit);
+    refused("[1e]", 3, JsonErrorKind::ExpectedDigit);
+    refused("[1e+-2]", 4, JsonErrorKind::ExpectedDigit);
+    refused("[-]", 2, JsonErrorKind::ExpectedDigit);
+    refused("[--1]", 2, JsonErrorKind::ExpectedDigit);
+    refused("+1", 0, JsonErrorKind::ExpectedValue);
+    refused("0x10", 1, JsonErrorKind::TrailingContent);
+    refused("1_000", 1, JsonErrorKind::TrailingContent);
 }
 
 #[test]
 fn nan_and_infinity_are_refused() {
-    refused("NaN", 0, Fault::NotFinite);
-    refused("[Infinity]", 1, Fault::NotFinite);
-    refused("[1,-Infinity]", 3, Fault::NotFinite);
-    refused("-NaN", 0, Fault::NotFinite);
+    refused("NaN", 0, JsonErrorKind::NotFinite);
+    refused("[Infinity]", 1, JsonErrorKind::NotFinite);
+    refused("[1,-Infinity]", 3, JsonErrorKind::NotFinite);
+    refused("-NaN", 0, JsonErrorKind::NotFinite);
 }
 
 #[test]

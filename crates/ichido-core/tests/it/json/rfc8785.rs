@@ -1,7 +1,7 @@
 //! RFC 8785: the samples of its text, its table of numbers, and the public test vectors.
 
 use super::{DOUBLE, canonical_in, refused_in};
-use ichido_core::json::Fault;
+use ichido_core::json::JsonErrorKind;
 
 #[test]
 fn the_sample_of_section_3_2_2_has_the_published_form() {
@@ -77,9 +77,9 @@ fn the_numbers_of_appendix_b_have_the_published_spelling() {
 
 #[test]
 fn what_appendix_b_refuses_is_refused() {
-    refused_in(&DOUBLE, "NaN", 0, Fault::NotFinite);
-    refused_in(&DOUBLE, "Infinity", 0, Fault::NotFinite);
-    refused_in(&DOUBLE, r#""\udead""#, 1, Fault::LoneSurrogate);
+    refused_in(&DOUBLE, "NaN", 0, JsonErrorKind::NotFinite);
+    refused_in(&DOUBLE, "Infinity", 0, JsonErrorKind::NotFinite);
+    refused_in(&DOUBLE, r#""\udead""#, 1, JsonErrorKind::LoneSurrogate);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Strings: escapes, surrogates, and Normalization Form C.
 
-use ichido_core::json::Fault;
+use ichido_core::json::JsonErrorKind;
 
 use super::{NFC, canonical, canonical_in, refused, refused_in};
 
@@ -37,7 +37,7 @@ fn control_characters_must_be_escaped() {
     for control in '\0'..' ' {
         for before in 0..10 {
             let text = format!("\"{}{control}{}\"", "x".repeat(before), "y".repeat(9));
-            refused(text, 1 + before, Fault::ControlCharacter);
+            refused(text, 1 + before, JsonErrorKind::ControlCharacter);
         }
     }
 }
@@ -63,25 +63,25 @@ fn unknown_escapes_are_refused() {
         r#"["\u00g0"]"#,
         r#"["\u+041"]"#,
     ] {
-        refused(text, 2, Fault::BadEscape);
+        refused(text, 2, JsonErrorKind::BadEscape);
     }
-    refused(r#"["\u12"]"#, 2, Fault::BadEscape);
-    refused("[\"\\é\"]", 2, Fault::BadEscape);
+    refused(r#"["\u12"]"#, 2, JsonErrorKind::BadEscape);
+    refused("[\"\\é\"]", 2, JsonErrorKind::BadEscape);
 }
 
 #[test]
 fn lone_surrogates_are_refused() {
-    refused(r#""\ud800""#, 1, Fault::LoneSurrogate);
-    refused(r#""\udc00""#, 1, Fault::LoneSurrogate);
-    refused(r#""a\ud83dx""#, 2, Fault::LoneSurrogate);
-    refused(r#""\ud83d\n""#, 1, Fault::LoneSurrogate);
-    refused(r#""\ud83d\u0041""#, 1, Fault::LoneSurrogate);
-    refused(r#""\ud83d\ud83d\ude00""#, 1, Fault::LoneSurrogate);
-    refused(r#""\ude00\ud83d""#, 1, Fault::LoneSurrogate);
-    refused(r#"{"\ud800":1}"#, 2, Fault::LoneSurrogate);
-    refused(r#""\udc00\udc00""#, 1, Fault::LoneSurrogate);
-    refused(r#""\ud83d\u00zz""#, 7, Fault::BadEscape);
-    refused(r#""\ude00\u00zz""#, 1, Fault::LoneSurrogate);
+    refused(r#""\ud800""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#""\udc00""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#""a\ud83dx""#, 2, JsonErrorKind::LoneSurrogate);
+    refused(r#""\ud83d\n""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#""\ud83d\u0041""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#""\ud83d\ud83d\ude00""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#""\ude00\ud83d""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#"{"\ud800":1}"#, 2, JsonErrorKind::LoneSurrogate);
+    refused(r#""\udc00\udc00""#, 1, JsonErrorKind::LoneSurrogate);
+    refused(r#""\ud83d\u00zz""#, 7, JsonErrorKind::BadEscape);
+    refused(r#""\ude00\u00zz""#, 1, JsonErrorKind::LoneSurrogate);
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn nfc_sorts_members_by_what_it_makes_of_them() {
 
 #[test]
 fn nfc_is_refused_when_it_makes_two_members_equal() {
-    refused_in(&NFC, r#"{"\u00c5":1,"A\u030a":2}"#, 12, Fault::DuplicateAfterNfc);
+    refused_in(&NFC, r#"{"\u00c5":1,"A\u030a":2}"#, 12, JsonErrorKind::DuplicateAfterNfc);
     let text = "{\"\u{c5}\":1,\"b\":2,\"A\u{30a}\":3}";
     assert!(canonical(text).contains("\"b\":2"));
-    refused_in(&NFC, text, 14, Fault::DuplicateAfterNfc);
-    refused_in(&NFC, "[{\"\u{212b}\":1,\"\\u00c5\":2}]", 10, Fault::DuplicateAfterNfc);
+    refused_in(&NFC, text, 14, JsonErrorKind::DuplicateAfterNfc);
+    refused_in(&NFC, "[{\"\u{212b}\":1,\"\\u00c5\":2}]", 10, JsonErrorKind::DuplicateAfterNfc);
 }

@@ -6,7 +6,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 
 /// How a destination counts. Refused calls are not counted by any of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Model {
+pub(crate) enum LimitModel {
     /// A token bucket that holds `burst` tokens and refills evenly.
     Bucket { burst: f64 },
     /// So many from one full second to the next.
@@ -17,8 +17,8 @@ pub(crate) enum Model {
     Unlimited,
 }
 
-pub(crate) struct Destination {
-    model: Model,
+pub(crate) struct LimitedDestination {
+    model: LimitModel,
     pub(crate) limit: u32,
     tokens: f64,
     refilled: i64,
@@ -26,18 +26,18 @@ pub(crate) struct Destination {
     accepted: VecDeque<i64>,
 }
 
-impl Destination {
-    pub(crate) fn new(model: Model, limit: u32) -> Self {
+impl LimitedDestination {
+    pub(crate) fn new(model: LimitModel, limit: u32) -> Self {
         Self { model, limit, tokens: f64::MAX, refilled: 0, accepted: VecDeque::new() }
     }
 
     /// Accepts the call, or says how many microseconds later it would be.
     pub(crate) fn call(&mut self, now: i64) -> Result<(), i64> {
         match self.model {
-            Model::Bucket { burst } => self.call_bucket(now, burst),
-            Model::FixedWindow => self.call_window(now, now - now % SECOND),
-            Model::SlidingWindow => self.call_window(now, now - SECOND + 1),
-            Model::Unlimited => Ok(()),
+            LimitModel::Bucket { burst } => self.call_bucket(now, burst),
+            LimitModel::FixedWindow => self.call_window(now, now - now % SECOND),
+            LimitModel::SlidingWindow => self.call_window(now, now - SECOND + 1),
+            LimitModel::Unlimited => Ok(()),
         }
     }
 

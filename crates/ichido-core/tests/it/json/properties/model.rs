@@ -8,13 +8,13 @@ use super::Dice;
 
 /// A JSON value; two are equal exactly when their canonical bytes should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Model {
+pub(super) enum ModelValue {
     Null,
     Bool(bool),
     Number(Decimal),
     String(String),
-    Array(Vec<Model>),
-    Object(BTreeMap<String, Model>),
+    Array(Vec<ModelValue>),
+    Object(BTreeMap<String, ModelValue>),
 }
 
 /// `digits` as an integer, times ten to the power of `exponent`.
@@ -38,7 +38,7 @@ impl Decimal {
     }
 }
 
-impl Model {
+impl ModelValue {
     /// Makes this another value, somewhere.
     pub(super) fn change(&mut self, dice: &mut Dice) {
         match self {
@@ -74,17 +74,17 @@ impl Model {
 }
 
 /// Values of all kinds. Names, texts and numbers come from small sets now and then, so that equal ones meet.
-pub(super) fn model() -> impl Strategy<Value = Model> {
+pub(super) fn model() -> impl Strategy<Value = ModelValue> {
     let leaf = prop_oneof![
-        Just(Model::Null),
-        any::<bool>().prop_map(Model::Bool),
-        decimal().prop_map(Model::Number),
-        name().prop_map(Model::String),
+        Just(ModelValue::Null),
+        any::<bool>().prop_map(ModelValue::Bool),
+        decimal().prop_map(ModelValue::Number),
+        name().prop_map(ModelValue::String),
     ];
     leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..6).prop_map(Model::Array),
-            prop::collection::btree_map(name(), inner, 0..6).prop_map(Model::Object),
+            prop::collection::vec(inner.clone(), 0..6).prop_map(ModelValue::Array),
+            prop::collection::btree_map(name(), inner, 0..6).prop_map(ModelValue::Object),
         ]
     })
 }

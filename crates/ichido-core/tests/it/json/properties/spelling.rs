@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::model::{Decimal, Model};
+use super::model::{Decimal, ModelValue};
 
 /// Choices drawn beforehand, so that a failing case shrinks and repeats.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Dice {
     }
 }
 
-impl Model {
+impl ModelValue {
     /// One spelling of this value, as the dice fall.
     pub(super) fn spell(&self, dice: &mut Dice) -> String {
         let mut out = String::new();

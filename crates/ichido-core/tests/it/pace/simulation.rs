@@ -8,30 +8,30 @@ use std::time::Duration;
 use ichido_core::pace::{Grant, Pace, Settings, places_left};
 use ichido_core::time::Timestamp;
 
-use super::destination::{Destination, Model, SECOND};
+use super::destination::{LimitModel, LimitedDestination, SECOND};
 
 const MAX_PARALLEL: NonZeroU32 = NonZeroU32::new(64).unwrap();
 /// A node asks for this many slots at a time.
 const BULK: u32 = 8;
 
-pub(crate) struct World {
+pub(crate) struct Simulation {
     pace: Pace,
     settings: Settings,
-    destination: Destination,
+    destination: LimitedDestination,
     says_retry_after: bool,
     /// So many calls in a thousand are refused at any rate.
     refused_anyway: i64,
     latency_max: i64,
-    nodes: Vec<Node>,
-    events: BinaryHeap<Reverse<(i64, u64, Event)>>,
+    nodes: Vec<SimulatedNode>,
+    events: BinaryHeap<Reverse<(i64, u64, SimulationEvent)>>,
     events_made: u64,
     dice: SplitMix,
-    counts: Counts,
+    counts: CallCounts,
     now: i64,
 }
 
 #[derive(Default)]
-struct Node {
+struct SimulatedNode {
     /// Slots held and calls under way.
     busy: u32,
     /// Accepted calls not yet reported to the pace.
@@ -41,7 +41,7 @@ struct Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum SimulationEvent {
     Wakes { node: usize },
     Sends { node: usize },
     Answered { node: usize, sent: i64, refused: Option<i64> },
@@ -49,13 +49,13 @@ enum Event {
 
 /// What happened in a span of time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct CallCounts {
     pub(crate) sent: u32,
     pub(crate) accepted: u32,
     pub(crate) seconds: u32,
 }
 
-impl Counts {
+impl CallCounts {
     pub(crate) fn accepted_per_second(self) -> f64 {
         f64::from(self.accepted) / f64::from(self.seconds)
     }
@@ -65,12 +65,12 @@ impl Counts {
     }
 }
 
-impl World {
-    pub(crate) fn new(model: Model, limit: u32, nodes: usize, seed: u64) -> Self {
-        let mut world = Self {
+impl Simulation {
+    pub(crate) fn new(model: LimitModel, limit: u32, nodes: usize, seed: u64) -> Self {
+        let mut simulation = Self {
             pace: Pace::NEW,
             settings: Settings::DEFAULT,
-            destination: Destination::new(model, limit),
+            destination: LimitedDestination::new(model, limit),
             says_retry_after: false,
             refused_anyway: 0,
             latency_max: SECOND * 3 / 10,
@@ -78,16 +78,16 @@ impl World {
             events: BinaryHeap::new(),
             events_made: 0,
             dice: SplitMix(seed),
-            counts: Counts::default(),
+            counts: CallCounts::default(),
             now: 0,
         };
         for node in 0..nodes {
-            world.nodes.push(Node::default());
+            simulation.nodes.push(SimulatedNode::default());
             // Nodes start within a second, so that each seed meets a window at another phase.
-            let start = world.dice.between(0, SECOND);
-            world.wake(node, start);
+            let start = simulation.dice.between(0, SECOND);
+            simulation.wake(node, start);
         }
-        world
+        simulation
     }
 
     /// Refusals say when to come again, in whole seconds.
@@ -116,11 +116,11 @@ impl World {
     }
 
     /// Runs up to `from` seconds, then to `to`, and tells what happened in between.
-    pub(crate) fn watch(&mut self, from: u32, to: u32) -> Counts {
+    pub(crate) fn watch(&mut self, from: u32, to: u32) -> CallCounts {
         self.run(i64::from(from) * SECOND);
-        self.counts = Counts::default();
+        self.counts = CallCounts::default();
         self.run(i64::from(to) * SECOND);
-        Counts { seconds: to - from, ..self.counts }
+        CallCounts { seconds: to - from, ..self.counts }
     }
 
     fn run(&mut self, until: i64) {
@@ -131,9 +131,9 @@ impl World {
             self.events.pop();
             self.now = moment;
             match event {
-                Event::Wakes { node } => self.on_wake(node),
-                Event::Sends { node } => self.on_send(node),
-                Event::Answered { node, sent, refused } => self.on_answer(node, sent, refused),
+                SimulationEvent::Wakes { node } => self.on_wake(node),
+                SimulationEvent::Sends { node } => self.on_send(node),
+                SimulationEvent::Answered { node, sent, refused } => self.on_answer(node, sent, refused),
             }
         }
     }
@@ -153,7 +153,7 @@ impl World {
             Grant::Slots(slots) => {
                 self.nodes[node].busy += slots.count();
                 for slot in slots.moments() {
-                    self.at(slot.as_micros(), Event::Sends { node });
+                    self.at(slot.as_micros(), SimulationEvent::Sends { node });
                 }
                 self.wake(node, slots.last().as_micros());
             }
@@ -170,7 +170,7 @@ impl World {
         self.counts.sent += 1;
         self.counts.accepted += u32::from(refused.is_none());
         let latency = self.dice.between(SECOND / 50, self.latency_max);
-        self.at(self.now + latency, Event::Answered { node, sent: self.now, refused });
+        self.at(self.now + latency, SimulationEvent::Answered { node, sent: self.now, refused });
     }
 
     /// The dice are thrown only where they matter, so that the seeds mean the same without.
@@ -204,10 +204,10 @@ impl World {
 
     fn wake(&mut self, node: usize, at: i64) {
         self.nodes[node].awake = true;
-        self.at(at, Event::Wakes { node });
+        self.at(at, SimulationEvent::Wakes { node });
     }
 
-    fn at(&mut self, moment: i64, event: Event) {
+    fn at(&mut self, moment: i64, event: SimulationEvent) {
         self.events_made += 1;
         self.events.push(Reverse((moment.max(self.now), self.events_made, event)));
     }
