@@ -1,4 +1,4 @@
-//! Boundary files: how an idempotency key travels from the browser to the adapter, described hop by hop in JSON (SPEC C8).
+//! Boundary files: how an idempotency key travels from the browser to the adapter, described hop by hop in JSON.
 //!
 //! This crate reads boundary files, checks them against the rules of `ichido check`, compares two versions of them and writes
 //! reports. The proxy runs on the same files.
@@ -65,6 +65,7 @@
 //!
 //! A proxy does not start where [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] gives the line
 //! and column of a value, and [`schema`] lists every member of the dialect.
+// SPEC C8.
 
 mod diff;
 mod hop_chain;
@@ -88,10 +89,12 @@ pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadErrorKind, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
 
-/// The header that hops add themselves to (SPEC F1).
+/// The header that hops add themselves to.
+// SPEC F1.
 pub const HOPS_HEADER: &str = "Ichido-Hops";
 
-/// The header that tells a request in flight from an outcome (SPEC C6).
+/// The header that tells a request in flight from an outcome.
+// SPEC C6.
 pub const STATUS_HEADER: &str = "Idempotency-Status";
 
 /// The file whose boundary owns the outcome: the adapter's own if it is `enabled`, else the one before it.

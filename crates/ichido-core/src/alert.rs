@@ -1,4 +1,4 @@
-//! Alerts: what is measured, when it is too much, and when it is well again (SPEC A15, D8, D19, E5).
+//! Alerts: what is measured, when it is too much, and when it is well again.
 //!
 //! Guarantee: [`judge`] opens an incident only for a measure that has at least as many samples as its terms ask for, once however often
 //! it is asked while the incident is open; and it resolves it only after the measure stayed clear of its bound, by a margin, for
@@ -22,6 +22,7 @@
 //! let clear = Standing::Firing { clear_since: Some(now) };
 //! assert_eq!(judge(terms, clear, Reading::of_count(0), now.plus(CLEAR_FOR)), Step::Resolve);
 //! ```
+// SPEC A15, D8, D19, E5.
 
 mod about;
 mod incident;

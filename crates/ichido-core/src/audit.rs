@@ -1,4 +1,4 @@
-//! The audit trail: entries are sealed, so that one that is changed, removed or inserted later is found and named (SPEC F5, D13).
+//! The audit trail: entries are sealed, so that one that is changed, removed or inserted later is found and named.
 //!
 //! Guarantee: the same entries under the same key give the same seals; two entries that differ in any field give two different
 //! leaves; and what was sealed under a key cannot be altered without it so that [`verify::Verifier`] finds nothing. Nothing
@@ -14,6 +14,7 @@
 //!
 //! What it cannot show: a change, a removal or an insertion before the seal that the rules allow, a request of which no entry is
 //! sealed yet, and seals that were cut off at the end, unless a head was kept.
+// SPEC F5, D13.
 
 pub mod course;
 pub mod entry;

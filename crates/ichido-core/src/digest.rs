@@ -1,10 +1,11 @@
-//! The digest: what was asked, as one short name for its meaning (SPEC C9, D1, D10).
+//! The digest: what was asked, as one short name for its meaning.
 //!
 //! Guarantee: two JSON bodies have the same digest exactly when they mean the same after the fields that
 //! are left out, and bodies of any other type exactly when their bytes are equal. The digest is taken
 //! of the body alone; who asked and where is the business of [`crate::fingerprint`], and the two are
 //! different types so that they are never compared with each other. What is stored and sent stays the
 //! caller's bytes: the canonical form lives only as long as the hashing.
+// SPEC C9, D1, D10.
 
 use sha2::{Digest as _, Sha256};
 

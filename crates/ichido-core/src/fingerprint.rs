@@ -1,8 +1,9 @@
-//! The fingerprint: is this the same request as the one that used the key first? (SPEC C3)
+//! The fingerprint: is this the same request as the one that used the key first?
 //!
 //! Guarantee: two requests have the same fingerprint exactly when operation, identity, method, path,
 //! query, media type, body digest and all further inputs are equal; moving a byte from one part to its neighbour changes it.
 //! Admission compares fingerprints; the audit and the sender show the [`Digest`]. They are two types.
+// SPEC C3.
 
 mod inputs;
 

@@ -1,4 +1,4 @@
-//! The hops that a request came through, as one bounded header (SPEC F1).
+//! The hops that a request came through, as one bounded header.
 //!
 //! Guarantee: a [`Hops`] holds at most [`HOPS_MAX`] entries and its field value has at most
 //! [`FIELD_BYTES_MAX`] bytes, whatever was sent. What is not a well-formed list of hops is no hops at all,
@@ -21,6 +21,7 @@
 //! assert_eq!(outbound.to_string(), r#"bff;t=1800000000000;r="7f1c", gateway;t=1800000000012;r="7f1c""#);
 //! # Ok::<(), ichido_core::hops::HopError>(())
 //! ```
+// SPEC F1.
 
 use std::fmt;
 

@@ -1,10 +1,11 @@
-//! The idempotency key: one name for one action of one person (SPEC C1).
+//! The idempotency key: one name for one action of one person.
 //!
 //! Guarantee: an [`IdempotencyKey`] is 1 to 255 visible ASCII characters, however it was spelled on the
 //! wire; two spellings of one key are equal, and a key never appears in logs or debug output, only its hash.
 //!
 //! Start at [`read`], which takes a request's header fields and answers with the key, with none, or with
 //! what is wrong. [`IdempotencyKey::fresh`] and [`IdempotencyKey::derived`] make keys.
+// SPEC C1.
 
 mod field;
 
@@ -44,10 +45,11 @@ impl IdempotencyKey {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string())
     }
 
-    /// The key of an action that is known by its content (SPEC A7, D7): the same purpose and parts always
+    /// The key of an action that is known by its content: the same purpose and parts always
     /// give the same key, and no part can lend a byte to its neighbour.
     ///
     /// Written as a UUIDv8, because some receivers take nothing but a UUID.
+    // SPEC A7, D7.
     pub fn derived(purpose: &str, parts: &[&[u8]]) -> Self {
         let mut hasher = Hasher::new("ichido/derived-key/1");
         hasher.part(purpose.as_bytes());
@@ -69,16 +71,18 @@ impl IdempotencyKey {
         format!("\"{}\"", self.0.replace('\\', "\\\\").replace('"', "\\\""))
     }
 
-    /// What logs carry instead of the key (SPEC C5): the first 16 hex digits of its SHA-256.
+    /// What logs carry instead of the key: the first 16 hex digits of its SHA-256.
     ///
     /// Anyone who has the key can compute it and search: `printf %s "$KEY" | sha256sum | cut -c1-16`.
+    // SPEC C5.
     pub fn log_hash(&self) -> String {
         let mut text = hex(&crate::digest::sha256(self.0.as_bytes()));
         text.truncate(16);
         text
     }
 
-    /// Checks the key that a body repeats in a field of its own against this one from the header (SPEC D11).
+    /// Checks the key that a body repeats in a field of its own against this one from the header.
+    // SPEC D11.
     pub fn agrees_with_body(&self, body_key: &str) -> Result<(), KeyError> {
         if self.0 == body_key { Ok(()) } else { Err(KeyError::BodyDisagrees) }
     }

@@ -1,12 +1,13 @@
-//! Admission: what happens to a request that arrives (SPEC A3–A5, C3, C5–C7, C10, F2).
+//! Admission: decides what happens to an incoming request.
 //!
-//! Guarantee: given a store whose claim is one unique write, for one (operation, identity, key) at most one
-//! claim is live; a settled key only ever replays until it expires; a different request under the key is
-//! refused and shown nothing; and where nobody knows whether the effect happened, and the operation cannot
-//! bear it twice, nothing runs again. A claimed or unknown record never expires.
+//! Guarantee: given a store whose claim is one unique write, at most one claim is live for one (operation, identity,
+//! key). A settled key only replays until it expires. A different request under the key is refused and learns nothing.
+//! If the effect is unknown and the operation must not take effect twice, nothing runs again. A claimed or unknown
+//! record never expires.
 //!
-//! Start at [`admit`], given what the store found, and [`settle`], given what came of the work. Both follow
-//! an operation's [`Policy`], which cannot be built from values that contradict each other.
+//! Start at [`admit`], which takes what the store found, and [`settle`], which takes the outcome of the work. Both
+//! follow an operation's [`Policy`], which cannot be built from contradictory values.
+// SPEC A3–A5, C3, C5–C7, C10, F2.
 
 mod admission;
 mod name;

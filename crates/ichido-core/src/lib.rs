@@ -1,11 +1,11 @@
-//! The rules of Ichido, as values and functions.
+//! The rules of Ichido as values and functions.
 //!
-//! Guarantee: nothing in this crate does I/O, reads a clock, draws a random number or awaits. What was
-//! read, the time and the dice come in as arguments; what to do goes out as a value. So each rule can be
-//! tested by a table, replayed from a log, and checked by a model.
+//! Guarantee: nothing in this crate does I/O, reads a clock, draws a random number or awaits. Callers pass in stored
+//! data, the time and random numbers; functions return what to do. So each rule can be tested with a table, replayed
+//! from a log and checked with a model.
 //!
-//! Where to start: [`ledger`] decides what happens to a request that arrives, [`lifecycle`] what happens
-//! to a message that must leave. Both lean on [`verdict`], which says what an answer tells of the effect.
+//! Where to start: [`ledger`] decides what happens to an incoming request, [`lifecycle`] what happens to an outgoing
+//! message. Both use [`verdict`], which derives the effect of a call from its response.
 //!
 //! # A request that arrives
 //!
@@ -121,7 +121,7 @@ pub mod tries;
 pub mod verdict;
 mod words;
 
-/// Holds the program in the README to what the crate offers.
+/// Compiles the program in the README as a doc test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

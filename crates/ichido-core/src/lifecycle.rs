@@ -1,23 +1,23 @@
-//! The life of a message that must leave (SPEC D2, D12, D17, E1, E2, F2).
+//! The life cycle of an outgoing message.
 //!
-//! Guarantee: [`State::step`] is total: each pair of state and event either gives the next state or is
-//! refused by name, and nothing changes. Only the holder of the current fence settles a message. A final state
-//! (sent, dead, cancelled) is left by nothing but an operator's requeue of a dead one, where the queue
-//! allows it and the effect cannot happen twice.
+//! Guarantee: [`State::step`] is total: each pair of state and event gives the next state or a named error that changes
+//! nothing. Only the holder of the current fence settles a message. Only an operator's requeue leaves a final state
+//! (sent, dead, cancelled): it requeues a dead message if the queue allows it and the effect cannot happen twice.
 //!
 //! ```text
 //!            claim              success
 //!  queued ─────────▶ sending ───────────▶ sent
 //!    ▲  ▲              │ │ │
-//!    │  │ due / claim  │ │ └─ no retry can mend ─▶ dead ◀─┐
+//!    │  │ due / claim  │ │ └─ permanent failure ─▶ dead ◀─┐
 //!    │  └── failed ◀───┘ │                         │      │
-//!    │        └─────── tries spent ──────────────▶─┘      │
+//!    │        └─────── attempts spent────────────▶─┘      │
 //!    │                   └─ effect unknown ─▶ parked ─────┤ decided
 //!    └───────────────────────────────────────────┘        └▶ sent, queued
 //!  queued, failed ─▶ cancelled        dead ─▶ queued (an operator's requeue)
 //! ```
 //!
-//! Start at [`State::advance`]. [`Event::of_try`] makes the event of a try from what [`crate::verdict`] says of it.
+//! Start at [`State::advance`]. [`Event::of_try`] turns what [`crate::verdict`] says about an attempt into an event.
+// SPEC D2, D12, D17, E1, E2, F2.
 
 mod history;
 mod stage;
@@ -34,195 +34,200 @@ use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
-/// Where a message is. A state carries what only it owns.
+/// The state of a message, with the data that only this state has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Waits to be claimed.
+    /// It waits to be claimed.
     Queued {
-        /// Not before this moment.
+        /// The earliest time of the next attempt.
         due: Timestamp,
-        /// What has been tried.
+        /// The attempts so far.
         history: History,
     },
-    /// A worker holds it.
+    /// A worker has claimed it.
     Sending {
-        /// The holder's claim.
+        /// The fence of the claim.
         fence: Fence,
         /// When it was claimed.
         claimed_at: Timestamp,
-        /// Whether the call has begun.
+        /// Whether the call has started.
         begun: Begun,
-        /// Whether an earlier try is known to have done it, by an answer that came late: then it is sent, however this one ends.
+        /// Whether a late response proved that an earlier attempt did the work. Then the message is sent, however this
+        /// attempt ends.
         proven: bool,
-        /// What has been tried, this try included.
+        /// The attempts so far, including this one.
         history: History,
     },
-    /// A try failed; it waits for the next one, or, with no try left, for its death.
+    /// An attempt failed. The message waits for the next one or, without one left, for its death.
     Failed {
-        /// The next try is not before this moment.
+        /// The earliest time of the next attempt.
         due: Timestamp,
-        /// What has been tried.
+        /// The attempts so far.
         history: History,
     },
-    /// Nobody knows whether it took effect, and sending it again could do it twice.
+    /// It is unknown whether it took effect, and sending it again could apply it twice.
     ///
-    /// That it was not done counts only when its call can no longer be travelling: [`Doubt::travels_until`].
+    /// "Not done" counts only when its call can no longer be in transit: [`Doubt::travels_until`].
     Parked {
-        /// What has been tried.
+        /// The attempts so far.
         history: History,
     },
     /// It took effect.
     Sent,
-    /// Given up.
+    /// It is dead-lettered.
     Dead {
-        /// What is known of the effect of all its tries.
+        /// What is known of the effect of all its attempts.
         effect: Effect,
-        /// What has been tried.
+        /// The attempts so far.
         history: History,
     },
-    /// Withdrawn before it was sent.
+    /// It was cancelled before it was sent.
     Cancelled {
-        /// What is known of the effect of all its tries.
+        /// What is known of the effect of all its attempts.
         effect: Effect,
-        /// What has been tried.
+        /// The attempts so far.
         history: History,
     },
 }
 
-/// Whether a worker has begun the call.
+/// Whether a worker has started the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// A durable mark is made before the call, and is not there yet: nothing was done.
+    /// The worker writes a durable start mark before the call and has not yet: nothing was done.
     NotYet,
-    /// The mark is there: anything may have been done.
+    /// The start mark exists: anything may have been done.
     Yes,
-    /// This queue makes no marks, so from the claim on anything may have been done.
+    /// This queue writes no start marks, so anything may have been done since the claim.
     NotTracked,
 }
 
-/// What happens to a message.
+/// An event in the life of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A worker takes it.
+    /// A worker claims it.
     Claimed {
         /// A new fence, greater than any before.
         fence: Fence,
-        /// [`Begun::NotYet`] where the queue marks the beginning of calls, and for every suspect.
+        /// [`Begun::NotYet`] if the queue writes start marks, and for every suspect.
         begun: Begun,
     },
     /// The worker is about to call.
     Began {
-        /// The holder's claim.
+        /// The fence of the claim.
         fence: Fence,
     },
     /// It took effect.
     Succeeded {
-        /// The holder's claim.
+        /// The fence of the claim.
         fence: Fence,
     },
-    /// The try failed.
+    /// The attempt failed.
     Failed {
-        /// The holder's claim.
+        /// The fence of the claim.
         fence: Fence,
-        /// How, and what follows.
+        /// How it failed and what follows.
         failure: Failure,
-        /// What is known of the effect of this try.
+        /// What is known of the effect of this attempt.
         effect: Effect,
         /// What a repetition could do.
         safety: Safety,
-        /// Until when the call may still be travelling, should its effect be unknown: claim + the call's own
-        /// time-out + the longest a proxy on the way may hold it; ten minutes if not known.
+        /// Until when the call may still be in transit, if its effect is unknown: claim time + the call's timeout + the
+        /// longest time a proxy may hold it; ten minutes if unknown.
         travels_until: Timestamp,
     },
-    /// Not begun after all (a graceful stop, a snooze): the try does not count.
+    /// The worker returned it without starting (a graceful stop, a snooze): the attempt does not count.
     GivenBack {
-        /// The holder's claim.
+        /// The fence of the claim.
         fence: Fence,
         /// When it may be claimed again.
         due: Timestamp,
     },
-    /// The worker is gone: its lease lapsed.
+    /// The worker died: its lease lapsed.
     WorkerDied {
         /// The claim that lapsed.
         fence: Fence,
-        /// Whether the worker held this message alone, so that it can be charged with the death (SPEC E2).
+        /// Whether the worker held only this message, so the death can be charged to it.
+        // SPEC E2.
         alone: bool,
         /// What a repetition could do.
         safety: Safety,
-        /// When the next try may be, if it is charged with the death and one is left.
+        /// The earliest time of the next attempt, if the death is charged and an attempt is left.
         due: Timestamp,
-        /// Until when the call may still be travelling: claim + the call's own time-out + the longest a proxy on
-        /// the way may hold it; ten minutes if not known.
+        /// Until when the call may still be in transit: claim time + the call's timeout + the longest time a proxy may
+        /// hold it; ten minutes if unknown.
         travels_until: Timestamp,
     },
     /// The backoff is over.
     CameDue,
-    /// The last try failed: no further one is allowed.
+    /// The last attempt failed: no more are allowed.
     Spent,
-    /// An answer to a claim that was lost, come late: it proves that the work was done. A message that is being sent again is left
-    /// to its holder, and is sent when that try has ended.
+    /// A late response to a lost claim proves that the work was done.
+    ///
+    /// If the message is being sent again, its holder keeps it, and it counts as sent when that attempt ends.
     LateSuccess {
-        /// The claim it belongs to. Fences are the store's, so the store vouches that it was this message's.
+        /// The claim the response belongs to. The store issues fences, so it guarantees that the fence was this
+        /// message's.
         fence: Fence,
     },
-    /// The receiver was asked by key, and its answer is proof.
+    /// The receiver was asked by key, and its response is proof.
     Reconciled(Found),
     /// A person decided about a parked message.
     Decided(Decision),
-    /// An operator sends a dead one again.
+    /// An operator requeues a dead message.
     Requeued {
-        /// Whether the queue allows it (SPEC D17).
+        /// Whether the queue allows it.
+        // SPEC D17.
         allowed: bool,
         /// What a repetition could do.
         safety: Safety,
     },
-    /// An operator says that a dead one needs no more attention. It stays dead.
+    /// An operator discards a dead message. It stays dead.
     Discarded,
-    /// An operator made a new message from a dead one. It stays dead, and must not be sent again beside the new one.
+    /// An operator made a new message from a dead one. It stays dead and must not be sent in addition to the new one.
     Replaced,
-    /// Withdrawn.
+    /// The message is cancelled.
     Cancelled,
 }
 
-/// How a try failed, and what follows.
+/// How an attempt failed and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It may be tried again.
+    /// It may be retried.
     Again {
-        /// Not before this moment.
+        /// The earliest time of the next attempt.
         due: Timestamp,
     },
-    /// No retry can mend it.
+    /// No retry can succeed.
     ForGood,
-    /// It must be found out what happened, whatever a repetition could do.
+    /// The outcome must be found out, whatever a repetition could do.
     InDoubt,
 }
 
-/// What a receiver says when it is asked by key.
+/// What a receiver says when asked by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// It was done.
     Done,
     /// It was not done.
     NotDone {
-        /// When the next try may be, if one is left.
+        /// The earliest time of the next attempt, if one is left.
         due: Timestamp,
     },
 }
 
-/// What a person decides about a parked message.
+/// A person's decision about a parked message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It was not done: send it again.
     SendAgain,
     /// It was done.
     WasDone,
-    /// Give it up; the effect stays unknown.
+    /// It is given up; the effect stays unknown.
     GiveUp,
 }
 
 impl Event {
-    /// The stable name, as the audit and errors have it.
+    /// Returns the stable name used in the audit trail and in errors.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Claimed { .. } => "claimed",
@@ -245,22 +250,22 @@ impl Event {
 }
 
 impl State {
-    /// A new message.
+    /// Creates a new message.
     pub fn queued(due: Timestamp, tries_allowed: std::num::NonZeroU32) -> Self {
         Self::Queued { due, history: History::new(tries_allowed) }
     }
 
-    /// Whether nothing moves it but an operator.
+    /// Returns whether only an operator can move it.
     pub const fn is_final(&self) -> bool {
         self.stage().is_final()
     }
 
-    /// The stable name, as the API, the metrics and the database have it.
+    /// Returns the stable name used in the API, the metrics and the database.
     pub const fn name(&self) -> &'static str {
         self.stage().as_str()
     }
 
-    /// What has been tried; `None` once it is sent, where nothing asks for it.
+    /// Returns the attempts so far; `None` once it is sent.
     pub const fn history(&self) -> Option<History> {
         match *self {
             Self::Queued { history, .. }
@@ -273,7 +278,7 @@ impl State {
         }
     }
 
-    /// What is known of the effect of all its attempts.
+    /// Returns what is known of the effect of all its attempts.
     pub const fn effect(&self) -> Effect {
         match self {
             Self::Sent => Effect::Done,
@@ -285,11 +290,11 @@ impl State {
         }
     }
 
-    /// Applies an event and, where it used up the last try, the death that follows from it. This is what a store
-    /// calls.
+    /// Applies an event and, if it used the last attempt, the resulting death.
     ///
-    /// Both states are returned, because each transition is an entry in the audit (SPEC D2, D13); the last of
-    /// them is the one to keep.
+    /// Stores call this function.
+    ///
+    /// Returns both states, because each transition is an entry in the audit trail. The last one is the state to store.
     ///
     /// ```
     /// use std::num::NonZeroU32;
@@ -315,6 +320,7 @@ impl State {
     /// assert_eq!((failed.name(), dead.unwrap().name()), ("failed", "dead"));
     /// # Ok::<(), ichido_core::lifecycle::IllegalStep>(())
     /// ```
+    // SPEC D2, D13.
     pub fn advance(self, event: Event, now: Timestamp) -> Result<(Self, Option<Self>), IllegalStep> {
         let next = self.step(event, now)?;
         match next {

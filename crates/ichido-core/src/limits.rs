@@ -1,4 +1,4 @@
-//! What a model's API says is left of its limits, and calling no faster than that (SPEC B10).
+//! What a model's API says is left of its limits, and calling no faster than that.
 //!
 //! Guarantee: what cannot be read, or makes no sense, is as if it were not said. A [`Budget`] that was told nothing holds nobody back,
 //! and one that was told something holds nobody back for ever: at the moment it names, the call is let through. Nothing here reads a
@@ -6,6 +6,7 @@
 //!
 //! Start at [`Limits::read`], which knows the fields of OpenAI, of Anthropic and of the IETF's draft, and at [`Budget::take`], which is
 //! asked before each call. The [pace](crate::pace) is learned from refusals; this is learned from answers, before there is one.
+// SPEC B10.
 
 mod budget;
 mod fields;

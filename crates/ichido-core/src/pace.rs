@@ -116,7 +116,8 @@ impl Pace {
     }
 
     /// The same for messages of which a try has failed before: while the circuit is not closed, they give way to the others, so
-    /// that none which always fails is the probe that keeps them waiting (SPEC E2).
+    /// that none which always fails is the probe that keeps them waiting.
+    // SPEC E2.
     #[must_use]
     pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.steadied(settings, now);

@@ -4,8 +4,9 @@
 //! cap (or the server's wish, if greater) plus its jitter, and a repetition that could do the work twice
 //! is refused. Attempt and dice come in as values, so every wait can be tested and replayed.
 //!
-//! One number says how often: `tries`, the first try included (SPEC G). [`Retry::CLIENT`], [`Retry::LLM`],
+//! One number says how often: `tries`, the first try included. [`Retry::CLIENT`], [`Retry::LLM`],
 //! [`Retry::OUTBOX`] and [`Retry::JOB`] are the four schedules of the specification.
+// SPEC G.
 
 mod budget;
 mod schedule;

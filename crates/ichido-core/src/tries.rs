@@ -1,6 +1,7 @@
-//! Which try of its client a request is, and who began it: the field `Ichido-Try`, such as `2; auto` (SPEC A14).
+//! Which try of its client a request is, and who began it: the field `Ichido-Try`, such as `2; auto`.
 //!
 //! Guarantee: whatever a client says is one of three, so that nobody can make a metric grow without bound.
+// SPEC A14.
 
 use crate::words;
 

@@ -1,4 +1,4 @@
-//! What an answer, or the lack of one, says about the effect (SPEC A8, B1, D7–D9, F2).
+//! What an answer, or the lack of one, says about the effect.
 //!
 //! Guarantee: every HTTP answer, network fault and named service error gets one [`Verdict`]: an error code,
 //! what is known of the effect, and what to do. The table is data: a destination puts rows of its own before
@@ -7,6 +7,7 @@
 //!
 //! Start at [`Table::judge`]. The rows are shown with [`Table::http`], [`Table::client`],
 //! [`Table::client_ietf`], [`Table::client_stripe`] and [`Table::llm`].
+// SPEC A8, B1, D7–D9, F2.
 
 mod answer;
 mod gate;
@@ -104,7 +105,8 @@ pub enum Advice {
     AcceptAsProcessed,
     /// Try again later.
     Retry,
-    /// Ask again for a usable answer, out of a budget of its own (SPEC B1).
+    /// Ask again for a usable answer, out of a budget of its own.
+    // SPEC B1.
     RetryAnswer,
     /// No retry can mend it.
     GiveUp,
@@ -138,7 +140,8 @@ pub enum When {
     StatusAndName(u16, Cow<'static, str>),
     /// This status with a time to come back at: whoever gives one has not said the last word.
     StatusAndWait(u16),
-    /// An idempotency layer's "still in flight" (SPEC C6): 202 and `Idempotency-Status: processing`.
+    /// An idempotency layer's "still in flight": 202 and `Idempotency-Status: processing`.
+    // SPEC C6.
     InFlight,
     /// The request never reached the receiver.
     NeverSent,
@@ -181,7 +184,8 @@ pub enum PaceReport {
 pub enum Next {
     /// Finished, by this answer.
     Sent,
-    /// Finished earlier: the result is `sha256:from-conflict` (SPEC D7).
+    /// Finished earlier: the result is `sha256:from-conflict`.
+    // SPEC D7.
     SentBefore,
     /// Try again, no sooner than the hint.
     Retry,
@@ -189,15 +193,17 @@ pub enum Next {
     RetryAnswer,
     /// Dead letter.
     Dead,
-    /// Nobody knows, and repeating could do it twice: reconcile, else park (SPEC F2).
+    /// Nobody knows, and repeating could do it twice: reconcile, else park.
+    // SPEC F2.
     AskAfter,
 }
 
 impl Verdict {
-    /// Weighs the advice against what a repetition could do (SPEC D9, F2).
+    /// Weighs the advice against what a repetition could do.
     ///
     /// `effect_so_far` is what was known before this try: a clean refusal now says nothing of an earlier
     /// try that was lost.
+    // SPEC D9, F2.
     pub fn next(&self, safety: Safety, effect_so_far: Effect) -> Next {
         match self.advice {
             Advice::Accept => Next::Sent,
@@ -243,7 +249,8 @@ pub struct Table {
     pub own: Vec<Row>,
     /// The rows of its kind, in layers.
     base: &'static [&'static [Row]],
-    /// Whether the destination promises to carry our key back in its answer (SPEC D8).
+    /// Whether the destination promises to carry our key back in its answer.
+    // SPEC D8.
     pub promises_echo: bool,
 }
 
@@ -288,7 +295,8 @@ impl Table {
         self.check_echo(seen, Verdict { code, effect, advice, hint, report: seen.report(code) })
     }
 
-    /// A success counts only when it is about our call (SPEC D7, D8).
+    /// A success counts only when it is about our call.
+    // SPEC D7, D8.
     fn check_echo(&self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
         let echo = seen.answer().map_or(Echo::Absent, |answer| answer.echo);
         match (verdict.advice, echo) {

@@ -7,7 +7,8 @@ use super::{Enabled, IdentityNames, Length, Ttl};
 use crate::member::{object, one_of, words};
 
 words! {
-    /// What kind of work an operation does (SPEC C10).
+    /// What kind of work an operation does.
+    // SPEC C10.
     OperationClass {
         /// Changes nothing.
         Read = "read",

@@ -1,4 +1,5 @@
-//! The adapter says who asks and what each operation does (SPEC C3, C10, F2).
+//! The adapter says who asks and what each operation does.
+// SPEC C3, C10, F2.
 
 pub(super) mod identity;
 pub(super) mod operation;

@@ -1,4 +1,5 @@
-//! Headers of an answer that belong to one exchange alone, and mean something else on another day (SPEC C5).
+//! Headers of an answer that belong to one exchange alone, and mean something else on another day.
+// SPEC C5.
 
 /// Who somebody is, or is asked to prove.
 const OF_A_SESSION: [&str; 10] = [

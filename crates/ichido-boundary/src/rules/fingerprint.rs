@@ -1,4 +1,5 @@
-//! What makes two requests the same request is explicit, and strong enough (SPEC C3, C9, C12).
+//! What makes two requests the same request is explicit, and strong enough.
+// SPEC C3, C9, C12.
 
 pub(super) mod input;
 

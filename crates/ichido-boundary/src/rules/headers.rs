@@ -1,4 +1,5 @@
-//! The key, and what makes its way visible, survives every list of headers (SPEC C1, C5, C6, C8, F1).
+//! The key, and what makes its way visible, survives every list of headers.
+// SPEC C1, C5, C6, C8, F1.
 
 pub(super) mod answers;
 

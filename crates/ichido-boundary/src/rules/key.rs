@@ -1,4 +1,5 @@
-//! The key is required where the request begins, and asked for at every hop (SPEC C1, C2, C8, A1).
+//! The key is required where the request begins, and asked for at every hop.
+// SPEC C1, C2, C8, A1.
 
 use super::Violation;
 use super::refusal::not_refused;
@@ -10,7 +11,8 @@ pub(crate) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
 /// The methods of HTTP that change state, which pass wherever `allowed` is not said.
 const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
-/// The status for a request without its key (SPEC A1).
+/// The status for a request without its key.
+// SPEC A1.
 const MISSING_KEY_STATUS: u16 = 400;
 
 pub(super) fn mode_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {

@@ -1,4 +1,5 @@
-//! Logs do not hold keys (SPEC C5).
+//! Logs do not hold keys.
+// SPEC C5.
 
 use ichido_core::key::NAMES;
 

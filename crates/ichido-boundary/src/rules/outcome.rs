@@ -1,4 +1,5 @@
-//! Replay, in-flight and conflict are explicit, and a client can tell them apart (SPEC C5, C6, C8, A3, A4).
+//! Replay, in-flight and conflict are explicit, and a client can tell them apart.
+// SPEC C5, C6, C8, A3, A4.
 
 use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
 

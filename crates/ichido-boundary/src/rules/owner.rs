@@ -1,4 +1,5 @@
-//! One owner, one way: only the adapter completes idempotency, and the files agree (SPEC C2, C5, C8).
+//! One owner, one way: only the adapter completes idempotency, and the files agree.
+// SPEC C2, C5, C8.
 
 pub(super) mod promises;
 

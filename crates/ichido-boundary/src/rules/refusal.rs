@@ -1,8 +1,10 @@
-//! What is refused is refused in words and by its status (SPEC A8, C8).
+//! What is refused is refused in words and by its status.
+// SPEC A8, C8.
 
 use crate::Reaction;
 
-/// Statuses below 500 after which a client tries again by itself (SPEC A8).
+/// Statuses below 500 after which a client tries again by itself.
+// SPEC A8.
 const REPEATED: [u16; 3] = [408, 425, 429];
 
 /// Why what becomes of a request is not a refusal for good; `None` where it is one.

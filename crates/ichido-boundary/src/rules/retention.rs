@@ -1,4 +1,5 @@
-//! Outcomes are kept for long enough (SPEC C7, C12, A2).
+//! Outcomes are kept for long enough.
+// SPEC C7, C12, A2.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Whoever tries again does so only with a key, and a hop only where it may (SPEC C4, A8).
+//! Whoever tries again does so only with a key, and a hop only where it may.
+// SPEC C4, A8.
 
 use super::Violation;
 use super::key::{SAFE_METHODS, is_method};

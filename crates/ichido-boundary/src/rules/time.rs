@@ -1,4 +1,5 @@
-//! Each hop's tries, and the wait for a running request, fit into the hop above (SPEC C8).
+//! Each hop's tries, and the wait for a running request, fit into the hop above.
+// SPEC C8.
 
 use std::time::Duration;
 

@@ -13,27 +13,36 @@ words! {
     /// An alert that is built in.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Rule {
-        /// Messages were moved to the dead letters (SPEC E5).
+        /// Messages were moved to the dead letters.
+        // SPEC E5.
         DeadLetter = "dead_letter",
-        /// Many were, in an hour (SPEC A15).
+        /// Many were, in an hour.
+        // SPEC A15.
         DeadLetters = "dead_letters",
-        /// Many more were than is usual (SPEC D19).
+        /// Many more were than is usual.
+        // SPEC D19.
         DeadSurge = "dead_surge",
-        /// Retries fail (SPEC A15).
+        /// Retries fail.
+        // SPEC A15.
         FailedRetries = "failed_retries",
-        /// Most of what arrives has arrived before (SPEC A15).
+        /// Most of what arrives has arrived before.
+        // SPEC A15.
         Duplicates = "duplicates",
-        /// Messages take long from being put in to their end, on average (SPEC A15).
+        /// Messages take long from being put in to their end, on average.
+        // SPEC A15.
         ProcessingDelay = "processing_delay",
-        /// The slowest of twenty messages takes long (SPEC D19).
+        /// The slowest of twenty messages takes long.
+        // SPEC D19.
         LagP95 = "lag_p95",
         /// A message that could be sent waits long.
         OldestWaiting = "oldest_waiting",
-        /// Of messages nobody knows whether they took effect, and a person must decide (SPEC D8).
+        /// Of messages nobody knows whether they took effect, and a person must decide.
+        // SPEC D8.
         Parked = "parked",
         /// A destination counts as down, and is left alone.
         CircuitOpen = "circuit_open",
-        /// The audit trail is not as it was sealed (SPEC F5).
+        /// The audit trail is not as it was sealed.
+        // SPEC F5.
         AuditBroken = "audit_broken",
     }
 }

@@ -1,4 +1,4 @@
-//! A request meets what is stored under its key.
+//! Decides what to do with a request, given the record stored under its key.
 
 use crate::clock::{Now, age, lease_has_lapsed};
 use crate::fence::Fence;
@@ -8,59 +8,59 @@ use crate::words;
 
 use super::policy::{EffectMode, OnUnknown, Policy, limits};
 
-/// What the store holds under a key, less the response itself.
+/// What the store holds under a key, without the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Of the request that used the key first.
+    /// The fingerprint of the first request under the key.
     pub fingerprint: Fingerprint,
-    /// Of the last claim.
+    /// The fence of the last claim.
     pub fence: Fence,
-    /// When the action was first claimed: an upstream remembers its key from then on.
+    /// When the action was first claimed. An upstream remembers its key from this moment.
     pub first_claimed_at: Timestamp,
-    /// When it was last claimed: its call may be travelling for a while from then on.
+    /// When the action was last claimed. Its call may be in transit for a while after this.
     pub claimed_at: Timestamp,
-    /// The strictest mode that it was claimed under since it began. The operation may have another by now.
+    /// The strictest mode it was claimed under so far. The operation may have a different mode by now.
     pub mode: EffectMode,
-    /// How far it has come.
+    /// How far the action has progressed.
     pub phase: Phase,
 }
 
 impl Record {
-    /// The record of a new claim ([`Admission::Run`]).
+    /// Creates the record of a new claim ([`Admission::Run`]).
     pub fn claimed(fingerprint: Fingerprint, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
         let phase = Phase::Claimed { lease_until: now.plus(policy.lease()) };
         Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, mode: policy.mode(), phase }
     }
 }
 
-/// How far an action has come.
+/// How far an action has progressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Somebody is at it.
+    /// An attempt is in flight.
     Claimed {
-        /// The claim lapses then, unless it is renewed.
+        /// When the claim lapses unless it is renewed.
         lease_until: Timestamp,
     },
-    /// It began, and nobody knows what came of it.
+    /// The action started and its outcome is unknown.
     Unknown,
-    /// It is finished, and the outcome is stored.
+    /// The action finished and its outcome is stored.
     Settled {
-        /// Which way.
+        /// Whether it was applied or refused.
         outcome: Settled,
-        /// How much of the response there is to replay.
+        /// How much of the response can be replayed.
         kept: Kept,
-        /// When the key may be forgotten.
+        /// When the key expires.
         expiry: Expiry,
     },
 }
 
 words! {
-    /// Which way an action was finished.
+    /// How an action finished.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Settled {
         /// It took effect.
         Applied = "applied",
-        /// It was refused for a reason that will be the same every time.
+        /// It was refused for a reason that does not change on a retry.
         Refused = "refused",
     }
 }
@@ -68,63 +68,65 @@ words! {
 /// How much of a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// All of it.
+    /// The whole response.
     Whole,
-    /// Status and headers: the body was streamed, or over the bound.
+    /// Status and headers only: the body was streamed or too large.
     WithoutBody,
 }
 
-/// When a settled key may be forgotten.
+/// When a settled key expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// From this moment on.
+    /// At this moment.
     At(Timestamp),
-    /// Not yet: a message that waits, is parked or may be requeued still uses the key (SPEC A5).
+    /// Not yet: a message that waits, is parked or may be requeued still uses the key.
+    // SPEC A5.
     HeldByMessage,
 }
 
 /// What to do with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Run it as new.
+    /// Run it as a new request.
     ///
-    /// Claim it by one insert that fails when a record is there (or replaces exactly `replaces`). If it fails,
-    /// somebody was faster: read the record and call [`admit`] again.
+    /// Claim it with one insert that fails if a record exists (or replaces exactly `replaces`). If the insert fails,
+    /// another request was faster: read the record and call [`admit`] again.
     Run {
-        /// The expired record in the way, which the claim replaces if it is still that one.
+        /// The expired record under this key. The claim replaces it only if it has not changed.
         replaces: Option<Fence>,
     },
-    /// Run it again in place of an owner that is gone, under a new fence.
+    /// Run it again under a new fence, because the previous owner is gone.
     TakeOver {
-        /// The claim that lapsed, or whose outcome was lost.
+        /// The claim that lapsed or whose outcome was lost.
         from: Fence,
     },
-    /// Answer with what is stored.
+    /// Return the stored response.
     Replay,
-    /// It was done, but the body was not kept: say so, and do nothing.
+    /// It took effect, but the body was not stored: report that and run nothing.
     ReplayNotKept,
-    /// It is in flight: wait for its outcome, then answer as the profile says.
+    /// It is in flight: wait for its outcome, then respond as the profile says.
     Wait {
-        /// When the present claim lapses.
+        /// When the current claim lapses.
         lease_until: Timestamp,
     },
-    /// The key belongs to a different request: refuse, and show nothing.
+    /// A different request used the key: refuse it and reveal nothing.
     Mismatch,
-    /// Its owner is gone and nobody knows the outcome: mark it so, then answer as for [`Admission::Unknown`].
+    /// The owner is gone and the outcome is unknown: record that, then respond as for [`Admission::Unknown`].
     MarkUnknown {
         /// The claim that lapsed.
         fence: Fence,
     },
-    /// Nobody knows the outcome: say so, and run nothing. [`Policy::on_unknown`] says who finds out.
+    /// The outcome is unknown: report that and run nothing. [`Policy::on_unknown`] says who finds out.
     Unknown,
 }
 
-/// Decides what happens to a request, given what is stored under its key.
+/// Decides what happens to a request, given the record stored under its key.
 ///
-/// The order matters. An expired key counts as new whatever was asked under it (SPEC A5). A different request
-/// is told so before it learns that the key is in flight or unknown, because waiting would not help it.
+/// The order matters. An expired key counts as new, whatever request used it. A different request is refused before it
+/// learns that the key is in flight or unknown, because waiting would not help it.
 ///
-/// A record expires by [`Now::expired_until`], so a wall clock that is set ahead makes no key new.
+/// A record expires by [`Now::expired_until`], so setting the wall clock ahead makes no key new.
+// SPEC A5.
 pub fn admit(
     found: Option<&Record>,
     fingerprint: Fingerprint,
@@ -155,8 +157,10 @@ pub fn admit(
     }
 }
 
-/// Whether running a lapsed or lost action again cannot do it twice: it was rolled back, or its upstream
-/// honours the key and still remembers it, which nobody knows of a claim in the future. What was claimed under a stricter mode than today's is judged by that one.
+/// Returns whether running a lapsed or lost action again cannot apply it twice.
+///
+/// That is so if it was rolled back, or if its upstream honours the key and still remembers it, which cannot be known
+/// of a claim in the future. An action that was claimed under a stricter mode than today's is judged by that mode.
 fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
     policy.on_unknown() == OnUnknown::RunAgain
         && match record.mode.stricter(policy.mode()) {
@@ -168,7 +172,7 @@ fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
         }
 }
 
-/// Whether a record may be forgotten: only what is settled expires, and nothing that a message still uses.
+/// Returns whether a record may be deleted. Only settled records expire, and none that a message still uses.
 pub fn may_sweep(record: &Record, now: Timestamp) -> bool {
     match record.phase {
         Phase::Settled { expiry: Expiry::At(expires_at), .. } => expires_at <= now,

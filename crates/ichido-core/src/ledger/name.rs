@@ -1,21 +1,22 @@
-//! Which record a request belongs to.
+//! Identifies the record a request belongs to.
 
 use crate::digest::Hasher;
 use crate::key::IdempotencyKey;
 
-/// What makes a record unique (SPEC C3): the same key under another operation or identity is another action.
+/// What makes a record unique. The same key under another operation or identity is another action.
+// SPEC C3.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordName {
     /// The operation's name, such as `bookmarks.create`.
     pub operation: String,
-    /// Who asks.
+    /// The caller's identity.
     pub identity: String,
-    /// The key.
+    /// The idempotency key.
     pub key: IdempotencyKey,
 }
 
 impl RecordName {
-    /// The name under which it is stored: a hash, so that no text of a client is ever a name of ours.
+    /// Returns the hash it is stored under, so no client text becomes a stored name.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = Hasher::new("ichido/record/1");
         hasher.part(self.operation.as_bytes());

@@ -1,4 +1,4 @@
-//! The policy of an operation: what it is, how it takes effect, how long its keys are kept.
+//! The policy of an operation: its class, how it takes effect, how long its keys are kept.
 
 use std::time::Duration;
 
@@ -8,129 +8,138 @@ use crate::words;
 
 use super::profile::Profile;
 
-/// The bounds of a policy's numbers.
+/// The limits of a policy's numbers.
 pub mod limits {
     use std::time::Duration;
 
-    /// How long a key is kept unless the operation says otherwise (SPEC A2).
+    /// How long a key is kept by default.
+    // SPEC A2.
     pub const TTL_DEFAULT: Duration = Duration::from_hours(72);
-    /// The least an irreversible or external effect's key is kept, unless a reason is given (SPEC C7).
+    /// The minimum time to keep the key of an irreversible or external effect, unless a reason is given.
+    // SPEC C7.
     pub const TTL_OF_EFFECTS_MIN: Duration = Duration::from_hours(24);
-    /// The longest a key can be kept: ten years.
+    /// The maximum time to keep a key: ten years.
     pub const TTL_MAX: Duration = Duration::from_hours(10 * 366 * 24);
-    /// The longest a duplicate may be made to wait for the first one's outcome.
+    /// The maximum time a duplicate waits for the first request's outcome.
     pub const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_mins(1);
-    /// How long an upstream is taken to remember a key, unless it says otherwise.
+    /// How long an upstream remembers a key by default.
     pub const UPSTREAM_KEEPS_KEYS_DEFAULT: Duration = Duration::from_hours(24);
-    /// How long a call may still take effect after its claim, unless the operation says otherwise.
+    /// How long after its claim a call may still take effect, by default.
     pub const SETTLES_WITHIN_DEFAULT: Duration = Duration::from_mins(10);
-    /// The longest that a call may still take effect after its claim: a week.
+    /// The maximum time after its claim that a call may still take effect: a week.
     pub const SETTLES_WITHIN_MAX: Duration = Duration::from_hours(7 * 24);
-    /// How long a call of a client is taken to last at most, where nothing is said of who retries.
+    /// The assumed maximum duration of a client's call if the retrying client is unknown.
     pub const CLIENT_CALL_MAX: Duration = Duration::from_secs(30);
-    /// How long a client is taken to be told to wait at most, where nothing is said of who retries.
+    /// The assumed maximum wait that a client is asked for if the retrying client is unknown.
     pub const CLIENT_HINT_MAX: Duration = Duration::from_mins(10);
-    /// How long a claim holds without being renewed, unless the operation says otherwise.
+    /// The default lease of a claim.
     pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
-    /// The shortest lease: under it, a claim would lapse between two renewals on a busy machine.
+    /// The shortest lease: with less, a claim would lapse between two renewals on a busy machine.
     pub const LEASE_MIN: Duration = Duration::from_secs(1);
     /// The longest lease: a crashed owner blocks its key for this long.
     pub const LEASE_MAX: Duration = Duration::from_hours(1);
 }
 
-/// What kind of work an operation does (SPEC C10). It sets how long a key is kept at the least (SPEC C7).
+/// The kind of work an operation does. It determines the minimum time a key is kept.
 ///
-/// It does not say how the outcome becomes durable: whatever the class, an operation that declares no
-/// [`EffectMode`] counts as [`EffectMode::Opaque`], because unknown is never guessed.
+/// It does not determine how the outcome becomes durable: whatever its class, an operation that declares no
+/// [`EffectMode`] counts as [`EffectMode::Opaque`], because an unknown effect is never guessed.
+// SPEC C10, C7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// Changes nothing. Reads are not deduplicated (SPEC C11), so it has no policy.
+    /// Changes nothing. Reads are not deduplicated, so it has no policy.
+    // SPEC C11.
     Read,
     /// Changes our own state.
     Mutate,
     /// Cannot be undone.
     Irreversible,
-    /// Acts outside: an order, a message, a charge.
+    /// Acts on an external system: an order, a message, a charge.
     #[default]
     ExternalEffect,
 }
 
 words! {
-    /// How an operation's outcome becomes durable. In order: the later one lets less be run again.
+    /// How an operation's outcome becomes durable, in order: a later mode allows fewer reruns.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum EffectMode {
-        /// The effect and its outcome commit in one transaction: an outcome that is not there did not happen.
+        /// The effect and its outcome commit in one transaction: without an outcome, nothing happened.
         Transactional = "transactional",
-        /// The upstream honours the key: a lost outcome is had by asking again with the same key.
+        /// The upstream honours the key: asking again with the same key returns a lost outcome.
         Keyed = "keyed",
-        /// Neither: a lost outcome is unknown. This is assumed where nothing is declared.
+        /// Neither: a lost outcome is unknown. This is the default.
         Opaque = "opaque",
     }
 }
 
-/// What to do about an outcome that nobody knows.
+/// What to do about an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUnknown {
     /// Run it again: harmless where the effect rolled back, or where the upstream honours the key.
     RunAgain,
-    /// Ask the upstream by key what happened.
+    /// Ask the upstream, by key, what happened.
     Reconcile,
     /// Hold the key until a person decides.
     Hold,
 }
 
-/// Whether a request must bring a key.
+/// Whether a request must carry a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyNeed {
-    /// Without a key it is refused and nothing is done.
+    /// A request without a key is refused and nothing is done.
     Required,
-    /// Without a key it runs unprotected.
+    /// A request without a key runs unprotected.
     Optional,
 }
 
-/// What somebody wishes for; what is `None` takes its default.
+/// The requested policy; `None` means the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyDraft {
-    /// What kind of work it is.
+    /// The kind of work.
     pub class: Class,
-    /// Whose habits its answers follow.
+    /// The profile its responses follow.
     pub profile: Profile,
     /// How its outcome becomes durable; `None` is [`EffectMode::Opaque`].
     pub mode: Option<EffectMode>,
-    /// What to do about an outcome that nobody knows; `None` holds it where it is opaque and runs it again elsewhere.
+    /// What to do about an unknown outcome; `None` holds opaque operations and reruns the others.
     pub on_unknown: Option<OnUnknown>,
-    /// Whether a request must bring a key.
+    /// Whether a request must carry a key.
     pub key: Option<KeyNeed>,
     /// How long a settled key is kept.
     pub ttl: Option<Duration>,
-    /// Why a key of an irreversible or external effect may be kept for less than 24 hours (SPEC C7).
+    /// Why the key of an irreversible or external effect may be kept for less than 24 hours.
+    // SPEC C7.
     pub short_ttl_reason: Option<String>,
-    /// For how long equal content counts as the same action whatever its key (SPEC A7).
+    /// For how long equal content counts as the same action, whatever its key.
+    // SPEC A7.
     pub dedupe_window: Option<Duration>,
-    /// The longest that anyone may still be retrying under a key: clients, the outbox, an operator's requeue.
+    /// How long anyone may still retry under a key: clients, the outbox, an operator's requeue.
     ///
     /// `None` is a client on its default schedule: [`Retry::CLIENT`]'s horizon with calls of at most
     /// [`limits::CLIENT_CALL_MAX`] and hints of at most [`limits::CLIENT_HINT_MAX`].
     pub retry_horizon: Option<Duration>,
-    /// How long the upstream remembers a key, where it honours keys: past it, a lost outcome is unknown (SPEC F2).
+    /// How long the upstream remembers a key, if it honours keys. After that a lost outcome is unknown.
+    // SPEC F2.
     pub upstream_keeps_keys_for: Option<Duration>,
-    /// How long a call may still take effect after its claim: nobody decides that it was not done before that.
+    /// How long after its claim a call may still take effect. Nobody may decide "not done" before that.
     pub settles_within: Option<Duration>,
-    /// How long a duplicate waits for the first one's outcome.
+    /// How long a duplicate waits for the first request's outcome.
     pub in_flight_wait: Option<Duration>,
-    /// How long a claim holds without being renewed.
+    /// How long a claim is valid without renewal.
     pub lease: Option<Duration>,
 }
 
 impl PolicyDraft {
-    /// All defaults. Of these the mode is [`EffectMode::Opaque`] for every class: an operation whose effect commits
-    /// with its outcome, or whose upstream honours the key, says so.
+    /// Creates a draft with all defaults.
+    ///
+    /// The mode is [`EffectMode::Opaque`] for every class: an operation whose effect commits with its outcome, or whose
+    /// upstream honours the key, must declare it.
     pub fn of(class: Class) -> Self {
         Self { class, ..Self::default() }
     }
 }
 
-/// The rules of one operation, free of contradictions.
+/// The rules of one operation, without contradictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     class: Class,
@@ -146,37 +155,37 @@ pub struct Policy {
     lease: Duration,
 }
 
-/// Why wishes do not make a policy.
+/// Why a draft is not a valid policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// A read has nothing to protect.
     #[error("a read is not deduplicated; leave the layer off it, or class it by what it changes")]
     ReadIsNotDeduplicated,
-    /// An effect that cannot be taken back, forgotten within a day.
+    /// The key of an effect that cannot be undone would expire within a day.
     #[error(
         "keys of an irreversible or external effect are kept for at least 24 hours, and this one says {ttl:?}; keep them longer, or state the reason (short_ttl_reason)"
     )]
     TtlTooShort {
-        /// The wish.
+        /// The requested time.
         ttl: Duration,
     },
-    /// Nothing is kept, or for more than ten years.
+    /// The time is zero or more than ten years.
     #[error("keys are kept for {ttl:?}; choose more than 0 and at most ten years")]
     TtlOutOfRange {
-        /// The wish.
+        /// The requested time.
         ttl: Duration,
     },
-    /// It would do the work twice.
+    /// It could take effect twice.
     #[error(
         "an opaque operation whose outcome is unknown may already have taken effect, so it cannot simply run again; reconcile it by a call, or hold it for a person"
     )]
     OpaqueRunsAgain,
-    /// There would be nothing to hold or to ask after.
+    /// There would be nothing to hold or to reconcile.
     #[error(
         "a transactional operation that left no outcome did not happen; leave on_unknown out, or declare another mode"
     )]
     TransactionalIsNeverUnknown,
-    /// A retry could come after the key is forgotten.
+    /// A retry could arrive after the key expires.
     #[error(
         "{what} is {window:?}, but somebody may retry for {horizon:?} under the same key; keep it at least that long"
     )]
@@ -185,50 +194,50 @@ pub enum PolicyError {
         what: &'static str,
         /// Its length.
         window: Duration,
-        /// How long retries go on.
+        /// How long retries continue.
         horizon: Duration,
     },
-    /// A duplicate would hang for too long.
+    /// A duplicate would wait too long.
     #[error(
         "a duplicate may wait at most {:?} for the first one's outcome, and in_flight_wait is {wait:?}",
         limits::IN_FLIGHT_WAIT_MAX
     )]
     InFlightWaitTooLong {
-        /// The wish.
+        /// The requested wait.
         wait: Duration,
     },
-    /// A lease too short to renew, or so long that a crash blocks the key.
+    /// The lease is too short to renew, or so long that a crash blocks the key.
     #[error(
         "the lease must be between {:?} and {:?}, and is {lease:?}",
         limits::LEASE_MIN,
         limits::LEASE_MAX
     )]
     LeaseOutOfRange {
-        /// The wish.
+        /// The requested lease.
         lease: Duration,
     },
-    /// No time at all for a call to take effect, or more than anybody waits for.
+    /// The time for a call to take effect is zero or too long.
     #[error(
         "settles_within must be above 0 and at most {:?}, and is {settles_within:?}",
         limits::SETTLES_WITHIN_MAX
     )]
     SettlesWithinOutOfRange {
-        /// The wish.
+        /// The requested time.
         settles_within: Duration,
     },
-    /// The upstream's memory of the key ends before the first claim can lapse, so it protects no second one.
+    /// The upstream forgets the key before the first claim can lapse, so the key protects no second claim.
     #[error(
         "the upstream keeps keys for {keeps_for:?}, which is less than the lease of {lease:?}, so it would never stop a repetition; shorten the lease, or declare the operation opaque"
     )]
     UpstreamForgetsTooSoon {
-        /// How long it keeps them.
+        /// How long the upstream keeps keys.
         keeps_for: Duration,
-        /// How long a claim holds.
+        /// The lease of a claim.
         lease: Duration,
     },
 }
 
-/// Everything that is wrong with a draft. Shown one a line.
+/// All errors of a draft, displayed one per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct PolicyErrors(Vec<PolicyError>); // Invariant: not empty.
@@ -255,7 +264,7 @@ fn lines(errors: &[PolicyError]) -> String {
 }
 
 impl Policy {
-    /// Fills in the defaults and finds every contradiction at once.
+    /// Fills in the defaults and reports all contradictions together.
     ///
     /// ```
     /// use std::time::Duration;
@@ -334,32 +343,32 @@ impl Policy {
         errors
     }
 
-    /// What kind of work it is.
+    /// Returns the kind of work.
     pub const fn class(&self) -> Class {
         self.class
     }
 
-    /// Whose habits its answers follow.
+    /// Returns the profile its responses follow.
     pub const fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// How its outcome becomes durable.
+    /// Returns how its outcome becomes durable.
     pub const fn mode(&self) -> EffectMode {
         self.mode
     }
 
-    /// What to do about an outcome that nobody knows.
+    /// Returns what to do about an unknown outcome.
     pub const fn on_unknown(&self) -> OnUnknown {
         self.on_unknown
     }
 
-    /// Whether a request must bring a key.
+    /// Returns whether a request must carry a key.
     pub const fn key_need(&self) -> KeyNeed {
         self.key_need
     }
 
-    /// Passes on the key that was read ([`crate::key::read`]), unless there is none and the operation needs one.
+    /// Returns the key from [`crate::key::read`], or an error if it is missing and the operation needs one.
     pub fn require(&self, found: Option<IdempotencyKey>) -> Result<Option<IdempotencyKey>, KeyError> {
         match (self.key_need, found) {
             (KeyNeed::Required, None) => Err(KeyError::Missing),
@@ -367,46 +376,46 @@ impl Policy {
         }
     }
 
-    /// How long a settled key is kept.
+    /// Returns how long a settled key is kept.
     pub const fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// For how long equal content counts as the same action.
+    /// Returns for how long equal content counts as the same action.
     pub const fn dedupe_window(&self) -> Option<Duration> {
         self.dedupe_window
     }
 
-    /// How long the upstream remembers a key.
+    /// Returns how long the upstream remembers a key.
     pub const fn upstream_keeps_keys_for(&self) -> Duration {
         self.upstream_keeps_keys_for
     }
 
-    /// How long a call may still take effect after its claim.
+    /// Returns how long after its claim a call may still take effect.
     pub const fn settles_within(&self) -> Duration {
         self.settles_within
     }
 
-    /// How long a duplicate waits for the first one's outcome.
+    /// Returns how long a duplicate waits for the first request's outcome.
     pub const fn in_flight_wait(&self) -> Duration {
         self.in_flight_wait
     }
 
-    /// How long a claim holds without being renewed.
+    /// Returns how long a claim is valid without renewal.
     pub const fn lease(&self) -> Duration {
         self.lease
     }
 }
 
 impl Class {
-    /// Whether what it did stays done, so that forgetting the key early is dangerous.
+    /// Returns whether the effect is permanent, so forgetting the key early is dangerous.
     pub const fn acts_for_good(self) -> bool {
         matches!(self, Self::Irreversible | Self::ExternalEffect)
     }
 }
 
 impl EffectMode {
-    /// The one of the two that lets less be run again.
+    /// Returns the stricter of two modes: the one that allows fewer reruns.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         self.max(other)
@@ -420,7 +429,7 @@ impl EffectMode {
     }
 }
 
-/// How long a client that follows the default schedule, [`Retry::CLIENT`], goes on trying.
+/// Returns how long a client with the default schedule, [`Retry::CLIENT`], keeps retrying.
 pub fn client_horizon() -> Duration {
     Retry::CLIENT.horizon(limits::CLIENT_CALL_MAX, limits::CLIENT_HINT_MAX)
 }

@@ -7,7 +7,8 @@ use crate::verdict::Table;
 /// Whose habits an operation's answers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// Ours: 409 for a different request, wait and then 202 for one in flight (SPEC A4, C6).
+    /// Ours: 409 for a different request, wait and then 202 for one in flight.
+    // SPEC A4, C6.
     #[default]
     Ichido,
     /// The IETF draft: 422 and 409.

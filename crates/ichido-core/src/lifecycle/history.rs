@@ -1,4 +1,4 @@
-//! What has been tried for a message, and what is still in doubt.
+//! The attempts made for a message, and what is still unknown about them.
 
 use std::num::NonZeroU32;
 
@@ -7,49 +7,50 @@ use crate::retry::{Guarantee, Safety};
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
-/// What has been tried.
+/// The attempts made for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Tries that count, the present one included.
+    /// The attempts that count, including the current one.
     pub tries: u32,
-    /// Tries allowed, the first one included.
+    /// The attempts allowed, including the first one.
     pub tries_allowed: NonZeroU32,
-    /// Workers that died while they called with this message and no other.
+    /// Workers that died while they called with only this message.
     pub deaths: u32,
-    /// A worker died holding this message: the next claim takes it alone and with a start mark, to see whether it was the cause.
+    /// A worker died while it held this message. The next claim takes it alone and with a start mark, to see whether it
+    /// was the cause.
     pub suspect: bool,
-    /// What is not known of the tries so far.
+    /// What is unknown about the attempts so far.
     pub doubt: Option<Doubt>,
     /// The last claim.
     pub last_fence: Option<Fence>,
 }
 
-/// Some try may have taken effect.
+/// Some attempt may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// When the first such try was claimed. A receiver remembers a key from then on, and for a time only.
+    /// When the first such attempt was claimed. A receiver remembers a key from then on, for a limited time.
     pub since: Timestamp,
-    /// Until when the last such try may still be travelling: nobody decides before that it was not done.
+    /// Until when the last such attempt may still be in transit. Nobody may decide "not done" before that.
     pub travels_until: Timestamp,
 }
 
 impl History {
-    /// Workers that one message may take with it before it is put in quarantine.
+    /// How many worker deaths are charged to one message before it is quarantined.
     ///
-    /// Two: the first death may be the machine's, the second is the message's.
+    /// Two: the machine may cause the first death, the message causes the second.
     pub const DEATHS_MAX: u32 = 2;
 
-    /// Nothing tried yet.
+    /// Creates a history without attempts.
     pub const fn new(tries_allowed: NonZeroU32) -> Self {
         Self { tries: 0, tries_allowed, deaths: 0, suspect: false, doubt: None, last_fence: None }
     }
 
-    /// Whether a try is left.
+    /// Returns whether an attempt is left.
     pub const fn may_try_again(&self) -> bool {
         self.tries < self.tries_allowed.get()
     }
 
-    /// What is known of the effect of all tries so far.
+    /// Returns what is known of the effect of all attempts so far.
     pub const fn effect(&self) -> Effect {
         match self.doubt {
             Some(_) => Effect::Unknown,
@@ -57,10 +58,10 @@ impl History {
         }
     }
 
-    /// What a further call could do, given what its receiver promises.
+    /// Returns what another call could do, given the receiver's guarantee.
     ///
-    /// A worker asks this right before it calls: where an earlier try is in doubt and the answer is
-    /// [`Safety::Neither`], because the receiver has forgotten the key since, it reports
+    /// A worker calls this right before an attempt. If an earlier attempt is in doubt and the result is
+    /// [`Safety::Neither`], because the receiver has forgotten the key since, the worker reports
     /// [`super::Failure::InDoubt`] instead of calling.
     pub fn safety(&self, guarantee: Guarantee, now: Timestamp) -> Safety {
         guarantee.safety(self.doubt.map(|doubt| doubt.since), now)
@@ -74,7 +75,7 @@ impl History {
         Self { tries: self.tries.saturating_sub(1), ..self }
     }
 
-    /// The try that was claimed then may have taken effect.
+    /// Records that the attempt claimed at `claimed_at` may have taken effect.
     pub(super) fn doubted(self, claimed_at: Timestamp, travels_until: Timestamp) -> Self {
         let doubt = match self.doubt {
             Some(doubt) => Doubt { travels_until: doubt.travels_until.max(travels_until), ..doubt },
@@ -83,18 +84,21 @@ impl History {
         Self { doubt: Some(doubt), ..self }
     }
 
-    /// Until when some try may still be travelling.
+    /// Returns until when some attempt may still be in transit.
     pub(super) fn travels_until(&self) -> Option<Timestamp> {
         self.doubt.map(|doubt| doubt.travels_until)
     }
 
-    /// Proof came that none of the tries took effect.
+    /// Records proof that no attempt took effect.
     pub(super) const fn cleared(self) -> Self {
         Self { doubt: None, ..self }
     }
 
-    /// A second life (SPEC E4): the count is back at 0. The last fence stays, so that a zombie of the first
-    /// life is still told apart, and so does a doubt, which no requeue can take away.
+    /// Resets the counts for a second life.
+    ///
+    /// The last fence stays, so a zombie of the first life is still recognized. A doubt stays too, because no requeue
+    /// can remove it.
+    // SPEC E4.
     pub(super) const fn reborn(self) -> Self {
         Self { tries: 0, deaths: 0, suspect: false, ..self }
     }

@@ -1,10 +1,10 @@
-//! Which state a message is in, without what the state holds.
+//! The state of a message without the state's data.
 
 use super::State;
 use crate::words;
 
 words! {
-    /// The name of a [`State`]: what is asked for in a filter, counted, and told of a transition.
+    /// The name of a [`State`], for filters, counts and transitions.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Stage {
         /// [`State::Queued`].
@@ -25,7 +25,7 @@ words! {
 }
 
 impl Stage {
-    /// Whether nothing moves it on but an operator.
+    /// Returns whether only an operator can move it.
     pub const fn is_final(self) -> bool {
         match self {
             Self::Sent | Self::Dead | Self::Cancelled => true,
@@ -35,7 +35,7 @@ impl Stage {
 }
 
 impl State {
-    /// Which state it is.
+    /// Returns which state it is.
     pub const fn stage(&self) -> Stage {
         match self {
             Self::Queued { .. } => Stage::Queued,

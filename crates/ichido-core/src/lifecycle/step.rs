@@ -1,6 +1,6 @@
-//! The one total transition function, a state at a time.
+//! The one total transition function, one state at a time.
 //!
-//! Every refused pair is listed, so that a new state or event does not compile until somebody decides.
+//! Every refused pair is listed, so a new state or event does not compile until somebody decides.
 
 use super::{Begun, Decision, Event, Failure, Found, History, State};
 use crate::fence::Fence;
@@ -8,7 +8,7 @@ use crate::retry::{RepeatRefused, Safety, may_repeat};
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
-/// An event that does not apply; the state stays as it was.
+/// An event that does not apply; the state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{event}` does not apply to a message that is {state}: {why}")]
 pub struct IllegalStep {
@@ -16,44 +16,44 @@ pub struct IllegalStep {
     pub event: &'static str,
     /// The name of the state.
     pub state: &'static str,
-    /// Why.
+    /// Why it does not apply.
     pub why: Why,
 }
 
 /// Why an event does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// The state knows no such event.
+    /// The state has no such event.
     #[error("nothing leads there from this state")]
     NotFromHere,
-    /// Another claim holds it, or none does; or a new claim's fence is not greater than the last.
+    /// Another claim holds the message, or none does; or a new claim's fence is not greater than the last.
     #[error("the fence is not that of the current claim")]
     StaleFence,
-    /// Its time has not come.
+    /// It is not due yet.
     #[error("it is not due yet")]
     NotDue,
-    /// No try is left.
+    /// No attempt is left.
     #[error("all tries are used up")]
     NoTryLeft,
-    /// A try is left.
+    /// An attempt is left.
     #[error("a try is left, so it is not spent")]
     TryLeft,
-    /// The call may have begun, so the try counts.
+    /// The call may have started, so the attempt counts.
     #[error("the call may have begun")]
     MayHaveBegun,
-    /// The first call may still be travelling.
+    /// The first call may still be in transit.
     #[error("the call may still be travelling; decide later")]
     TooEarly,
     /// The queue does not allow a requeue.
     #[error("its queue does not allow a requeue")]
     RequeueNotAllowed,
-    /// It may have been done, or was, and a repetition could do it twice.
+    /// It took effect or may have, and a repetition could apply it twice.
     #[error("it may have taken effect, and sending it again could do it twice; ask after it first")]
     CouldDoItTwice,
-    /// A new message was made from it, which would be done beside it.
+    /// A new message was made from it and would be sent in addition to it.
     #[error("a new message was made from it; sending both could do it twice")]
     HasSuccessor,
-    /// A try that did the work is no failure to try again after.
+    /// An attempt that did the work is not a failure to retry after.
     #[error("the work was done; report a success")]
     WasDone,
 }
@@ -64,8 +64,10 @@ use Why::{
 };
 
 impl State {
-    /// The next state, or why the event does not apply: one arrow of the picture. Whoever stores the state calls
-    /// [`State::advance`], which takes the second arrow too when a failure was the last that was allowed.
+    /// Returns the next state, or why the event does not apply.
+    ///
+    /// This is one arrow of the diagram. Stores call [`State::advance`], which also takes the second arrow after the
+    /// last allowed failure.
     ///
     /// ```
     /// use std::num::NonZeroU32;
@@ -99,7 +101,7 @@ impl State {
     }
 }
 
-/// Queued, and failed with its backoff running: both wait to be claimed.
+/// Handles queued, and failed with its backoff running: both wait to be claimed.
 fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
     match event {
         Event::Claimed { .. } if now < due => Err(NotDue),
@@ -109,10 +111,10 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
             let history = history.claimed(fence);
             Ok(State::Sending { fence, claimed_at: now, begun, proven: false, history })
         }
-        // Fewer tries may be allowed now than when it was put in.
+        // Fewer attempts may be allowed now than when it was enqueued.
         Event::Spent if history.may_try_again() => Err(TryLeft),
         Event::Spent => Ok(State::Dead { effect: history.effect(), history }),
-        // The answer to an earlier claim came after all: what was to be sent again is not.
+        // The response to an earlier claim arrived late: the message is not sent again.
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
         Event::Cancelled => Ok(State::Cancelled { effect: history.effect(), history }),
         Event::Began { .. }
@@ -152,7 +154,7 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
     }
 }
 
-/// A message in a worker's hands.
+/// A message that a worker has claimed.
 #[derive(Clone, Copy)]
 struct ActiveClaim {
     fence: Fence,
@@ -179,20 +181,20 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, Wh
             Ok(State::Sending { fence: current, claimed_at, begun: Begun::Yes, proven, history })
         }
         Event::Succeeded { .. } => Ok(State::Sent),
-        // An earlier try did it, so there is nothing to send again, whatever this one says.
+        // An earlier attempt did the work, so nothing is sent again, whatever this attempt reports.
         Event::Failed { .. } | Event::GivenBack { .. } | Event::WorkerDied { .. } if proven => {
             Ok(State::Sent)
         }
         Event::Failed { failure, effect, safety, travels_until, .. } => {
             after_failure(claim, failure, effect, safety, travels_until)
         }
-        // A worker of a queue without marks vouches for it; where there is a mark, the mark decides.
+        // Without start marks, the worker guarantees that it did not start; with them, the mark decides.
         Event::GivenBack { .. } if begun == Begun::Yes => Err(MayHaveBegun),
         Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
         Event::WorkerDied { alone, safety, due, travels_until, .. } => {
             Ok(after_death(claim, Death { alone, safety, due, travels_until }, now))
         }
-        // The holder is not disturbed: its own success is as good, and only without it does the proof count.
+        // The holder is not interrupted: its own success is as good, and the proof counts only without it.
         Event::LateSuccess { fence } if fence < current => {
             Ok(State::Sending { fence: current, claimed_at, begun, proven: true, history })
         }
@@ -208,7 +210,7 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, Wh
     }
 }
 
-/// A try ended, and its worker lived to tell: whatever it was suspected of, it did not do.
+/// Handles an attempt that failed while its worker survived, so the message is no longer suspect.
 fn after_failure(
     claim: ActiveClaim,
     failure: Failure,
@@ -239,12 +241,12 @@ struct Death {
     travels_until: Timestamp,
 }
 
-/// A worker died with the message in its hands.
+/// Handles the death of a worker that held the message.
 ///
-/// Without the start mark nothing was called, so the message goes back as it was. Otherwise the effect is unknown, and
-/// the message is parked where a repetition could do it twice. In a batch nobody can tell which message killed the
-/// worker, so each is suspect: it is claimed alone next, with a start mark. Only a call that is marked as started is
-/// charged with a death, because the worker may have died while the message still waited for its turn.
+/// Without the start mark nothing was called, so the message is queued again unchanged. Otherwise the effect is
+/// unknown, and the message is parked if a repetition could apply it twice. In a batch nobody can tell which message
+/// killed the worker, so each is suspect: the next claim takes it alone, with a start mark. Only a call with a start
+/// mark is charged with a death, because the worker may have died while the message still waited for its turn.
 fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, travels_until } = death;
     let started = claim.begun != Begun::NotYet;
@@ -253,7 +255,7 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let charged = match claim.begun {
         Begun::NotYet => false,
         Begun::Yes => alone || history.suspect,
-        // A suspect without a mark was claimed by an older program, which makes none.
+        // An older program, which writes no marks, claimed this suspect.
         Begun::NotTracked => history.suspect,
     };
     let history = History {
@@ -272,13 +274,13 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
         return State::Failed { due, history };
     }
     match (effect, safety) {
-        // There is something for a person to find out.
+        // A person has something to find out.
         (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::Neither) => State::Parked { history },
         (Effect::NotDone, _) | (_, Safety::Repeatable) => State::Dead { effect, history },
     }
 }
 
-/// A message that may have been called counts the attempt, but never its last one: it may not have been called.
+/// Counts the attempt of a message that may have been called, but never its last one: it may not have been called.
 fn after_uncharged_death(history: History, may_have_called: bool, due: Timestamp, now: Timestamp) -> State {
     match (may_have_called, history.may_try_again()) {
         (true, true) => State::Failed { due, history },
@@ -294,7 +296,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> 
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
         Event::Reconciled(Found::Done) | Event::Decided(Decision::WasDone) => Ok(State::Sent),
         Event::Reconciled(Found::NotDone { .. }) | Event::Decided(_) if travelling => Err(TooEarly),
-        // A machine found out: the tries and the deaths still count, or it would go round for ever.
+        // A machine found out: the attempts and deaths still count, or the message would loop forever.
         Event::Reconciled(Found::NotDone { due }) => {
             let history = history.cleared();
             Ok(if history.may_try_again() && history.deaths < History::DEATHS_MAX {
@@ -330,9 +332,9 @@ fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Resul
             Ok(()) => Ok(State::Queued { due: now, history: history.reborn() }),
             Err(_) => Err(CouldDoItTwice),
         },
-        // The new one has a key of its own, so that no receiver could tell that it is the same work (SPEC D17).
+        // The new message has its own key, so no receiver could detect that it is the same work (SPEC D17).
         Event::Replaced if effect == Effect::Unknown => Err(CouldDoItTwice),
-        // What is known of its effect, or not known, stays with it.
+        // What is known of its effect stays with it.
         Event::Discarded | Event::Replaced => Ok(State::Dead { effect, history }),
         _ => learnt(effect, history, event, now).map(|(effect, history)| State::Dead { effect, history }),
     }
@@ -342,7 +344,7 @@ fn cancelled(effect: Effect, history: History, event: Event, now: Timestamp) -> 
     learnt(effect, history, event, now).map(|(effect, history)| State::Cancelled { effect, history })
 }
 
-/// What is learnt later of a message that was given up is kept; it does not bring it back.
+/// Records what is learnt later about a dead or cancelled message; this does not revive it.
 fn learnt(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<(Effect, History), Why> {
     match event {
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok((Effect::Done, history)),

@@ -1,4 +1,4 @@
-//! From what follows a try to the event that says so.
+//! Turns the verdict about an attempt into an event.
 
 use super::{Event, Failure};
 use crate::fence::Fence;
@@ -6,26 +6,26 @@ use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::{Effect, Next};
 
-/// What a worker knows of its own try.
+/// What a worker knows about its own attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// The holder's claim.
+    /// The fence of the claim.
     pub fence: Fence,
-    /// What is known of the effect of this try: that of its verdict.
+    /// What its verdict says about the effect of this attempt.
     pub effect: Effect,
-    /// What a repetition could do: the same that [`crate::verdict::Verdict::next`] was asked with.
+    /// What a repetition could do: the value passed to [`crate::verdict::Verdict::next`].
     pub safety: Safety,
-    /// When the next try may be, if there is one.
+    /// The earliest time of the next attempt, if there is one.
     pub due: Timestamp,
-    /// Until when the call may still be travelling: claim + the call's own time-out + the longest a proxy on the
-    /// way may hold it; ten minutes if not known.
+    /// Until when the call may still be in transit: claim time + the call's timeout + the longest time a proxy may hold
+    /// it; ten minutes if unknown.
     pub travels_until: Timestamp,
 }
 
 impl Event {
-    /// What happens to a message whose try was judged so.
+    /// Returns the event for an attempt with this verdict.
     ///
-    /// A usable answer asked for again is a try like any other here: the outbox has no budget of its own for it.
+    /// Asking again for a usable response is an attempt like any other here: the outbox has no separate budget for it.
     pub const fn of_try(next: Next, tried: Tried) -> Self {
         let Tried { fence, effect, safety, due, travels_until } = tried;
         let failure = match next {

@@ -11,11 +11,12 @@
 //! outage. And a count is one number that nodes can share in a row, where a window is a list.
 //!
 //! What says that a destination is down are different messages that fail. One that has failed before and fails again may be bad
-//! itself, so it never opens a circuit, and must not keep one open for others (SPEC E2): it is a probe only when none that has not
+//! itself, so it never opens a circuit, and must not keep one open for others: it is a probe only when none that has not
 //! failed came for one for a whole first rest, and its failing does not lengthen the rest. It needs no breaker, either: its own
 //! backoff spaces its tries.
 //!
 //! A refusal for coming too fast is not a failure here: the destination is up, and `pace` slows down.
+// SPEC E2.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -100,28 +100,32 @@ const fn tries(count: u32) -> NonZeroU32 {
 }
 
 impl Retry {
-    /// A client's own retries (SPEC A9): 1 s, 2 s, 4 s … without a cap of its own, plus 0 to 10 %; 3 tries in all.
+    /// A client's own retries: 1 s, 2 s, 4 s … without a cap of its own, plus 0 to 10 %; 3 tries in all.
+    // SPEC A9.
     pub const CLIENT: Self = Self {
         schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: WAIT_MAX },
         jitter: Jitter::Add(0.1),
         tries: tries(3),
     };
 
-    /// Calls to a model (SPEC B2, B3): 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first try.
+    /// Calls to a model: 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first try.
+    // SPEC B2, B3.
     pub const LLM: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(20) },
         jitter: Jitter::Add(0.5),
         tries: tries(5),
     };
 
-    /// The outbox (SPEC D5): 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first try.
+    /// The outbox: 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first try.
+    // SPEC D5.
     pub const OUTBOX: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
         jitter: Jitter::PlusMinus(0.1),
         tries: tries(9),
     };
 
-    /// Background jobs (SPEC A10): `2^n × 60 s` after failure n, without a cap of its own; 3 tries unless the job says otherwise.
+    /// Background jobs: `2^n × 60 s` after failure n, without a cap of its own; 3 tries unless the job says otherwise.
+    // SPEC A10.
     pub const JOB: Self = Self {
         schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: WAIT_MAX },
         jitter: Jitter::None,
@@ -152,7 +156,8 @@ impl Retry {
         }
     }
 
-    /// Whether a further try is left after `failures` failed ones. Failure n is final when n ≥ tries (SPEC E1).
+    /// Whether a further try is left after `failures` failed ones. Failure n is final when n ≥ tries.
+    // SPEC E1.
     pub fn may_try_again(&self, failures: u32) -> bool {
         failures < self.tries_allowed()
     }

@@ -112,7 +112,8 @@ impl<'a> Answer<'a> {
         self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
 
-    /// An idempotency layer's word for "still in flight" (SPEC C6).
+    /// An idempotency layer's word for "still in flight".
+    // SPEC C6.
     pub(super) fn says_in_flight(&self) -> bool {
         self.status == 202
             && self

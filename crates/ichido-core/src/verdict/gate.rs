@@ -1,4 +1,5 @@
-//! The gate before every repetition: could it do the work twice? (SPEC C4, F2)
+//! The gate before every repetition: could it do the work twice?
+// SPEC C4, F2.
 
 use std::time::Duration;
 
@@ -86,10 +87,11 @@ pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
     }
 }
 
-/// May a hop that does not own idempotency (a BFF, a gateway) send a request again by itself? (SPEC C4)
+/// May a hop that does not own idempotency (a BFF, a gateway) send a request again by itself?
 ///
 /// It may repeat POST alone, with a key, after a network fault or a 502, 503 or 504. Everything else is
 /// the origin's decision: the hop passes the answer on.
+// SPEC C4.
 pub fn hop_may_repeat(method: &str, has_key: bool, seen: &Seen<'_>) -> bool {
     let passing = match seen {
         Seen::Network(_) => true,

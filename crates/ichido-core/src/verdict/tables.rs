@@ -12,7 +12,7 @@ use ErrorCode::{
 use When::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
 
 impl Table {
-    /// An HTTP destination of the outbox (SPEC D9): unknown errors are retried.
+    /// An HTTP destination of the outbox: unknown errors are retried.
     ///
     /// The first row that fits wins. "Retry" holds where [`Verdict::next`](super::Verdict::next) finds it safe.
     ///
@@ -34,11 +34,12 @@ impl Table {
     /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | retry |
+    // SPEC D9.
     pub const fn http() -> Self {
         Self { own: Vec::new(), base: &[HTTP], promises_echo: false }
     }
 
-    /// A client at the origin of a request (SPEC A8). It reads these otherwise, and the rest as [`Table::http`].
+    /// A client at the origin of a request. It reads these otherwise, and the rest as [`Table::http`].
     ///
     /// A key that was used for a different request leaves the effect unknown: the action may have been done, with other bytes.
     ///
@@ -47,6 +48,7 @@ impl Table {
     /// | 409, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
     /// | 425 | `NETWORK_TIMEOUT` | not done | give up |
     /// | 600 to 999 | `UNKNOWN` | unknown | give up |
+    // SPEC A8.
     pub const fn client() -> Self {
         Self { own: Vec::new(), base: &[CLIENT, HTTP], promises_echo: false }
     }
@@ -83,7 +85,7 @@ impl Table {
         Self { own: Vec::new(), base: &[STRIPE, CLIENT, HTTP], promises_echo: false }
     }
 
-    /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.
+    /// A model's API: Bedrock, OpenAI, Anthropic and their like. Unknown errors are not retried.
     ///
     /// The first row that fits wins; but for 402, the names of errors stand before the statuses.
     ///
@@ -129,6 +131,7 @@ impl Table {
     /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | give up |
+    // SPEC B1.
     pub const fn llm() -> Self {
         Self { own: Vec::new(), base: &[LLM], promises_echo: false }
     }
@@ -151,7 +154,8 @@ const SUCCESS: Row = Row { when: StatusFrom(200, 299), code: None, effect: Done,
 /// What every table begins with.
 pub(super) const IN_FLIGHT: &[Row] = &[row(InFlight, InProgress, Unknown, Retry)];
 
-/// A destination of the outbox (SPEC D9).
+/// A destination of the outbox.
+// SPEC D9.
 pub(super) const HTTP: &[Row] = &[
     SUCCESS,
     // "Go there instead" was not done here; any other redirect may be the answer to work that was done.
@@ -172,7 +176,8 @@ pub(super) const HTTP: &[Row] = &[
     row(Anything, ErrorCode::Unknown, Unknown, Retry),
 ];
 
-/// What a client at the origin reads otherwise than the outbox (SPEC A8): no 4xx but 408 and 429 is retried.
+/// What a client at the origin reads otherwise than the outbox: no 4xx but 408 and 429 is retried.
+// SPEC A8.
 pub(super) const CLIENT: &[Row] = &[
     // Whoever makes the bytes anew for each try has done it once, with the first bytes.
     row(named(409, "key_conflict"), KeyConflict, Unknown, GiveUp),
@@ -201,10 +206,11 @@ pub(super) const STRIPE: &[Row] = &[
     row(named(400, "key_conflict"), KeyConflict, Unknown, GiveUp),
 ];
 
-/// A model's API (SPEC B1). Names are those of Bedrock, OpenAI and Anthropic; they do not meet.
+/// A model's API. Names are those of Bedrock, OpenAI and Anthropic; they do not meet.
 ///
 /// A model that fails inside (`InternalServerException`, 500) counts as unavailable: the call is repeatable,
 /// so it is tried again and counted as possibly billed twice. What no row knows is not tried again.
+// SPEC B1.
 pub(super) const LLM: &[Row] = &[
     row(When::UnusableAnswer, AnswerUnusable, Done, RetryAnswer),
     SUCCESS,

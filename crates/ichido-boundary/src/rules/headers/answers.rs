@@ -1,4 +1,5 @@
-//! What an answer says of itself comes back, and a page can read it (SPEC C5, C6).
+//! What an answer says of itself comes back, and a page can read it.
+// SPEC C5, C6.
 
 use ichido_core::key::NAMES;
 use ichido_core::ledger::Profile;
