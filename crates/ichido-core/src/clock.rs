@@ -1,8 +1,8 @@
-//! What a stored moment means when the clock that wrote it may have been wrong.
+//! What a stored time means if the clock that wrote it may have been wrong.
 //!
-//! Guarantee: a wall clock that is set ahead and back again blocks nothing for longer than the longest lease, keeps no dead node
-//! alive, makes no old call look young, makes no key expire early, and lets retention forget at most a day's worth in an hour.
-//! Nothing here reads a clock.
+//! Guarantee: a wall clock that is set ahead and back again blocks nothing for longer than the longest lease, keeps no
+//! dead node alive, makes no old call look young, makes no key expire early, and lets retention delete at most a day's
+//! worth in an hour. Nothing here reads a clock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,20 +24,21 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How far two clocks may be apart and still agree: a database may take seconds to answer, and NTP corrects clocks by less.
+/// How far two clocks may differ and still agree: a database may take seconds to respond, and NTP corrects clocks by
+/// less.
 pub const AGREE_WITHIN: Duration = Duration::from_mins(1);
 
-/// Whether a lease is over: its time has passed, or it ends later than any lease taken by this clock can.
+/// Returns whether a lease has ended: its time has passed, or it ends later than any lease taken by this clock can.
 pub fn lease_has_lapsed(lease_until: Timestamp, now: Timestamp, longest: Duration) -> bool {
     lease_until <= now || now.plus(longest) < lease_until
 }
 
-/// Whether a heartbeat shows a live node: it is recent, and not in the future.
+/// Returns whether a heartbeat shows a live node: it is recent and not in the future.
 pub fn is_alive(seen_at: Timestamp, now: Timestamp, within: Duration) -> bool {
     seen_at <= now && now.since(seen_at) < within
 }
 
-/// How long ago a moment was; `None` when it is in the future, and its age is not known.
+/// Returns how long ago a time was; `None` if it is in the future, so its age is unknown.
 pub fn age(moment: Timestamp, now: Timestamp) -> Option<Duration> {
     (moment <= now.plus(AGREE_WITHIN)).then(|| now.since(moment))
 }

@@ -1,7 +1,8 @@
-//! Debug output that shows some parts of a value and keeps the others out of logs.
+//! Debug output that shows only some parts of a value and keeps the others out of logs.
 
-/// Implements [`Debug`](std::fmt::Debug) with the listed parts alone. A field that is not listed is never shown, so that a secret added
-/// later stays out of logs.
+/// Implements [`Debug`](std::fmt::Debug) with only the listed parts.
+///
+/// An unlisted field is never shown, so a secret that is added later stays out of logs.
 ///
 /// ```
 /// struct Request {

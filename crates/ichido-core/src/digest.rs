@@ -1,17 +1,16 @@
-//! The digest: what was asked, as one short name for its meaning.
+//! The digest: a hash of a body's meaning.
 //!
-//! Guarantee: two JSON bodies have the same digest exactly when they mean the same after the fields that
-//! are left out, and bodies of any other type exactly when their bytes are equal. The digest is taken
-//! of the body alone; who asked and where is the business of [`crate::fingerprint`], and the two are
-//! different types so that they are never compared with each other. What is stored and sent stays the
-//! caller's bytes: the canonical form lives only as long as the hashing.
+//! Guarantee: two JSON bodies have the same digest exactly when they mean the same without the fields that are left
+//! out, and bodies of any other type exactly when their bytes are equal. The digest covers only the body;
+//! [`crate::fingerprint`] covers the caller and the target. The two are different types, so they are never compared
+//! with each other. The caller's bytes are stored and sent; the canonical form exists only while hashing.
 // SPEC C9, D1, D10.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::json::{Document, Form, JsonError};
 
-/// A SHA-256 of its own type, with a text form that can be read back.
+/// Declares a SHA-256 with its own type and a text form that can be parsed.
 macro_rules! hash {
     ($(#[$meta:meta])+ $name:ident = $prefix:literal) => {
         $(#[$meta])+
@@ -19,20 +18,20 @@ macro_rules! hash {
         pub struct $name([u8; 32]);
 
         impl $name {
-            /// The beginning of its text, before the hex digits. It names the scheme, so another can follow it one day.
+            /// The prefix of its text, before the hex digits. It names the scheme, so another scheme can follow.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Reads back what [`Display`](std::fmt::Display) wrote; `None` for any other text.
+            /// Parses what [`Display`](std::fmt::Display) wrote; `None` for any other text.
             pub fn parse(text: &str) -> Option<Self> {
                 $crate::digest::unhex(text.strip_prefix(Self::PREFIX)?).map(Self)
             }
 
-            /// The 32 bytes, as a column holds them.
+            /// Returns the 32 bytes for a column.
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0
             }
 
-            /// The value that a column held.
+            /// Creates the value from a column.
             pub const fn from_bytes(bytes: [u8; 32]) -> Self {
                 Self(bytes)
             }
@@ -59,18 +58,18 @@ hash! {
 }
 
 impl Digest {
-    /// The digest of a JSON text in canonical form.
+    /// Returns the digest of a JSON text in canonical form.
     pub fn of_json(body: &[u8], rules: &BodyRules) -> Result<Self, JsonError> {
         let document = Document::parse(body, rules.bytes_max)?;
         Ok(Self::of_bytes(&document.canonical(&rules.form)?))
     }
 
-    /// The digest of bytes as they are.
+    /// Returns the digest of bytes as they are.
     pub fn of_bytes(body: &[u8]) -> Self {
         Self(sha256(body))
     }
 
-    /// The digest of a body of the given media type: canonical for JSON, by its bytes for all else.
+    /// Returns the digest of a body: of its canonical form for JSON, of its bytes otherwise.
     ///
     /// An empty body has no JSON value; it counts as bytes whatever its type says.
     ///
@@ -93,17 +92,17 @@ impl Digest {
     }
 }
 
-/// How a body is brought to its canonical form before it is hashed.
+/// How a body is brought into canonical form before it is hashed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyRules {
     /// Numbers, Unicode and the fields left out, such as `/trace_id` and `/idempotency_key`.
     pub form: Form,
-    /// JSON bodies over this size are refused; the shell has its own bound for reading a body at all.
+    /// JSON bodies over this size are refused; the caller has its own limit for reading a body at all.
     pub bytes_max: usize,
 }
 
 impl BodyRules {
-    /// 1 MiB: the largest JSON body that is brought to canonical form unless a route says otherwise.
+    /// 1 MiB: the largest JSON body that is canonicalized unless a route says otherwise.
     pub const BYTES_MAX_DEFAULT: usize = 1 << 20;
 }
 
@@ -113,7 +112,7 @@ impl Default for BodyRules {
     }
 }
 
-/// Whether a media type means JSON: `application/json`, `text/json`, or any type with the suffix `+json`.
+/// Returns whether a media type is JSON: `application/json`, `text/json`, or any type with the suffix `+json`.
 pub fn is_json(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let Some((kind, subtype)) = essence.split_once('/') else {
@@ -125,11 +124,11 @@ pub fn is_json(media_type: &str) -> bool {
     plain || suffix
 }
 
-/// A hash over several parts, each with its length before it, so that no byte can move across a border.
+/// A hash over several parts, each prefixed with its length, so no byte can move between parts.
 pub(crate) struct Hasher(Sha256);
 
 impl Hasher {
-    /// `domain` names what is hashed and its version: hashes of two kinds are never equal.
+    /// Creates a hasher. `domain` names what is hashed and its version, so hashes of two kinds are never equal.
     pub(crate) fn new(domain: &str) -> Self {
         let mut hasher = Self(Sha256::new());
         hasher.part(domain.as_bytes());
@@ -151,14 +150,14 @@ pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 0xf)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// 64 lower-case hex digits back to bytes; upper case is refused, so that one digest has one text.
+/// Parses 64 lower-case hex digits; upper case is refused, so one digest has one text.
 pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

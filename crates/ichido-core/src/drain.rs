@@ -1,70 +1,71 @@
-//! Whether a queue takes more in: a bound on how many wait, and on how long those who wait take to leave.
+//! Decides whether a queue accepts more: limits how many wait, and how long they take to leave.
 //!
-//! Guarantee: [`Load::judge`] refuses nothing where no bound is set, and never for slowness alone before the queue had something to do
-//! for [`BUSY_MIN`]. Nothing here reads a clock or a store: looks come in with their time.
+//! Guarantee: [`Load::judge`] refuses nothing without a limit, and never for slowness alone before the queue was busy
+//! for [`BUSY_MIN`]. Nothing here reads a clock or a store: observations are passed in with their time.
 //!
-//! [`Window`] makes a [`Load`] of looks at the counts of a queue. A look tells how many messages ended since the one before; it counts
-//! only where something waited all along, so that a queue with nothing to do is not taken for one that stands still.
+//! [`Window`] turns observations of a queue's counts into a [`Load`]. An observation says how many messages ended since
+//! the previous one. It counts only if something waited the whole time, so an idle queue is not taken for a stalled
+//! one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How far back looks are remembered, in time that the queue had something to do.
+/// How far back observations are kept, in busy time of the queue.
 pub const WINDOW: Duration = Duration::from_mins(1);
-/// How long a queue must have had something to do before it is judged by its speed.
+/// How long a queue must have been busy before its speed is judged.
 pub const BUSY_MIN: Duration = Duration::from_secs(5);
-/// The most looks that are remembered.
+/// The maximum number of observations.
 pub const LOOKS_MAX: usize = 120;
-/// The shortest and the longest that somebody is asked to wait before asking again.
+/// The shortest and the longest time before a caller is asked to retry.
 pub const AGAIN_AFTER_MIN: Duration = Duration::from_secs(1);
 /// See [`AGAIN_AFTER_MIN`].
 pub const AGAIN_AFTER_MAX: Duration = Duration::from_mins(1);
 
-/// What an operator allows; what is `None` is not bounded.
+/// What an operator allows; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// How long those who wait may take to leave.
+    /// How long waiting messages may take to leave.
     pub drain_within: Option<Duration>,
-    /// How many may wait.
+    /// How many messages may wait.
     pub waiting_max: Option<u64>,
 }
 
-/// How a queue stands.
+/// The load of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// How many wait now.
+    /// How many messages wait now.
     pub waiting: u64,
-    /// How many ended in the window.
+    /// How many messages ended in the window.
     pub finished: u64,
-    /// How long the window is: time in which there was something to do.
+    /// The length of the window: busy time.
     pub busy: Duration,
 }
 
-/// Whether one more is taken.
+/// Whether one more message is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intake {
-    /// It is.
+    /// It is accepted.
     Open,
-    /// It is not, for now.
+    /// It is refused for now.
     Full {
-        /// Which bound it would break.
+        /// The limit it would exceed.
         why: Full,
-        /// When to ask again.
+        /// When to retry.
         again_after: Duration,
     },
 }
 
-/// Which bound one more message would break.
+/// The limit that one more message would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// As many wait as may.
+    /// The maximum number of messages already waits.
     WaitingMax,
-    /// Those who wait would take too long to leave.
+    /// The waiting messages would take too long to leave.
     DrainWithin,
 }
 
 impl Load {
-    /// Whether one more is taken.
+    /// Decides whether one more message is accepted.
     pub fn judge(self, bounds: Bounds) -> Intake {
         if let Some(most) = bounds.waiting_max
             && most <= self.waiting
@@ -82,13 +83,14 @@ impl Load {
         }
     }
 
-    /// How long those who wait take to leave, at the speed of the window.
+    /// Returns how long waiting messages take to leave at the speed of the window.
     pub fn drains_in(self) -> Duration {
         self.lasts(u128::from(self.waiting))
     }
 
-    /// One more than ended, as if the next were about to: of a queue in which none ended it is known that the first takes at least as
-    /// long as the window, not that it takes for ever.
+    /// Counts one more than ended, as if the next were about to.
+    ///
+    /// If none ended, the first is known to take at least as long as the window, not forever.
     fn finishing(self) -> u128 {
         u128::from(self.finished) + 1
     }
@@ -103,30 +105,30 @@ impl Load {
     }
 }
 
-/// The last looks at a queue.
+/// The last observations of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    /// How long each look was, and how many ended in it.
+    /// How long each observation was, and how many messages ended in it.
     looks: VecDeque<(Duration, u64)>,
     last: Option<Look>,
 }
 
-/// The counts of a queue at one moment.
+/// The counts of a queue at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// When, on any clock that only goes forward.
+    /// The time, on any clock that never goes back.
     pub at: Duration,
-    /// How many waited.
+    /// How many messages waited.
     pub waiting: u64,
-    /// How many have ended, of those that are still kept.
+    /// How many messages have ended, of those that are still stored.
     pub ended: u64,
 }
 
 impl Window {
-    /// Takes one more look in.
+    /// Adds one observation.
     pub fn look(&mut self, look: Look) {
         let before = self.last.replace(look);
-        // Where fewer have ended than before, some were forgotten or sent again, and nobody knows how many ended.
+        // If fewer have ended than before, some were deleted or requeued, and the number that ended is unknown.
         if let Some(before) = before
             && 0 < before.waiting
             && before.ended <= look.ended
@@ -136,13 +138,13 @@ impl Window {
         while LOOKS_MAX < self.looks.len() || WINDOW < self.busy() {
             self.looks.pop_front();
         }
-        // What was done before a rest says little of what comes after it.
+        // The speed before a pause says little about the speed after it.
         if look.waiting == 0 {
             self.looks.clear();
         }
     }
 
-    /// How the queue stands since the last look.
+    /// Returns the load since the last observation.
     pub fn load(&self) -> Load {
         Load {
             waiting: self.last.map_or(0, |look| look.waiting),
@@ -199,15 +201,15 @@ mod tests {
     fn what_cannot_leave_in_time_is_not_taken_in() {
         let bounds = Bounds { waiting_max: None, drain_within: Some(secs(100)) };
         for (load, expected) in [
-            // One a second: a hundred leave in time, and one more does not.
+            // One a second: a hundred leave in time, one more does not.
             (load(100, 59, 60), Intake::Open),
             (load(101, 59, 60), full(Full::DrainWithin, 1)),
             (load(120, 59, 60), full(Full::DrainWithin, 20)),
             (load(100_000, 59, 60), full(Full::DrainWithin, 60)),
-            // None ended: the first takes a minute or longer, so that two do not leave in time.
+            // None ended: the first takes a minute or longer, so two do not leave in time.
             (load(1, 0, 60), Intake::Open),
             (load(2, 0, 60), full(Full::DrainWithin, 60)),
-            // Nobody knows yet.
+            // Not known yet.
             (load(100_000, 0, 4), Intake::Open),
             (load(0, 0, 60), Intake::Open),
             (load(u64::MAX, u64::MAX, 60), Intake::Open),
@@ -245,7 +247,7 @@ mod tests {
             window.look(Look { at: Duration::from_millis(at), waiting: 1, ended: at });
         }
         assert_eq!(window.load().finished, LOOKS_MAX as u64);
-        // A look after a long silence is longer than the whole window.
+        // An observation after a long silence is longer than the whole window.
         assert_eq!(looked(&[(0, 5, 0), (3_600, 5, 9)]), load(5, 0, 0));
     }
 }

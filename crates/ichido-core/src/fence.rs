@@ -1,20 +1,20 @@
-//! The fence: which claim of a record or a message is the current one.
+//! The fence: identifies the current claim of a record or message.
 //!
-//! Guarantee: fences of one store only grow, so of two claims of the same thing the later one has the
-//! greater fence. A fence is apart from the count of tries, which a requeue resets: a zombie of the first
-//! life must still be told apart from the worker of the second.
+//! Guarantee: fences of one store only grow, so the later of two claims has the greater fence. A fence is separate from
+//! the attempt count, which a requeue resets: a zombie of the first life must not be mistaken for the worker of the
+//! second.
 
-/// The number of one claim, drawn by the store from a sequence that never repeats and never goes back.
+/// The number of one claim, drawn by the store from a sequence that never repeats or goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(u64); // Invariant: at most i64::MAX, because databases hold it in a signed column.
 
 impl Fence {
-    /// The fence numbered `number`; `None` when no database column could hold it.
+    /// Creates the fence numbered `number`; `None` if it does not fit a database column.
     pub fn new(number: u64) -> Option<Self> {
         i64::try_from(number).is_ok().then_some(Self(number))
     }
 
-    /// The number, as a header or a column carries it.
+    /// Returns the number, as stored in headers and columns.
     pub const fn get(self) -> u64 {
         self.0
     }

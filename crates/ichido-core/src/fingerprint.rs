@@ -1,8 +1,8 @@
-//! The fingerprint: is this the same request as the one that used the key first?
+//! The fingerprint: tells whether two requests under one key are the same.
 //!
-//! Guarantee: two requests have the same fingerprint exactly when operation, identity, method, path,
-//! query, media type, body digest and all further inputs are equal; moving a byte from one part to its neighbour changes it.
-//! Admission compares fingerprints; the audit and the sender show the [`Digest`]. They are two types.
+//! Guarantee: two requests have the same fingerprint exactly when operation, identity, method, path, query, media type,
+//! body digest and all further inputs are equal; moving a byte from one part to its neighbour changes it. Admission
+//! compares fingerprints; the audit trail and the sender show the [`Digest`]. They are two types.
 // SPEC C3.
 
 mod inputs;
@@ -12,22 +12,22 @@ pub use inputs::Inputs;
 use crate::digest::{Digest, Hasher, hash, is_json};
 
 hash! {
-    /// `v1:` and 64 hex digits: everything that makes a request this request.
+    /// `v1:` and 64 hex digits: a hash of everything that identifies a request.
     ///
-    /// The version of the scheme is part of the hash and of the text: a later scheme never matches by chance.
+    /// The version of the scheme is part of the hash and of the text, so a later scheme never matches by chance.
     Fingerprint = "v1:"
 }
 
-/// What a fingerprint is taken of.
+/// The inputs of a fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts<'a> {
     /// The operation's name, such as `bookmarks.create`.
     pub operation: &'a str,
-    /// Who asks: a stable name of the caller, never the bytes of a token, which change when it is renewed.
+    /// The caller's stable identity, never the bytes of a token, which change on renewal.
     pub identity: &'a str,
     /// The HTTP method; case matters, as in HTTP.
     pub method: &'a str,
-    /// The concrete path, not the route's pattern.
+    /// The actual path, not the route's pattern.
     pub path: &'a str,
     /// The query without its question mark; empty when there is none.
     pub query: &'a str,
@@ -35,12 +35,12 @@ pub struct RequestParts<'a> {
     pub media_type: &'a str,
     /// The digest of the body.
     pub digest: Digest,
-    /// What else a boundary file compares, such as a claim or a header.
+    /// Further inputs that a boundary file compares, such as a claim or a header.
     pub inputs: Option<Inputs>,
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of a request.
+    /// Computes the fingerprint of a request.
     pub fn of(parts: &RequestParts<'_>) -> Self {
         let mut hasher = Hasher::new("ichido/fingerprint/1");
         let media_type = normal_media_type(parts.media_type);
@@ -50,7 +50,7 @@ impl Fingerprint {
             hasher.part(text.as_bytes());
         }
         hasher.part(parts.digest.as_bytes());
-        // Without further inputs the hash is that of earlier releases, so stored fingerprints still match.
+        // Without further inputs the hash equals that of earlier releases, so stored fingerprints still match.
         if let Some(inputs) = &parts.inputs {
             hasher.part(inputs.as_bytes());
         }
@@ -58,8 +58,10 @@ impl Fingerprint {
     }
 }
 
-/// One spelling for media types that mean the same: type and subtype in lower case; JSON without its
-/// parameters, which it does not have; others with theirs, because a charset changes what bytes mean.
+/// Normalizes a media type.
+///
+/// Type and subtype become lower case. JSON loses its parameters, which have no meaning; other types keep theirs,
+/// because a charset changes what bytes mean.
 fn normal_media_type(media_type: &str) -> String {
     let (essence, parameters) = match media_type.split_once(';') {
         Some((essence, parameters)) => (essence, parameters.trim()),

@@ -1,11 +1,11 @@
-//! The hops that a request came through, as one bounded header.
+//! The hops that a request passed, as one bounded header.
 //!
-//! Guarantee: a [`Hops`] holds at most [`HOPS_MAX`] entries and its field value has at most
-//! [`FIELD_BYTES_MAX`] bytes, whatever was sent. What is not a well-formed list of hops is no hops at all,
-//! never an error: the header tells a story, and a broken story must not stop a request.
+//! Guarantee: a [`Hops`] has at most [`HOPS_MAX`] entries, and its field value has at most [`FIELD_BYTES_MAX`] bytes,
+//! whatever was sent. A malformed list counts as no hops, never as an error: the header is informative and must not
+//! stop a request.
 //!
-//! On the wire it is a structured-field list (RFC 9651): each entry is the hop's name, when the hop got the
-//! request in milliseconds since the Unix epoch, and the id that it gave the request.
+//! On the wire it is a structured-field list (RFC 9651). Each entry has the hop's name, the time it received the
+//! request in milliseconds since the Unix epoch, and the id it gave the request.
 //!
 //! ```
 //! use ichido_core::hops::{Hop, HopName, Hops, RequestId};
@@ -27,27 +27,27 @@ use std::fmt;
 
 use crate::time::Timestamp;
 
-/// The header's name, as we spell it.
+/// The header's name in our spelling.
 pub const NAME: &str = "Ichido-Hops";
 
-/// The name under which a message's way out of a queue is one of the hops; its request id is the message's id.
+/// The hop name of a message that leaves a queue; its request id is the message's id.
 pub const OUTBOX: &str = "outbox";
 
-/// The most entries that are kept.
+/// The maximum number of entries.
 pub const HOPS_MAX: usize = 8;
 
-/// The longest field value that is looked at, all its lines together. Eight of the longest entries fit.
+/// The longest field value that is read, over all its lines. Eight of the longest entries fit.
 pub const FIELD_BYTES_MAX: usize = 2048;
 
-/// The last moment that an entry can hold: a structured field's integers have 15 digits, which ends in the year 33658.
+/// The last time an entry can hold: structured-field integers have 15 digits, which end in the year 33658.
 const MILLIS_MAX: i64 = 999_999_999_999_999;
 
 /// One component that the request passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Who it is.
+    /// The component's name.
     pub name: HopName,
-    /// When it got the request, by its own clock, in whole milliseconds.
+    /// When it received the request, by its own clock, in whole milliseconds.
     pub at: Timestamp,
     /// The id that it gave the request.
     pub request_id: RequestId,
@@ -61,24 +61,24 @@ pub struct HopName(String); // Invariant: 1..=LEN_MAX of `a-z 0-9 _ - .`, a lett
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId(String); // Invariant: 1..=LEN_MAX of ASCII letters, digits and `-_.:/+=~@`.
 
-/// Why a text is no name or no id.
+/// Why a text is not a valid name or id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopError {
-    /// No name of a hop.
+    /// Not a valid hop name.
     #[error(
         "a hop's name has 1 to 32 characters, a lower-case letter first and then lower-case letters, digits, `_`, `-` or `.`"
     )]
     Name,
-    /// No request id.
+    /// Not a valid request id.
     #[error("a request id has 1 to 128 characters out of ASCII letters, digits and `-_.:/+=~@`")]
     RequestId,
 }
 
 impl HopName {
-    /// The most characters of a name.
+    /// The maximum number of characters in a name.
     pub const LEN_MAX: usize = 32;
 
-    /// Takes a name. It must be a structured field's token, and stay one in every header and log.
+    /// Parses a name. It must be a structured-field token and valid in every header and log.
     pub fn parse(text: &str) -> Result<Self, HopError> {
         let is_letter = |byte: &u8| byte.is_ascii_lowercase();
         let is_allowed = |byte: &u8| is_letter(byte) || byte.is_ascii_digit() || b"_-.".contains(byte);
@@ -87,17 +87,17 @@ impl HopName {
         if fits && bytes.iter().all(is_allowed) { Ok(Self(text.to_owned())) } else { Err(HopError::Name) }
     }
 
-    /// The name's characters.
+    /// Returns the name's characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl RequestId {
-    /// The most characters of an id.
+    /// The maximum number of characters in an id.
     pub const LEN_MAX: usize = 128;
 
-    /// Takes an id. What would need quoting in a header, a log or a shell is no id.
+    /// Parses an id. It must not need quoting in a header, a log or a shell.
     pub fn parse(text: &str) -> Result<Self, HopError> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&byte);
         let fits = (1..=Self::LEN_MAX).contains(&text.len());
@@ -108,21 +108,20 @@ impl RequestId {
         }
     }
 
-    /// The id's characters.
+    /// Returns the id's characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The way a request came, the first hop first.
+/// The hops of a request, the first hop first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hops(Vec<Hop>); // Invariant: at most HOPS_MAX.
 
 impl Hops {
-    /// Reads the header's lines, in order. Anything malformed, or over a bound, makes them no hops.
+    /// Reads the header's lines in order. A malformed or oversized header gives no hops.
     ///
-    /// A boundary that meets the outside world reads nothing and begins with [`Hops::default`]: what a
-    /// stranger says of the way a request came is not known to be true.
+    /// An edge component ignores the header and begins with [`Hops::default`]: an untrusted caller's hops may be false.
     pub fn read<V: AsRef<[u8]>>(lines: impl IntoIterator<Item = V>) -> Self {
         let mut value = Vec::new();
         for line in lines {
@@ -137,8 +136,7 @@ impl Hops {
         parse(&value).unwrap_or_default()
     }
 
-    /// With one more at the end. Where the header is full it stays as it is: how a request began says
-    /// more than the latest turn of a loop.
+    /// Appends one hop. A full header stays unchanged: how a request began says more than the latest turn of a loop.
     #[must_use]
     pub fn and(mut self, hop: Hop) -> Self {
         if self.0.len() < HOPS_MAX {
@@ -147,23 +145,23 @@ impl Hops {
         self
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no hops.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether no more are kept: [`Hops::and`] leaves it as it is.
+    /// Returns whether it is full: [`Hops::and`] leaves it unchanged.
     pub fn is_full(&self) -> bool {
         self.0.len() == HOPS_MAX
     }
 
-    /// The hops, the first one first.
+    /// Returns the hops, the first one first.
     pub fn iter(&self) -> impl Iterator<Item = &Hop> {
         self.0.iter()
     }
 }
 
-/// The header's value.
+/// Returns the header's value.
 impl fmt::Display for Hops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Hop { name, at, request_id }) in self.0.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! The idempotency key: one name for one action of one person.
+//! The idempotency key: one name for one action of one caller.
 //!
-//! Guarantee: an [`IdempotencyKey`] is 1 to 255 visible ASCII characters, however it was spelled on the
-//! wire; two spellings of one key are equal, and a key never appears in logs or debug output, only its hash.
+//! Guarantee: an [`IdempotencyKey`] is 1 to 255 visible ASCII characters, however it was spelled on the wire. Two
+//! spellings of one key are equal. A key never appears in logs or debug output, only its hash.
 //!
-//! Start at [`read`], which takes a request's header fields and answers with the key, with none, or with
-//! what is wrong. [`IdempotencyKey::fresh`] and [`IdempotencyKey::derived`] make keys.
+//! Start at [`read`], which takes a request's header fields and returns the key, `None` or an error.
+//! [`IdempotencyKey::fresh`] and [`IdempotencyKey::derived`] create keys.
 // SPEC C1.
 
 mod field;
@@ -21,12 +21,12 @@ use crate::time::Timestamp;
 pub struct IdempotencyKey(String); // Invariant: 1..=LEN_MAX visible ASCII bytes.
 
 impl IdempotencyKey {
-    /// The most characters a key may have.
+    /// The maximum number of characters in a key.
     pub const LEN_MAX: usize = 255;
 
-    /// Takes the key's own characters, without quotes: what a body field, a column or a flag holds.
+    /// Parses a key without quotes, as in a body field, a column or a flag.
     pub fn parse(raw: &str) -> Result<Self, KeyError> {
-        // Visibility first: a length in characters means something only when each is one byte.
+        // Visibility first: a length in characters is meaningful only if each is one byte.
         if let Some(index) = first_not_visible(raw.as_bytes()) {
             return Err(KeyError::NotVisible { index });
         }
@@ -37,18 +37,19 @@ impl IdempotencyKey {
         }
     }
 
-    /// A new key: a UUIDv7 made of the moment and ten random bytes.
+    /// Creates a new key: a UUIDv7 from the time and ten random bytes.
     ///
-    /// Version 7 carries its time, so keys made in order are stored in order, and an old key shows its age.
+    /// Version 7 contains its time, so keys created in order are stored in order, and an old key shows its age.
     pub fn fresh(now: Timestamp, random: [u8; 10]) -> Self {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string())
     }
 
-    /// The key of an action that is known by its content: the same purpose and parts always
-    /// give the same key, and no part can lend a byte to its neighbour.
+    /// Derives the key of an action from its content.
     ///
-    /// Written as a UUIDv8, because some receivers take nothing but a UUID.
+    /// The same purpose and parts always give the same key, and no byte can move from one part to another.
+    ///
+    /// The key is a UUIDv8, because some receivers accept only UUIDs.
     // SPEC A7, D7.
     pub fn derived(purpose: &str, parts: &[&[u8]]) -> Self {
         let mut hasher = Hasher::new("ichido/derived-key/1");
@@ -61,19 +62,19 @@ impl IdempotencyKey {
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string())
     }
 
-    /// The key's characters.
+    /// Returns the key's characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The key as a structured-field string, the form the IETF draft asks for on the wire.
+    /// Returns the key as a structured-field string, the wire format of the IETF draft.
     pub fn to_field_value(&self) -> String {
         format!("\"{}\"", self.0.replace('\\', "\\\\").replace('"', "\\\""))
     }
 
-    /// What logs carry instead of the key: the first 16 hex digits of its SHA-256.
+    /// Returns what logs contain instead of the key: the first 16 hex digits of its SHA-256.
     ///
-    /// Anyone who has the key can compute it and search: `printf %s "$KEY" | sha256sum | cut -c1-16`.
+    /// Anyone who has the key can compute and search for it: `printf %s "$KEY" | sha256sum | cut -c1-16`.
     // SPEC C5.
     pub fn log_hash(&self) -> String {
         let mut text = hex(&crate::digest::sha256(self.0.as_bytes()));
@@ -81,7 +82,7 @@ impl IdempotencyKey {
         text
     }
 
-    /// Checks the key that a body repeats in a field of its own against this one from the header.
+    /// Checks that the key in a body field equals this key from the header.
     // SPEC D11.
     pub fn agrees_with_body(&self, body_key: &str) -> Result<(), KeyError> {
         if self.0 == body_key { Ok(()) } else { Err(KeyError::BodyDisagrees) }
@@ -95,29 +96,29 @@ impl std::fmt::Debug for IdempotencyKey {
     }
 }
 
-/// How many characters stand before the first that no key may have, if there is one.
+/// Returns how many characters precede the first invalid one, if there is one.
 fn first_not_visible(raw: &[u8]) -> Option<usize> {
     raw.iter().position(|byte| !byte.is_ascii_graphic())
 }
 
-/// Why there is no key to be had from what was sent. No variant holds a character of the value.
+/// Why a request has no valid key. No variant contains a character of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// There is none, and the operation needs one ([`Policy::require`](crate::ledger::Policy::require)).
+    /// The key is missing and the operation needs one ([`Policy::require`](crate::ledger::Policy::require)).
     #[error(
         "this request needs an Idempotency-Key header; send 1 to 255 visible ASCII characters, such as a UUID, and the same one on every resend"
     )]
     Missing,
-    /// The value is there, and empty.
+    /// The value is empty.
     #[error("the idempotency key is empty; send 1 to 255 visible ASCII characters, such as a UUID")]
     Empty,
-    /// Over [`IdempotencyKey::LEN_MAX`] characters.
+    /// Longer than [`IdempotencyKey::LEN_MAX`] characters.
     #[error("the idempotency key has {len} characters; at most 255 are allowed")]
     TooLong {
         /// Characters found.
         len: usize,
     },
-    /// The field line itself is over [`FIELD_BYTES_MAX`].
+    /// The field line is longer than [`FIELD_BYTES_MAX`].
     #[error("the idempotency key's header line has {len} bytes; at most {FIELD_BYTES_MAX} are read")]
     FieldTooLong {
         /// Bytes found.
@@ -128,28 +129,28 @@ pub enum KeyError {
         "in the idempotency key, after {index} characters there is one that is not visible ASCII (! to ~); no spaces, controls or accents; if a proxy joined two header lines, send the header once"
     )]
     NotVisible {
-        /// How many characters of the key stand before it.
+        /// How many characters of the key precede it.
         index: usize,
     },
-    /// It begins with a quote but is no structured-field string.
+    /// It begins with a quote but is not a structured-field string.
     #[error(
         "the idempotency key begins with a quote but is not one quoted string; write \"…\" with \\\" and \\\\ as the only escapes, or leave the quotes out"
     )]
     BadQuoting,
-    /// More than one line of the same header, equal or not.
+    /// The same header appears more than once, with equal or different values.
     #[error("the header {name} was sent {count} times; send it once")]
     ManyLines {
-        /// The header's name, as we spell it.
+        /// The header's name in our spelling.
         name: &'static str,
         /// Lines found.
         count: usize,
     },
-    /// `Idempotency-Key` and `X-Idempotency-Key` hold different keys.
+    /// `Idempotency-Key` and `X-Idempotency-Key` contain different keys.
     #[error(
         "Idempotency-Key and X-Idempotency-Key hold different keys; they are one header: send one, or the same key in both"
     )]
     HeadersDisagree,
-    /// The body's `idempotency_key` is another key than the header's.
+    /// The body's `idempotency_key` differs from the header's.
     #[error("the body's idempotency_key is not the key of the header; they must be the same")]
     BodyDisagrees,
 }

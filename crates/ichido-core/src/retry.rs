@@ -1,10 +1,10 @@
-//! When to try again, and whether one may.
+//! When to retry, and whether a retry is safe.
 //!
-//! Guarantee: a wait is never shorter than what the server asked for, never longer than the schedule's
-//! cap (or the server's wish, if greater) plus its jitter, and a repetition that could do the work twice
-//! is refused. Attempt and dice come in as values, so every wait can be tested and replayed.
+//! Guarantee: a wait is never shorter than what the server asked for, and never longer than the schedule's cap (or the
+//! server's hint, if greater) plus its jitter. A repetition that could apply the work twice is refused. The attempt
+//! number and the random number are arguments, so every wait can be tested and replayed.
 //!
-//! One number says how often: `tries`, the first try included. [`Retry::CLIENT`], [`Retry::LLM`],
+//! One number limits the attempts: `tries`, including the first one. [`Retry::CLIENT`], [`Retry::LLM`],
 //! [`Retry::OUTBOX`] and [`Retry::JOB`] are the four schedules of the specification.
 // SPEC G.
 

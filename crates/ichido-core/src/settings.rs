@@ -1,6 +1,6 @@
-//! Settings as people write them, and everything that is wrong with them, reported at once.
+//! Settings as people write them, and all their errors together.
 //!
-//! Guarantee: a text has one meaning or none. What could mean two things is refused, and so is what nobody can have meant.
+//! Guarantee: a text has one meaning or none. Ambiguous text is refused, and so are values that nobody can have meant.
 //!
 //! ```
 //! use ichido_core::settings::{Faults, duration, size};
@@ -20,26 +20,26 @@ use std::ops::RangeInclusive;
 
 use crate::text::visible;
 
-/// What is wrong, one finding after another.
+/// All configuration errors, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(pub Vec<Fault>);
 
-/// One thing that is wrong.
+/// One configuration error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The setting, by the name under which it was given.
+    /// The setting, by the name it was given under.
     pub place: String,
     /// What is wrong, and how to fix it.
     pub what: String,
 }
 
 impl Faults {
-    /// A single finding: where, and what is wrong and how to fix it.
+    /// Creates a single error: the setting, and what is wrong and how to fix it.
     pub fn one(place: impl Into<String>, what: impl Into<String>) -> Self {
         Self(vec![Fault { place: place.into(), what: what.into() }])
     }
 
-    /// Adds one: where, and what is wrong and how to fix it. What was reported already is not repeated.
+    /// Adds an error: the setting, and what is wrong and how to fix it. Duplicates are ignored.
     pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         let fault = Fault { place: place.into(), what: what.into() };
         if !self.0.contains(&fault) {
@@ -47,19 +47,19 @@ impl Faults {
         }
     }
 
-    /// The value, or a finding and nothing.
+    /// Returns the value, or adds an error and returns `None`.
     pub fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
         checked.map_err(|error| self.add(place, error.to_string())).ok()
     }
 
-    /// Adds what another part of the settings found.
+    /// Adds the errors of another part of the settings.
     pub fn join(&mut self, others: Self) {
         for Fault { place, what } in others.0 {
             self.add(place, what);
         }
     }
 
-    /// A finding, where a value is not in its range.
+    /// Adds an error if a value is out of range.
     pub fn within<T: PartialOrd + Copy + fmt::Debug>(
         &mut self,
         place: &str,
@@ -72,7 +72,7 @@ impl Faults {
         }
     }
 
-    /// What was built, if nothing is wrong with it.
+    /// Returns the value if there are no errors.
     pub fn or<T>(self, built: Option<T>) -> Result<T, Self> {
         match built {
             Some(built) if self.0.is_empty() => Ok(built),
@@ -83,13 +83,14 @@ impl Faults {
 
 impl std::error::Error for Faults {}
 
-/// `2 problems`, and a line for each.
+/// Formats `2 problems` and a line for each.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
         for Fault { place, what } in &self.0 {
-            // What has lines of its own keeps them, further in. Both quote files and paths, which a terminal must not obey.
+            // Multi-line text keeps its lines, indented. Both may quote files and paths, which must not control a
+            // terminal.
             let lines: Vec<String> = what.split('\n').map(visible).collect();
             write!(f, "\n  {}: {}", visible(place), lines.join("\n    "))?;
         }

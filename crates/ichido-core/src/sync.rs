@@ -1,11 +1,11 @@
 //! Locks whose holder may have panicked.
 //!
-//! Guarantee: a panic in one task does not spread to others by a lock. Use it only where each change under the lock is whole, so that
-//! nobody sees half of one.
+//! Guarantee: a panic in one task does not spread to others through a lock. Use it only if each change under the lock
+//! is complete, so nobody sees half of one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes the lock, also after a panic of somebody who held it.
+/// Takes the lock, even if an earlier holder panicked.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

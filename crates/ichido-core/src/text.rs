@@ -1,12 +1,13 @@
-//! Text of unknown origin, such as a path or a name that a client sent, for a terminal, a log or a URL.
+//! Untrusted text, such as a path or a name from a client, for a terminal, a log or a URL.
 //!
-//! Guarantee: what [`visible`] returns is one line without control characters and without characters that cannot be seen.
-//! Escapes look as in a Rust string: `\n`, `\u{1b}`.
+//! Guarantee: [`visible`] returns one line without control characters and without invisible characters. Escapes look as
+//! in a Rust string: `\n`, `\u{1b}`.
 
 use std::fmt::Write as _;
 
-/// Escapes every character that a terminal would interpret or not show: control characters, line breaks, marks that change
-/// the direction of writing, spaces without width.
+/// Escapes every character that a terminal would interpret or hide.
+///
+/// These are control characters, line breaks, marks that change the writing direction and zero-width spaces.
 pub fn visible(text: &str) -> String {
     let mut shown = String::new();
     // `escape_debug` also escapes quotes and backslashes, which source code needs and a terminal does not.
@@ -19,7 +20,9 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// A table with its head. Control characters and invisible ones are shown as escapes, so that what a client sent cannot steer a terminal.
+/// Formats a table with a header.
+///
+/// Control and invisible characters are escaped, so client text cannot control a terminal.
 pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let shown = |row: [String; N]| row.map(|text| visible(&text));
     let all: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows.map(shown)).collect();
@@ -46,7 +49,7 @@ pub fn percent_encoded(text: &str, plain: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            // A string takes all that is written to it.
+            // Writing to a string cannot fail.
             _ = write!(encoded, "%{byte:02X}");
         }
     }

@@ -1,8 +1,8 @@
-//! Moments, as values.
+//! Timestamps as values.
 //!
-//! Guarantee: a [`Timestamp`] is a whole number of microseconds since the Unix epoch, so it goes through
-//! PostgreSQL's `timestamptz` and SQLite's integer unchanged, and arithmetic on it saturates instead of
-//! wrapping. Nothing here reads a clock; the outermost shell does, once, and passes the moment in.
+//! Guarantee: a [`Timestamp`] is a whole number of microseconds since the Unix epoch, so it is stored unchanged in
+//! PostgreSQL's `timestamptz` and SQLite's integer, and arithmetic on it saturates instead of wrapping. Nothing here
+//! reads a clock; the outermost shell does, once, and passes the time in.
 //!
 //! ```
 //! use ichido_core::time::Timestamp;
@@ -14,49 +14,49 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment by the store's clock, in microseconds since the Unix epoch.
+/// A time by the store's clock, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Self = Self(0);
-    /// The last moment that can be written down.
+    /// The last representable time.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// The moment `micros` microseconds after the epoch.
+    /// Creates the time `micros` microseconds after the epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// The moment `secs` seconds after the epoch, or the nearest that can be written down.
+    /// Creates the time `secs` seconds after the epoch, or the nearest representable one.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1_000_000))
     }
 
-    /// The moment `millis` milliseconds after the epoch, or the nearest that can be written down.
+    /// Creates the time `millis` milliseconds after the epoch, or the nearest representable one.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000))
     }
 
-    /// Microseconds since the epoch.
+    /// Returns microseconds since the epoch.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// Whole milliseconds since the epoch, rounded down.
+    /// Returns whole milliseconds since the epoch, rounded down.
     pub const fn as_millis(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
-    /// The moment `wait` later, or [`Timestamp::MAX`].
+    /// Returns the time `wait` later, or [`Timestamp::MAX`].
     #[must_use]
     pub fn plus(self, wait: Duration) -> Self {
         let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(micros))
     }
 
-    /// Reads back what [`fmt::Display`] writes of the years 0 to 9999; `None` for anything else, and for a day that no calendar has.
+    /// Parses what [`fmt::Display`] writes for the years 0 to 9999; `None` for other text or an invalid date.
     ///
     /// ```
     /// use ichido_core::time::Timestamp;
@@ -83,18 +83,18 @@ impl Timestamp {
         }
         let micros = format!("{fraction:0<6}").parse::<i64>().ok()?;
         let read = Self(secs * 1_000_000 + micros);
-        // Written again it must be the same, but for zeros at the end: so no part was out of its bounds.
+        // Formatting it again must give the same text except trailing zeros; then every part was in range.
         (read.to_string().get(..19)? == moment).then_some(read)
     }
 
-    /// How long after `earlier` this is; zero when it is not after it, since clocks of two machines differ.
+    /// Returns how long after `earlier` this is; zero if it is not later, because clocks of two machines differ.
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.0.saturating_sub(earlier.0).max(0);
         Duration::from_micros(micros.unsigned_abs())
     }
 }
 
-/// What a shell's clock read, to the microsecond before it, or the nearest moment that can be written down.
+/// Converts a clock reading, rounded down to the microsecond, or to the nearest representable time.
 impl From<SystemTime> for Timestamp {
     fn from(read: SystemTime) -> Self {
         match read.duration_since(UNIX_EPOCH) {
@@ -107,9 +107,9 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// RFC 3339 in UTC, the fraction without zeros at its end: `2027-01-15T08:00:00.5Z`.
+/// Formats RFC 3339 in UTC without trailing zeros in the fraction: `2027-01-15T08:00:00.5Z`.
 ///
-/// RFC 3339 ends with the year 9999. Years beyond it, and before the year 0, are written with their sign.
+/// RFC 3339 ends with the year 9999. Years after it, and before the year 0, are written with a sign.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SECS_PER_DAY: i64 = 86_400;
@@ -129,10 +129,10 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Year, month and day of the day so many days after 1970-01-01, in the Gregorian calendar.
+/// Returns the year, month and day of the day `days` after 1970-01-01, in the Gregorian calendar.
 ///
-/// The year is counted from March on, so that the leap day is its last; 400 of them are one era of the same
-/// length. (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.)
+/// The year begins in March, so the leap day is its last day; 400 years are one era of fixed length. (Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.)
 const fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_PER_ERA: i64 = 146_097;
     const DAYS_FROM_MARCH_OF_YEAR_0: i64 = 719_468;
@@ -147,7 +147,7 @@ const fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The inverse of [`date`], for days that there are (`days_from_civil`).
+/// The inverse of [`date`] for valid dates (`days_from_civil`).
 const fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));

@@ -1,28 +1,28 @@
-//! Which try of its client a request is, and who began it: the field `Ichido-Try`, such as `2; auto`.
+//! Which attempt of its client a request is, and who started it: the header `Ichido-Try`, such as `2; auto`.
 //!
-//! Guarantee: whatever a client says is one of three, so that nobody can make a metric grow without bound.
+//! Guarantee: whatever a client sends maps to one of three values, so no client can make a metric grow without bound.
 // SPEC A14.
 
 use crate::words;
 
-/// The field's name.
+/// The header's name.
 pub const FIELD: &str = "ichido-try";
 
 words! {
-    /// What a server counts of it.
+    /// What a server counts.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Try {
-        /// The first, or of a client that does not say.
+        /// The first attempt, or a client that does not say.
         First = "first",
-        /// A later one, which the client made by itself.
+        /// A later attempt that the client made automatically.
         Auto = "auto",
-        /// A later one, which a person asked for.
+        /// A later attempt that a person asked for.
         Manual = "manual",
     }
 }
 
 impl Try {
-    /// Reads the field's value. A client that says nothing, or nothing that can be read, is taken to try for the first time.
+    /// Parses the header's value. A missing or unreadable value counts as the first attempt.
     pub fn read(said: Option<&[u8]>) -> Self {
         let said = said.and_then(|said| std::str::from_utf8(said).ok()?.split_once(';'));
         match said.map(|(number, cause)| (number.trim(), cause.trim())) {

@@ -1,12 +1,11 @@
-//! What an answer, or the lack of one, says about the effect.
+//! Derives the effect of a call from its response, or from the lack of one.
 //!
-//! Guarantee: every HTTP answer, network fault and named service error gets one [`Verdict`]: an error code,
-//! what is known of the effect, and what to do. The table is data: a destination puts rows of its own before
-//! it. Nothing is taken for a success that does not prove to be one, and doubt is called
-//! [`Effect::Unknown`], never guessed away.
+//! Guarantee: every HTTP response, network fault and named service error gets one [`Verdict`]: an error code, what is
+//! known of the effect, and what to do. The table is data: a destination puts its own rows before it. Nothing counts as
+//! a success without proof, and doubt is [`Effect::Unknown`], never guessed.
 //!
-//! Start at [`Table::judge`]. The rows are shown with [`Table::http`], [`Table::client`],
-//! [`Table::client_ietf`], [`Table::client_stripe`] and [`Table::llm`].
+//! Start at [`Table::judge`]. [`Table::http`], [`Table::client`], [`Table::client_ietf`], [`Table::client_stripe`] and
+//! [`Table::llm`] show their rows.
 // SPEC A8, B1, D7–D9, F2.
 
 mod answer;
@@ -28,17 +27,17 @@ words! {
     /// What is known of the effect of a call, or of all the calls made for a message.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Effect {
-        /// It is proved that nothing happened.
+        /// Proof exists that nothing happened.
         NotDone = "not_done",
-        /// It is proved that the work was done.
+        /// Proof exists that the work was done.
         Done = "done",
-        /// Neither is proved.
+        /// There is no proof of either.
         Unknown = "unknown",
     }
 }
 
 impl Effect {
-    /// What is known after a further try: done once is done, and a doubt stays until something settles it.
+    /// Returns what is known after another attempt: done stays done, and a doubt stays until something settles it.
     #[must_use]
     pub fn after(self, next: Self) -> Self {
         match (self, next) {
@@ -50,40 +49,40 @@ impl Effect {
 }
 
 words! {
-    /// Why a try failed, as metrics, dead letters and the API name it.
+    /// Why an attempt failed, as metrics, dead letters and the API name it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum ErrorCode {
-        /// No answer, or the receiver says that time ran out (408, 425).
+        /// No response, or the receiver reports a timeout (408, 425).
         NetworkTimeout = "NETWORK_TIMEOUT",
         /// The receiver failed.
         Broker5xx = "BROKER_5XX",
-        /// Too fast: the same call later is welcome.
+        /// The rate was too high: the same call will be accepted later.
         RateLimited = "RATE_LIMITED",
-        /// Something that no row knows.
+        /// An error that no row knows.
         Unknown = "UNKNOWN",
-        /// The call is wrong as it stands.
+        /// The request itself is wrong.
         BadRequest = "BAD_REQUEST",
-        /// Not allowed, or not known who asks.
+        /// The caller is not allowed or not authenticated.
         Unauthorized = "UNAUTHORIZED",
-        /// The receiver has processed this key before: a success.
+        /// The receiver has already processed this key: a success.
         ConflictProcessed = "CONFLICT_PROCESSED",
-        /// The receiver is still at it under this key.
+        /// The receiver is still processing this key.
         InProgress = "IN_PROGRESS",
-        /// The money or the quota is spent; waiting a little does not help.
+        /// The money or the quota is used up; a short wait does not help.
         QuotaSpent = "QUOTA_SPENT",
-        /// An answer came, and is not what was asked for (a model's text that is no JSON).
+        /// A response arrived that is not what was asked for (a model's text that is not JSON).
         AnswerUnusable = "ANSWER_UNUSABLE",
-        /// The answer does not carry our key back though the receiver promised it, or carries another.
+        /// The response does not echo our key although the receiver guarantees it, or echoes another key.
         KeyNotEchoed = "KEY_NOT_ECHOED",
-        /// The receiver says that our key was used for a different request.
+        /// The receiver reports that our key was used for a different request.
         KeyConflict = "KEY_CONFLICT",
-        /// The worker died with the message claimed.
+        /// The worker died while it held the message.
         WorkerDied = "WORKER_DIED",
     }
 }
 
 impl ErrorCode {
-    /// The code of a name, however it is cased.
+    /// Returns the code with this name, in any case.
     ///
     /// ```
     /// use ichido_core::verdict::ErrorCode;
@@ -96,28 +95,28 @@ impl ErrorCode {
     }
 }
 
-/// What a row advises, before it is weighed whether a repetition is safe.
+/// What a row advises, before the safety of a repetition is considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// It worked.
+    /// It succeeded.
     Accept,
-    /// It worked before: the receiver knows our key. Counts only where the answer is tied to our key.
+    /// It succeeded earlier: the receiver knows our key. Counts only if the response is tied to our key.
     AcceptAsProcessed,
-    /// Try again later.
+    /// Retry later.
     Retry,
-    /// Ask again for a usable answer, out of a budget of its own.
+    /// Ask again for a usable response, with a separate budget.
     // SPEC B1.
     RetryAnswer,
-    /// No retry can mend it.
+    /// No retry can succeed.
     GiveUp,
-    /// The effect must be asked after, or decided by a person.
+    /// The effect must be reconciled, or decided by a person.
     AskAfter,
 }
 
-/// One line of a table.
+/// One row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it is about.
+    /// What it matches.
     pub when: When,
     /// `None` for a success.
     pub code: Option<ErrorCode>,
@@ -127,82 +126,83 @@ pub struct Row {
     pub advice: Advice,
 }
 
-/// What a row is about.
+/// What a row matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     /// Exactly this status.
     Status(u16),
-    /// A status from the first to the second, both included.
+    /// A status in this range, inclusive.
     StatusFrom(u16, u16),
-    /// An error that the service names so, whatever the status.
+    /// An error with this name, whatever the status.
     Name(Cow<'static, str>),
     /// This status with this name.
     StatusAndName(u16, Cow<'static, str>),
-    /// This status with a time to come back at: whoever gives one has not said the last word.
+    /// This status with a time to retry at: a server that gives one expects another request.
     StatusAndWait(u16),
     /// An idempotency layer's "still in flight": 202 and `Idempotency-Status: processing`.
     // SPEC C6.
     InFlight,
     /// The request never reached the receiver.
     NeverSent,
-    /// The request may have reached the receiver, and no whole answer came back.
+    /// The request may have reached the receiver, and no complete response came back.
     Lost,
-    /// An answer that is not what was asked for.
+    /// A response that is not what was asked for.
     UnusableAnswer,
-    /// Whatever no earlier row took.
+    /// Anything that no earlier row matched.
     Anything,
 }
 
-/// What one try came to.
+/// The judgement of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Why it failed; `None` for a success.
     pub code: Option<ErrorCode>,
-    /// What is known of the effect of this one try.
+    /// What is known of the effect of this one attempt.
     pub effect: Effect,
     /// What the table advises.
     pub advice: Advice,
-    /// How long the server asked us to wait.
+    /// How long the server asked the caller to wait.
     pub hint: Option<Duration>,
     report: Option<PaceReport>,
 }
 
-/// What a try tells of its destination, whatever became of the message: which of its three ears the
-/// [pace](crate::pace) hears it with.
+/// What an attempt says about its destination, whatever happened to the message.
+///
+/// It selects one of the three reports to the [pace](crate::pace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaceReport {
-    /// It is up, and bears the rate: [`Pace::on_success`](crate::pace::Pace::on_success).
+    /// It is up and accepts the rate: [`Pace::on_success`](crate::pace::Pace::on_success).
     Success,
-    /// It was called too fast: [`Pace::on_throttled`](crate::pace::Pace::on_throttled), with the hint.
+    /// The rate was too high: [`Pace::on_throttled`](crate::pace::Pace::on_throttled), with the hint.
     Throttled,
-    /// It looks down: [`Pace::on_failure`](crate::pace::Pace::on_failure).
+    /// It seems down: [`Pace::on_failure`](crate::pace::Pace::on_failure).
     Failure,
 }
 
-/// What happens next, once safety is weighed.
+/// What happens next, once safety is considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Finished, by this answer.
+    /// This response finished it.
     Sent,
-    /// Finished earlier: the result is `sha256:from-conflict`.
+    /// It finished earlier: the result is `sha256:from-conflict`.
     // SPEC D7.
     SentBefore,
-    /// Try again, no sooner than the hint.
+    /// Retry, no sooner than the hint.
     Retry,
-    /// Ask again for a usable answer, out of its own budget.
+    /// Ask again for a usable response, with a separate budget.
     RetryAnswer,
-    /// Dead letter.
+    /// Dead-letter it.
     Dead,
-    /// Nobody knows, and repeating could do it twice: reconcile, else park.
+    /// The effect is unknown and a repetition could apply it twice: reconcile, else park.
     // SPEC F2.
     AskAfter,
 }
 
 impl Verdict {
-    /// Weighs the advice against what a repetition could do.
+    /// Decides what happens next from the advice and from what a repetition could do.
     ///
-    /// `effect_so_far` is what was known before this try: a clean refusal now says nothing of an earlier
-    /// try that was lost.
+    /// `effect_so_far` is what was known before this attempt: a clean refusal now says nothing about an earlier attempt
+    /// that was lost.
     // SPEC D9, F2.
     pub fn next(&self, safety: Safety, effect_so_far: Effect) -> Next {
         match self.advice {
@@ -215,18 +215,19 @@ impl Verdict {
         }
     }
 
-    /// What to report to the pace of the destination: success for a 2xx, a 3xx and a plain 4xx, since whoever
-    /// refuses is up; throttled for `RATE_LIMITED`; failure for a 5xx and a fault of the network.
+    /// Returns what to report to the destination's pace.
     ///
-    /// `None` is to report nothing: the call was held back on our side and never made, or what came says
-    /// neither.
+    /// Success for a 2xx, a 3xx and a plain 4xx, since a destination that refuses is up; throttled for `RATE_LIMITED`;
+    /// failure for a 5xx and a network fault.
+    ///
+    /// `None` means nothing to report: the call was held back on our side and never made, or the response says neither.
     pub const fn tells_pace(&self) -> Option<PaceReport> {
         self.report
     }
 
-    /// What somebody who acted in person says of it, where no table has to read it from an answer: a function in this process.
+    /// Creates the verdict of a function in this process, which needs no table to read a response.
     ///
-    /// Nothing of it reaches the [pace](crate::pace) but what is said in `report`.
+    /// Only `report` reaches the [pace](crate::pace).
     pub const fn said(
         code: Option<ErrorCode>,
         effect: Effect,
@@ -242,20 +243,20 @@ impl Verdict {
     }
 }
 
-/// How one destination's answers are read: its own rows first, then the rows of its kind.
+/// How the responses of one destination are read: its own rows first, then the rows of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The destination's own rows; the first that fits wins.
+    /// The destination's own rows; the first match wins.
     pub own: Vec<Row>,
     /// The rows of its kind, in layers.
     base: &'static [&'static [Row]],
-    /// Whether the destination promises to carry our key back in its answer.
+    /// Whether the destination guarantees to echo our key in its response.
     // SPEC D8.
     pub promises_echo: bool,
 }
 
 impl Table {
-    /// What a try came to, given what was seen of it.
+    /// Judges an attempt, given what was seen of it.
     ///
     /// ```
     /// use std::num::NonZeroU32;
@@ -282,7 +283,7 @@ impl Table {
     pub fn judge(&self, seen: &Seen<'_>, now: Timestamp) -> Verdict {
         let names = seen.names();
         let hint = seen.answer().and_then(|answer| hint_of(answer.headers.iter().copied(), now));
-        // An idempotency layer's "still in flight" is never an outcome (SPEC C6), whatever a row says of its status.
+        // An idempotency layer's "still in flight" is never an outcome (SPEC C6), whatever a row says about its status.
         let base = [tables::IN_FLIGHT].into_iter().chain(self.base.iter().copied()).flatten();
         let in_flight = seen.answer().is_some_and(Answer::says_in_flight);
         let own = self.own.iter().filter(|_| !in_flight);
@@ -295,15 +296,15 @@ impl Table {
         self.check_echo(seen, Verdict { code, effect, advice, hint, report: seen.report(code) })
     }
 
-    /// A success counts only when it is about our call.
+    /// Accepts a success only if it is about our call.
     // SPEC D7, D8.
     fn check_echo(&self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
         let echo = seen.answer().map_or(Echo::Absent, |answer| answer.echo);
         match (verdict.advice, echo) {
-            // An answer about another key says nothing of our call, neither that it was done nor that it was not.
+            // A response about another key says nothing about our call: neither that it was done nor that it was not.
             (_, Echo::Other) => verdict.doubted(Advice::AskAfter),
             (Advice::Accept, Echo::Absent) if self.promises_echo => verdict.doubted(Advice::AskAfter),
-            // Processed, but not for us: one of the conflicts that are final.
+            // Processed, but not for us: one of the final conflicts.
             (Advice::AcceptAsProcessed, Echo::Absent) => verdict.doubted(Advice::GiveUp),
             _ => verdict,
         }

@@ -1,4 +1,4 @@
-//! Closed sets of words: an enum whose values have stable names.
+//! Closed sets of words: enums whose values have stable names.
 
 /// Declares an enum whose values have stable names, with `ALL`, `WORDS`, `as_str`, `parse` and [`Display`](std::fmt::Display).
 ///
@@ -25,18 +25,18 @@ macro_rules! words {
 
         #[allow(dead_code, reason = "not every set of words is listed and read")]
         impl $name {
-            /// All of them, in order.
+            /// All values, in order.
             $vis const ALL: [Self; [$( $word ),+].len()] = [$( Self::$variant ),+];
 
-            /// Their names, in the same order.
+            /// The names, in the same order.
             $vis const WORDS: [&'static str; [$( $word ),+].len()] = [$( $word ),+];
 
-            /// The stable name.
+            /// Returns the stable name.
             $vis const fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $word, )+ }
             }
 
-            /// The value of this name, or `None` for any other text.
+            /// Returns the value with this name, or `None` for any other text.
             $vis fn parse(word: &str) -> Option<Self> {
                 match word {
                     $( $word => Some(Self::$variant), )+

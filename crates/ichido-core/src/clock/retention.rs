@@ -1,14 +1,15 @@
-//! The clock of retention: how far old records may be forgotten.
+//! The retention clock: how far old records may be deleted.
 
 use std::time::Duration;
 
 use super::AGREE_WITHIN;
 use crate::time::Timestamp;
 
-/// How much faster than real time retention may advance: at most a day's worth is forgotten in an hour.
+/// How much faster than real time retention may advance: at most a day's worth is deleted in an hour.
 const RATE_MAX: u32 = 24;
 
-/// No record is older than this program: 2026-01-01. A clock that a machine without a battery began at 1970 does not count.
+/// No record is older than this program: 2026-01-01. A machine without a battery starts its clock in 1970, which does
+/// not count.
 const EARLIEST: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// The wall clock, which can be set, and a monotonic clock, which cannot, read together.
@@ -23,25 +24,25 @@ pub struct Reading {
 /// The wall clock was set between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
-    /// By how much.
+    /// By how much it was set.
     pub by: Duration,
-    /// Whether it was set ahead; else back.
+    /// Whether it was set ahead; otherwise back.
     pub ahead: bool,
 }
 
-/// The time by which a stored record is judged.
+/// The time used to judge a stored record.
 ///
-/// A plain [`Timestamp`] converts into it, for callers whose clock is never set: both moments are then the same.
+/// A plain [`Timestamp`] converts into it, for callers whose clock is never set: both times are then the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The wall clock of the database: leases end by it.
+    /// The database's wall clock, which ends leases.
     pub wall: Timestamp,
-    /// How far retention has come ([`Retention::at`]): records expire by it.
+    /// The retention clock ([`Retention::at`]), which expires records.
     pub retention: Timestamp,
 }
 
 impl Now {
-    /// The moment until which records have expired: neither clock is behind it.
+    /// Returns the time until which records have expired: neither clock is behind it.
     pub fn expired_until(self) -> Timestamp {
         self.wall.min(self.retention)
     }
@@ -53,8 +54,10 @@ impl From<Timestamp> for Now {
     }
 }
 
-/// How far retention has come. It follows the wall clock, but advances at most 24 times as fast as the monotonic clock: a wall clock
-/// that is 100 days ahead for 15 seconds makes it forget what is due within the next six minutes, and nothing else.
+/// The retention clock.
+///
+/// It follows the wall clock but advances at most 24 times as fast as the monotonic clock: a wall clock that is 100
+/// days ahead for 15 seconds makes it delete what is due within the next six minutes, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     last: Reading,
@@ -62,32 +65,33 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Begins where an earlier process left off; without one, at the wall clock.
+    /// Continues where an earlier process stopped; without one, starts at the wall clock.
     pub fn begin(now: Reading, reached: Option<Timestamp>) -> Self {
         Self { last: now, reached: reached.unwrap_or(now.wall).max(EARLIEST) }
     }
 
-    /// Begins a round: returns the moment that counts as now for what is forgotten. When the clocks disagree about the time since
-    /// the last round, nothing may be forgotten in this one.
+    /// Starts a round and returns the current time for deletion.
+    ///
+    /// If the clocks disagree about the time since the last round, this round deletes nothing.
     pub fn round(&mut self, now: Reading) -> Result<Timestamp, ClockStep> {
         let last = std::mem::replace(&mut self.last, now);
         let passed = now.monotonic.saturating_sub(last.monotonic);
         let expected = last.wall.plus(passed);
         let (by, ahead) = (now.wall.since(expected).max(expected.since(now.wall)), expected < now.wall);
         let agree = by <= AGREE_WITHIN;
-        // Time that has passed counts even when the wall clock was set meanwhile; only catching up waits.
+        // Elapsed time counts even if the wall clock was set meanwhile; only catching up waits.
         let allowed = self.reached.plus(passed.saturating_mul(if agree { RATE_MAX } else { 1 }));
-        // Never back: after a clock that began in the past was set right, it would take years to catch up.
+        // Never back: after a clock that started in the past was corrected, it would take years to catch up.
         self.reached = self.reached.max(now.wall.min(allowed));
         if agree { Ok(self.reached.min(now.wall)) } else { Err(ClockStep { by, ahead }) }
     }
 
-    /// How far it has come between two rounds: time that has passed since the last one counts, whatever the wall clock says.
+    /// Returns its time between two rounds: elapsed time since the last round counts, whatever the wall clock says.
     pub fn at(&self, monotonic: Duration) -> Timestamp {
         self.reached.plus(monotonic.saturating_sub(self.last.monotonic))
     }
 
-    /// Where the next process begins.
+    /// Returns where the next process continues.
     pub const fn reached(&self) -> Timestamp {
         self.reached
     }
@@ -102,7 +106,7 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
     const DAY: Duration = Duration::from_hours(24);
 
-    /// Both clocks after so long, the wall clock set ahead by `ahead`.
+    /// Both clocks after `elapsed`, the wall clock set ahead by `ahead`.
     fn after(passed: Duration, ahead: Duration) -> Reading {
         Reading { wall: START.plus(passed + ahead), monotonic: passed }
     }

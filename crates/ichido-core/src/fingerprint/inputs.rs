@@ -1,16 +1,16 @@
-//! Inputs of a fingerprint that a boundary file chooses, such as a claim or a header.
+//! Inputs of a fingerprint that a boundary file selects, such as a claim or a header.
 
 use crate::digest::Hasher;
 
-/// Further inputs of a fingerprint, as one hash.
+/// Further inputs of a fingerprint as one hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inputs([u8; 32]);
 
 impl Inputs {
-    /// Hashes inputs in their order, each by its name and its values; `None` where there are none.
+    /// Hashes inputs in order, each with its name and values; `None` if there are none.
     ///
-    /// An input without a value is not there, which is different from an empty value. Several values (the lines of a
-    /// header) stay several: every part is hashed behind its length, so no two lists have the same bytes.
+    /// An input without a value is absent, which differs from an empty value. Several values (the lines of a header)
+    /// stay separate: every part is prefixed with its length, so no two lists have the same bytes.
     ///
     /// ```
     /// use ichido_core::fingerprint::Inputs;

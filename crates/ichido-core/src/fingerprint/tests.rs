@@ -13,12 +13,12 @@ const PARTS: RequestParts<'static> = RequestParts {
     inputs: None,
 };
 
-/// One further input with these values.
+/// A further input with these values.
 fn tenant(values: &[&str]) -> Option<Inputs> {
     Inputs::of([("claims/tenant_id", values)])
 }
 
-/// Two tenants whose requests differ in nothing else must not share an answer.
+/// Two tenants whose requests differ in nothing else must not share a response.
 #[test]
 fn every_further_input_counts_and_none_runs_into_the_next() {
     let none: [(&str, &[&str]); 0] = [];

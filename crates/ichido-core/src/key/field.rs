@@ -1,22 +1,22 @@
-//! The key as a header field: which lines count, and how a line's value is read.
+//! The key as a header field: which lines count, and how a value is read.
 //!
-//! A value that begins with a quote is read as a structured-field string only. Any other value is the bare key, commas and semicolons
-//! included, because the specification allows every visible ASCII character. Two lines that a proxy joined with a comma and a space are
-//! refused because of the space.
+//! A value that begins with a quote is read only as a structured-field string. Any other value is the bare key,
+//! including commas and semicolons, because the specification allows every visible ASCII character. Two lines that a
+//! proxy joined with a comma and a space are refused because of the space.
 
 use super::{IdempotencyKey, KeyError, first_not_visible};
 
-/// The two names of the one header, as we spell them; requests may use any case.
+/// The two names of the header in our spelling; requests may use any case.
 pub const NAMES: [&str; 2] = ["Idempotency-Key", "X-Idempotency-Key"];
 
-/// The longest field line that is looked at: 255 escaped characters, quotes, and room for parameters.
+/// The longest field line that is read: 255 escaped characters, quotes and space for parameters.
 pub const FIELD_BYTES_MAX: usize = 4096;
 
-/// Finds the key among a request's header fields, given as (name, value) in any order.
+/// Finds the key in a request's header fields, given as (name, value) in any order.
 ///
-/// `Ok(None)` means that no line was there; whether that is allowed is the operation's business
-/// ([`Policy::require`](crate::ledger::Policy::require)). Lines are counted before they are read: `"foo` and
-/// `bar"` in two lines would join into one valid string.
+/// `Ok(None)` means that there is no such line; the operation decides whether that is allowed
+/// ([`Policy::require`](crate::ledger::Policy::require)). Lines are counted before they are read: `"foo` and `bar"` in
+/// two lines would join into one valid string.
 ///
 /// ```
 /// use ichido_core::key::{KeyError, read};
@@ -58,10 +58,10 @@ where
     Ok(found)
 }
 
-/// One field value: a structured-field string, whose parameters are ignored, or the bare key.
+/// Reads one field value: a structured-field string, whose parameters are ignored, or the bare key.
 ///
-/// What begins with a quote is read as quoted only, so that a broken quoted string is never taken for a bare
-/// key that happens to contain a quote.
+/// A value that begins with a quote is read only as quoted, so a broken quoted string is never taken for a bare key
+/// that contains a quote.
 fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
     if FIELD_BYTES_MAX < value.len() {
         return Err(KeyError::FieldTooLong { len: value.len() });
@@ -83,8 +83,8 @@ fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
     }
 }
 
-/// What is wrong with a value that begins with a quote: a character that no key may have, if it stands before the
-/// closing quote, else the quoting.
+/// Returns what is wrong with a value that begins with a quote: an invalid character before the closing quote, else the
+/// quoting.
 fn fault_of_quoted(value: &[u8]) -> KeyError {
     let mut bytes = value.iter().skip(1);
     let mut index = 0;
@@ -101,7 +101,7 @@ fn fault_of_quoted(value: &[u8]) -> KeyError {
     KeyError::BadQuoting
 }
 
-/// HTTP's optional white space around a field value: spaces and tabs.
+/// Trims HTTP's optional white space around a field value: spaces and tabs.
 fn trim_blanks(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = value.iter().position(|byte| !is_blank(byte)).unwrap_or(value.len());

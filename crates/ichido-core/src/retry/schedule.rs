@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// The most tries that any schedule makes: beyond this, a schedule is a way to never give up.
+/// The maximum number of attempts of any schedule; more would mean never giving up.
 pub const TRIES_MAX: u32 = 1_000;
 
-/// How often to try, and how long to wait in between.
+/// How often to try, and how long to wait between attempts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
     /// The waits before jitter.
     pub schedule: Schedule,
-    /// How the waits are spread.
+    /// How the waits are jittered.
     pub jitter: Jitter,
-    /// Tries allowed, the first one included; [`TRIES_MAX`] at most, whatever is written here.
+    /// The attempts allowed, including the first one; at most [`TRIES_MAX`], whatever is written here.
     pub tries: NonZeroU32,
 }
 
@@ -27,16 +27,16 @@ pub enum Schedule {
     Exponential {
         /// The wait after the first failure.
         base: Duration,
-        /// What each wait is multiplied by to give the next.
+        /// The factor between one wait and the next.
         factor: u32,
         /// The longest wait.
         cap: Duration,
     },
-    /// These waits in order; the last one again when they run out.
+    /// These waits in order; the last one repeats.
     List(Vec<Duration>),
 }
 
-/// How a wait `d` is spread, so that those who failed together do not come back together.
+/// How a wait `d` is jittered, so callers that failed together do not return together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
     /// `d` itself.
@@ -49,16 +49,16 @@ pub enum Jitter {
     Full,
 }
 
-/// Why a schedule cannot be used.
+/// Why a schedule is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// A list without a wait.
+    /// An empty list.
     #[error("the list of waits is empty; give at least one")]
     EmptyList,
-    /// A factor of zero would make the second wait none at all.
+    /// A factor of zero, which would make the second wait zero.
     #[error("the factor is 0; 1 keeps the wait, 2 doubles it")]
     FactorZero,
-    /// A share that is negative, over 1 or not a number.
+    /// A share that is negative, greater than 1 or not a number.
     #[error("the jitter's share is not between 0 and 1")]
     ShareOutOfRange,
     /// A wait over [`WAIT_MAX`].
@@ -67,7 +67,7 @@ pub enum ScheduleError {
         /// The longest wait found.
         wait: Duration,
     },
-    /// A cap below the first wait: no wait would be as long as the base says.
+    /// A cap below the first wait.
     #[error("the cap, {cap:?}, is below the first wait, {base:?}; raise the cap, or lower the base")]
     CapBelowBase {
         /// The wait after the first failure.
@@ -80,11 +80,11 @@ pub enum ScheduleError {
     TooManyTries,
 }
 
-/// The next try would come after the deadline; it is better to say so now than to wait in vain.
+/// The next attempt would come after the deadline; failing now is better than waiting for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the next try would be at {come_back_at}, after the deadline")]
 pub struct TooLate {
-    /// When the next try would have been: what to tell the caller as the time to come back.
+    /// When the next attempt would have been: the time to tell the caller to return.
     pub come_back_at: Timestamp,
 }
 
@@ -100,7 +100,7 @@ const fn tries(count: u32) -> NonZeroU32 {
 }
 
 impl Retry {
-    /// A client's own retries: 1 s, 2 s, 4 s … without a cap of its own, plus 0 to 10 %; 3 tries in all.
+    /// A client's own retries: 1 s, 2 s, 4 s … without a cap, plus 0 to 10 %; 3 attempts in total.
     // SPEC A9.
     pub const CLIENT: Self = Self {
         schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: WAIT_MAX },
@@ -108,7 +108,7 @@ impl Retry {
         tries: tries(3),
     };
 
-    /// Calls to a model: 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first try.
+    /// Calls to a model: 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first attempt.
     // SPEC B2, B3.
     pub const LLM: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(20) },
@@ -116,7 +116,7 @@ impl Retry {
         tries: tries(5),
     };
 
-    /// The outbox: 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first try.
+    /// The outbox: 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first attempt.
     // SPEC D5.
     pub const OUTBOX: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
@@ -124,7 +124,7 @@ impl Retry {
         tries: tries(9),
     };
 
-    /// Background jobs: `2^n × 60 s` after failure n, without a cap of its own; 3 tries unless the job says otherwise.
+    /// Background jobs: `2^n × 60 s` after failure n, without a cap; 3 attempts unless the job says otherwise.
     // SPEC A10.
     pub const JOB: Self = Self {
         schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: WAIT_MAX },
@@ -132,7 +132,7 @@ impl Retry {
         tries: tries(3),
     };
 
-    /// Checks numbers that came from a file or a caller.
+    /// Validates a schedule from a file or a caller.
     pub fn checked(self) -> Result<Self, ScheduleError> {
         let longest = match &self.schedule {
             Schedule::Exponential { factor: 0, .. } => return Err(ScheduleError::FactorZero),
@@ -156,16 +156,16 @@ impl Retry {
         }
     }
 
-    /// Whether a further try is left after `failures` failed ones. Failure n is final when n ≥ tries.
+    /// Returns whether an attempt is left after `failures` failures. Failure n is final if n ≥ tries.
     // SPEC E1.
     pub fn may_try_again(&self, failures: u32) -> bool {
         failures < self.tries_allowed()
     }
 
-    /// How long to wait after failure `failure`, counted from 1.
+    /// Returns how long to wait after failure `failure`, counted from 1.
     ///
-    /// `dice` is uniform in [0, 1) and drawn by the caller. `hint` is what the server asked for: a floor, with
-    /// the jitter above it, because those who were told the same moment must not all come at that moment.
+    /// `dice` is uniform in [0, 1) and drawn by the caller. `hint` is the wait that the server asked for. It is a
+    /// minimum, with the jitter on top, because callers that got the same hint must not all return at the same moment.
     pub fn wait(&self, failure: NonZeroU32, dice: f64, hint: Option<Duration>) -> Duration {
         let dice = if dice.is_finite() { dice.clamp(0.0, 1.0) } else { 0.0 };
         let own = self.jitter.spread(self.schedule.wait(failure), dice);
@@ -175,22 +175,23 @@ impl Retry {
         }
     }
 
-    /// The waits without jitter of all the retries there may be: what a plan adds up.
+    /// Returns the waits of all possible retries without jitter, for a plan to add up.
     pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
         self.failures_retried().map(|failure| self.schedule.wait(failure))
     }
 
-    /// The longest time from the start of the first try to the end of the last: a key must be kept at least
-    /// this long.
+    /// Returns the longest time from the start of the first attempt to the end of the last.
     ///
-    /// It holds as long as no call takes longer than `call_max` and no hint asks for more than `hint_max`.
+    /// A key must be kept at least this long.
+    ///
+    /// It holds as long as no call takes longer than `call_max` and no hint exceeds `hint_max`.
     pub fn horizon(&self, call_max: Duration, hint_max: Duration) -> Duration {
         let calls = call_max.saturating_mul(self.tries_allowed());
         self.failures_retried()
             .fold(calls, |sum, failure| sum.saturating_add(self.wait(failure, 1.0, Some(hint_max))))
     }
 
-    /// The moment of the next try, or that it lies beyond the deadline.
+    /// Returns the time of the next attempt, or an error if it is after the deadline.
     pub fn due(now: Timestamp, wait: Duration, deadline: Option<Timestamp>) -> Result<Timestamp, TooLate> {
         let due = now.plus(wait);
         match deadline {
@@ -199,19 +200,19 @@ impl Retry {
         }
     }
 
-    /// `tries`, bounded again, since a value that never went through [`Retry::checked`] must not hold anyone up.
+    /// Returns `tries`, bounded again, because an unchecked value must not block anyone.
     fn tries_allowed(&self) -> u32 {
         self.tries.get().min(TRIES_MAX)
     }
 
-    /// The failures that another try may follow, in order.
+    /// Returns the failures that another attempt may follow, in order.
     fn failures_retried(&self) -> impl Iterator<Item = NonZeroU32> + use<> {
         (1..self.tries_allowed()).filter_map(NonZeroU32::new)
     }
 }
 
 impl Schedule {
-    /// The wait after failure `failure` (from 1), before jitter.
+    /// Returns the wait after failure `failure` (from 1), before jitter.
     pub fn wait(&self, failure: NonZeroU32) -> Duration {
         let steps = failure.get() - 1;
         match self {
@@ -229,7 +230,7 @@ impl Schedule {
 }
 
 impl Jitter {
-    /// How far above a server's hint to spread when the schedule itself spreads downwards only.
+    /// The jitter above a server's hint if the schedule itself only jitters downwards.
     const HINT_SHARE_OF_FULL: f64 = 0.5;
 
     fn spread(self, wait: Duration, dice: f64) -> Duration {
@@ -251,7 +252,7 @@ impl Jitter {
     }
 }
 
-/// `wait × by`, for any `by`: a share from a broken file must not panic in the middle of a retry.
+/// Returns `wait × by` for any `by`: an invalid share from a file must not panic during a retry.
 fn times(wait: Duration, by: f64) -> Duration {
     Duration::try_from_secs_f64(wait.as_secs_f64() * by.max(0.0)).unwrap_or(wait)
 }

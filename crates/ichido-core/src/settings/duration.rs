@@ -1,24 +1,24 @@
-//! Lengths of time as people write them: `250ms`, `3s`, `5m`, `72h`, `3d`.
+//! Durations as people write them: `250ms`, `3s`, `5m`, `72h`, `3d`.
 //!
-//! Guarantee: what is written by [`shown`] is read by [`parse`] as the same duration.
+//! Guarantee: [`parse`] reads what [`shown`] writes as the same duration.
 
 use std::time::Duration;
 
-/// Why a text is no length of time.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a whole number and a unit.
     #[error("\"{0}\" is no length of time; write a whole number and a unit: 250ms, 3s, 5m, 72h or 3d")]
     Malformed(String),
-    /// Longer than anything a setting is meant for.
+    /// Longer than any setting needs.
     #[error("\"{0}\" is longer than ten years")]
     TooLong(String),
 }
 
-/// The longest: whatever is longer is a typing error.
+/// The maximum: anything longer is a typing error.
 const LONGEST: Duration = Duration::from_hours(10 * 366 * 24);
 
-/// Reads one. Zero is one.
+/// Parses a duration. Zero is valid.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let malformed = || DurationError::Malformed(text.to_owned());
     let unit_at = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(malformed)?;
@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Writes one as it would be given: `10m`, in the largest unit that says all of it.
+/// Formats a duration as it would be given, in the largest exact unit: `10m`.
 pub fn shown(duration: Duration) -> String {
     let millis = duration.as_millis();
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];

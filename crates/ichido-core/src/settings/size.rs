@@ -1,10 +1,10 @@
 //! Sizes as people write them: `2 MiB`, `512 KiB`, `1000`.
 //!
-//! Guarantee: what is written by [`shown`] is read by [`parse`] as the same number of bytes.
+//! Guarantee: [`parse`] reads what [`shown`] writes as the same number of bytes.
 //!
-//! The units are the binary ones. `KB` and `K` are 1000 bytes to some and 1024 to others, so that they are refused with both numbers.
+//! The units are binary. `KB` and `K` are 1000 bytes to some and 1024 to others, so they are refused with both numbers.
 
-/// Why a text is no size.
+/// Why a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// Not a whole number, with a binary unit or none.
@@ -31,7 +31,7 @@ pub enum SizeError {
     TooLarge(String),
 }
 
-/// A unit, and what is written for it and could be another: the letter, and how many bytes that is to whoever counts in thousands.
+/// A unit with the letter that could also mean its decimal variant, and the bytes of that variant.
 struct SizeUnit {
     name: &'static str,
     bytes: u64,
@@ -46,7 +46,7 @@ const UNITS: [SizeUnit; 3] = [
     SizeUnit { name: "KiB", bytes: 1 << 10, letter: "k", decimal: 1_000 },
 ];
 
-/// Reads one, in bytes. Zero is one.
+/// Parses a size in bytes. Zero is valid.
 pub fn parse(text: &str) -> Result<u64, SizeError> {
     let malformed = || SizeError::Malformed(text.to_owned());
     let unit_at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
@@ -76,13 +76,13 @@ pub fn parse(text: &str) -> Result<u64, SizeError> {
     })
 }
 
-/// Writes one as it would be given: `64 KiB`, in the largest unit that says all of it; `1000` where none does.
+/// Formats a size as it would be given, in the largest exact unit: `64 KiB`, or `1000` if there is none.
 pub fn shown(bytes: u64) -> String {
     let fitting = UNITS.iter().find(|unit| 0 < bytes && bytes.is_multiple_of(unit.bytes));
     fitting.map_or_else(|| bytes.to_string(), |unit| format!("{} {}", bytes / unit.bytes, unit.name))
 }
 
-/// The same in a sentence: `64 KiB`, `1000 bytes`.
+/// Formats a size for a sentence: `64 KiB`, `1000 bytes`.
 pub fn told(bytes: usize) -> String {
     let text = shown(bytes as u64);
     match bytes {

@@ -1,4 +1,4 @@
-//! What was seen of a try: an answer, a fault of the network, or an error that a client library named.
+//! What was seen of an attempt: a response, a network fault, or an error named by a client library.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use super::{ErrorCode, PaceReport};
 use crate::json::{Document, Pointer};
 use crate::key::{self, IdempotencyKey};
 
-/// The most of an error body that is looked into for the error's name.
+/// How much of an error body is searched for the error's name.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// What came back from a try, or did not.
+/// What came back from an attempt, if anything.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// An HTTP response, whole.
+    /// A complete HTTP response.
     Answer(Answer<'a>),
-    /// No response, or not a whole one.
+    /// No complete response.
     Network(NetworkFault),
-    /// A service error that a client library reports by name alone, such as `ThrottlingException`.
+    /// A service error that a client library reports only by name, such as `ThrottlingException`.
     Named(&'a str),
-    /// A response whose content is not what was asked for, such as a model's text that is no JSON.
+    /// A response whose content is not what was asked for, such as a model's text that is not JSON.
     UnusableAnswer,
 }
 
@@ -27,11 +27,11 @@ pub enum Seen<'a> {
 pub struct Answer<'a> {
     /// The status.
     pub status: u16,
-    /// The header fields, in order, repeats included.
+    /// The header fields, in order, including repeats.
     pub headers: &'a [(&'a str, &'a [u8])],
     /// The body, or its beginning.
     pub body: &'a [u8],
-    /// Whether it carries our key back ([`Echo::of`]).
+    /// Whether it echoes our key ([`Echo::of`]).
     pub echo: Echo,
 }
 
@@ -40,19 +40,19 @@ crate::debug_only! {
     Answer<'_> as answer { status, headers: answer.headers.len(), body_bytes: answer.body.len(), echo }
 }
 
-/// Whether an answer carries our key back.
+/// Whether a response echoes our key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
     /// Our key.
     Same,
-    /// A key, and not ours.
+    /// A key that is not ours.
     Other,
     /// No key.
     Absent,
 }
 
 impl Echo {
-    /// What an answer's header fields say, under either name of the header. A key that cannot be read is not ours.
+    /// Reads the echo from a response's header fields, under either header name. An unreadable key is not ours.
     pub fn of<N, V>(ours: &IdempotencyKey, headers: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: AsRef<str>,
@@ -66,33 +66,33 @@ impl Echo {
     }
 }
 
-/// Why there is no whole answer. The first group never reached the receiver's application.
+/// Why there is no complete response. The first group never reached the receiver's application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkFault {
     /// The name did not resolve.
     NameNotResolved,
-    /// Nobody listens there.
+    /// Nothing listens there.
     ConnectRefused,
-    /// The connection did not come about in time.
+    /// The connection was not established in time.
     ConnectTimeout,
     /// The TLS handshake failed.
     Tls,
-    /// HTTP/2 said that the stream was not processed (`REFUSED_STREAM`, or `GOAWAY` before it).
+    /// HTTP/2 reported that the stream was not processed (`REFUSED_STREAM`, or `GOAWAY` before it).
     StreamRefused,
     /// Our own limiter or circuit breaker held it back.
     HeldBack,
-    /// The connection was kept from an earlier call, and closed before a byte of this one was written.
+    /// A reused connection was closed before a byte of this request was written.
     ClosedUnused,
-    /// The request went out, and no answer came in time.
+    /// The request was sent and no response came in time.
     Timeout,
-    /// The connection broke after the request, or part of it, went out.
+    /// The connection broke after the request, or part of it, was sent.
     Broken,
-    /// The answer began and did not end.
+    /// The response began and did not end.
     AnswerCut,
 }
 
 impl NetworkFault {
-    /// Whether the receiver's application may have seen the request.
+    /// Returns whether the receiver's application may have seen the request.
     pub const fn may_have_arrived(self) -> bool {
         match self {
             Self::NameNotResolved
@@ -123,7 +123,7 @@ impl<'a> Answer<'a> {
 }
 
 impl Seen<'_> {
-    /// What it tells of the destination, given the code of the row that took it.
+    /// Returns what it says about the destination, given the code of the matching row.
     pub(super) fn report(&self, code: Option<ErrorCode>) -> Option<PaceReport> {
         match self {
             _ if code == Some(ErrorCode::RateLimited) => Some(PaceReport::Throttled),
@@ -131,8 +131,8 @@ impl Seen<'_> {
                 Some(PaceReport::Success)
             }
             Self::Answer(Answer { status: 500..=599, .. }) => Some(PaceReport::Failure),
-            // Held back by our own limiter: it would hear its own echo, and open a circuit over it. A connection
-            // that was closed while nobody used it says nothing of the next one.
+            // Our own limiter held it back: reporting it would open a circuit over our own action. A connection that
+            // was closed while idle says nothing about the next one.
             Self::Network(NetworkFault::HeldBack | NetworkFault::ClosedUnused) | Self::Answer(_) => None,
             Self::Network(_) => Some(PaceReport::Failure),
             Self::Named(_) => report_of_name(code),
@@ -140,12 +140,12 @@ impl Seen<'_> {
     }
 }
 
-/// A library that names the error keeps the status to itself, so the code must do.
+/// A library that names the error hides the status, so the code must do.
 const fn report_of_name(code: Option<ErrorCode>) -> Option<PaceReport> {
     match code {
         Some(ErrorCode::RateLimited) => Some(PaceReport::Throttled),
         Some(ErrorCode::NetworkTimeout | ErrorCode::Broker5xx) => Some(PaceReport::Failure),
-        // No answer leads to the last one.
+        // No response has the last code.
         Some(ErrorCode::Unknown | ErrorCode::WorkerDied) => None,
         None
         | Some(
@@ -169,7 +169,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Every name that the error goes by.
+    /// Returns every name of the error.
     pub(super) fn names(&self) -> Vec<Cow<'a, str>> {
         match self {
             Self::Named(name) => vec![Cow::Borrowed(bare_name(name))],
@@ -179,12 +179,12 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Where services put the name of an error, the most telling first.
+/// Where services put the name of an error, the most specific first.
 const NAME_POINTERS: [&str; 7] =
     ["/error/details/error_code", "/error/code", "/error/type", "/error", "/code", "/__type", "/type"];
 
 impl<'a> Answer<'a> {
-    /// The most telling name that the service gives the error, if this is one and it names it.
+    /// Returns the most specific name that the service gives the error, if it is an error with a name.
     pub fn error_name(&self) -> Option<Cow<'a, str>> {
         if self.status < 400 { None } else { self.names().into_iter().next() }
     }
@@ -194,7 +194,7 @@ impl<'a> Answer<'a> {
         if let Some(Ok(name)) = self.header("x-amzn-errortype").map(std::str::from_utf8) {
             names.push(Cow::Borrowed(bare_name(name)));
         }
-        // A body that is no JSON, or too large, simply names nothing: the status still speaks.
+        // A body that is not JSON, or too large, names nothing: the status decides.
         let Ok(document) = Document::parse(self.body, BODY_BYTES_MAX) else {
             return names;
         };
@@ -210,7 +210,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// `com.amazon#ThrottlingException:http://…` is `ThrottlingException`.
+/// Reduces `com.amazon#ThrottlingException:http://…` to `ThrottlingException`.
 fn bare_name(name: &str) -> &str {
     let name = name.rsplit_once('#').map_or(name, |(_, name)| name);
     name.split_once(':').map_or(name, |(name, _)| name).trim()

@@ -1,15 +1,15 @@
-//! How long a server asks us to wait.
+//! Reads how long a server asks the caller to wait.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::time::Timestamp;
 
-/// The longest wait that any schedule or hint can ask for: 30 days, so that sums of waits stay far from overflow.
+/// The longest wait of any schedule or hint: 30 days, so sums of waits stay far from overflow.
 pub const WAIT_MAX: Duration = Duration::from_hours(30 * 24);
-/// Headers that carry a wait in milliseconds; they are finer than `Retry-After` and win over it.
+/// Headers with a wait in milliseconds; they are finer than `Retry-After` and take precedence.
 const MILLISECOND_HEADERS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
 
-/// The wait that a response's headers ask for; what cannot be read is as if it were not there.
+/// Returns the wait that a response's headers ask for; unreadable values are ignored.
 pub fn hint_of<N, V>(headers: impl IntoIterator<Item = (N, V)>, now: Timestamp) -> Option<Duration>
 where
     N: AsRef<str>,
@@ -21,7 +21,7 @@ where
         let Ok(value) = std::str::from_utf8(value.as_ref()) else {
             continue;
         };
-        // Of several lines the longest wait counts: whoever added it wants to be left alone that long.
+        // The longest of several waits counts: the component that added it wants to be left alone that long.
         if name.eq_ignore_ascii_case("retry-after") {
             plain = plain.max(retry_after(value, now));
         } else if MILLISECOND_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known)) {
@@ -31,9 +31,9 @@ where
     exact.or(plain)
 }
 
-/// The value of `Retry-After`: seconds, or an HTTP date (a past one means at once). `None` if it is neither.
+/// Parses `Retry-After`: seconds, or an HTTP date (a past one means now). Returns `None` if it is neither.
 ///
-/// Some servers send a fraction of a second; it is taken, though the standard has whole seconds only.
+/// Some servers send a fraction of a second. It is accepted, although the standard allows only whole seconds.
 pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     decimal(value, 1).or_else(|| {
@@ -43,7 +43,7 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     })
 }
 
-/// `12` or `12.5` in units of which `per_second` make a second; too much is [`WAIT_MAX`].
+/// Parses `12` or `12.5` in units of which `per_second` make a second; values too large are [`WAIT_MAX`].
 fn decimal(value: &str, per_second: u32) -> Option<Duration> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The tables. Rows are read from the top, and the first that fits wins.
+//! The tables. Rows are read from the top; the first match wins.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,7 @@ use ErrorCode::{
 use When::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
 
 impl Table {
+    // SPEC D9.
     /// An HTTP destination of the outbox: unknown errors are retried.
     ///
     /// The first row that fits wins. "Retry" holds where [`Verdict::next`](super::Verdict::next) finds it safe.
@@ -34,11 +35,11 @@ impl Table {
     /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | retry |
-    // SPEC D9.
     pub const fn http() -> Self {
         Self { own: Vec::new(), base: &[HTTP], promises_echo: false }
     }
 
+    // SPEC A8.
     /// A client at the origin of a request. It reads these otherwise, and the rest as [`Table::http`].
     ///
     /// A key that was used for a different request leaves the effect unknown: the action may have been done, with other bytes.
@@ -48,7 +49,6 @@ impl Table {
     /// | 409, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
     /// | 425 | `NETWORK_TIMEOUT` | not done | give up |
     /// | 600 to 999 | `UNKNOWN` | unknown | give up |
-    // SPEC A8.
     pub const fn client() -> Self {
         Self { own: Vec::new(), base: &[CLIENT, HTTP], promises_echo: false }
     }
@@ -85,6 +85,7 @@ impl Table {
         Self { own: Vec::new(), base: &[STRIPE, CLIENT, HTTP], promises_echo: false }
     }
 
+    // SPEC B1.
     /// A model's API: Bedrock, OpenAI, Anthropic and their like. Unknown errors are not retried.
     ///
     /// The first row that fits wins; but for 402, the names of errors stand before the statuses.
@@ -131,7 +132,6 @@ impl Table {
     /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | give up |
-    // SPEC B1.
     pub const fn llm() -> Self {
         Self { own: Vec::new(), base: &[LLM], promises_echo: false }
     }
@@ -151,21 +151,21 @@ const fn named(status: u16, name: &'static str) -> When {
 
 const SUCCESS: Row = Row { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
 
-/// What every table begins with.
+/// The first rows of every table.
 pub(super) const IN_FLIGHT: &[Row] = &[row(InFlight, InProgress, Unknown, Retry)];
 
 /// A destination of the outbox.
 // SPEC D9.
 pub(super) const HTTP: &[Row] = &[
     SUCCESS,
-    // "Go there instead" was not done here; any other redirect may be the answer to work that was done.
+    // "Go there instead" was not done here; any other redirect may be the response to completed work.
     row(Status(307), BadRequest, NotDone, GiveUp),
     row(Status(308), BadRequest, NotDone, GiveUp),
     row(StatusFrom(300, 399), BadRequest, Unknown, GiveUp),
     row(Status(401), Unauthorized, NotDone, GiveUp),
     row(Status(403), Unauthorized, NotDone, GiveUp),
     row(Status(408), NetworkTimeout, Unknown, Retry),
-    // A conflict that the destination did not declare may mean that it was done before, by us or by another.
+    // A conflict that the destination did not declare may mean that it was done before, by us or by another caller.
     row(Status(409), BadRequest, Unknown, GiveUp),
     row(Status(425), NetworkTimeout, NotDone, Retry),
     row(Status(429), RateLimited, NotDone, Retry),
@@ -176,29 +176,30 @@ pub(super) const HTTP: &[Row] = &[
     row(Anything, ErrorCode::Unknown, Unknown, Retry),
 ];
 
-/// What a client at the origin reads otherwise than the outbox: no 4xx but 408 and 429 is retried.
+/// The rows in which a client at the origin differs from the outbox: it retries no 4xx but 408 and 429.
 // SPEC A8.
 pub(super) const CLIENT: &[Row] = &[
-    // Whoever makes the bytes anew for each try has done it once, with the first bytes.
+    // A caller that builds the body anew for each attempt has done the work once, with the first body.
     row(named(409, "key_conflict"), KeyConflict, Unknown, GiveUp),
     row(Status(425), NetworkTimeout, NotDone, GiveUp),
     row(StatusFrom(600, 999), ErrorCode::Unknown, Unknown, GiveUp),
 ];
 
-/// What a client reads otherwise from a server that follows the IETF draft. The names are those of our own server, which can speak so.
+/// The rows in which a server that follows the IETF draft differs. The names are those of our own server in that
+/// profile.
 pub(super) const IETF: &[Row] = &[
     // Asking again changes neither: the first waits for a person, the second was done.
     row(named(409, "outcome_unknown"), BadRequest, Unknown, GiveUp),
     row(named(409, "response_not_kept"), BadRequest, Unknown, GiveUp),
     row(named(409, "key_in_flight"), InProgress, Unknown, Retry),
     row(StatusAndWait(409), InProgress, Unknown, Retry),
-    // In flight, or a conflict of the API's own: under a key it is safe to ask, and not for ever.
+    // In flight, or a conflict of the API's own: with a key it is safe to ask, but not forever.
     row(Status(409), ErrorCode::Unknown, Unknown, Retry),
     row(named(422, "key_disagrees"), BadRequest, NotDone, GiveUp),
     row(Status(422), KeyConflict, Unknown, GiveUp),
 ];
 
-/// What a client reads otherwise from a server that speaks as Stripe does.
+/// The rows in which a server that follows Stripe differs.
 pub(super) const STRIPE: &[Row] = &[
     row(named(409, "idempotency_key_in_use"), InProgress, Unknown, Retry),
     row(named(409, "key_in_flight"), InProgress, Unknown, Retry),
@@ -206,15 +207,15 @@ pub(super) const STRIPE: &[Row] = &[
     row(named(400, "key_conflict"), KeyConflict, Unknown, GiveUp),
 ];
 
-/// A model's API. Names are those of Bedrock, OpenAI and Anthropic; they do not meet.
+/// A model's API. The names are those of Bedrock, OpenAI and Anthropic; they do not overlap.
 ///
-/// A model that fails inside (`InternalServerException`, 500) counts as unavailable: the call is repeatable,
-/// so it is tried again and counted as possibly billed twice. What no row knows is not tried again.
+/// An internal failure of a model (`InternalServerException`, 500) counts as unavailable: the call is repeatable, so it
+/// is retried and counted as possibly billed twice. An error that no row matches is not retried.
 // SPEC B1.
 pub(super) const LLM: &[Row] = &[
     row(When::UnusableAnswer, AnswerUnusable, Done, RetryAnswer),
     SUCCESS,
-    // The second meaning of 429: the money is spent. It stands before the first, which shares its status.
+    // The second meaning of 429: the money is used up. It precedes the first, which has the same status.
     row(name("insufficient_quota"), QuotaSpent, NotDone, GiveUp),
     row(name("billing_hard_limit_reached"), QuotaSpent, NotDone, GiveUp),
     row(name("billing_not_active"), QuotaSpent, NotDone, GiveUp),
@@ -222,7 +223,7 @@ pub(super) const LLM: &[Row] = &[
     row(name("enforced_spend_limit_reached"), QuotaSpent, NotDone, GiveUp),
     row(name("ServiceQuotaExceededException"), QuotaSpent, NotDone, GiveUp),
     row(Status(402), QuotaSpent, NotDone, GiveUp),
-    // Slow down.
+    // The rate is too high.
     row(name("ThrottlingException"), RateLimited, NotDone, Retry),
     row(name("throttlingException"), RateLimited, NotDone, Retry),
     row(name("TooManyRequestsException"), RateLimited, NotDone, Retry),
@@ -230,10 +231,10 @@ pub(super) const LLM: &[Row] = &[
     row(name("rate_limit_error"), RateLimited, NotDone, Retry),
     row(name("overloaded_error"), RateLimited, NotDone, Retry),
     row(name("ModelNotReadyException"), Broker5xx, NotDone, Retry),
-    // Down, or failing inside.
+    // Down, or failing internally.
     row(name("ServiceUnavailableException"), Broker5xx, Unknown, Retry),
     row(name("InternalServerException"), Broker5xx, Unknown, Retry),
-    // A model that ran out of time or broke will do so again for the same input.
+    // A model that timed out or broke will do so again for the same input.
     row(name("ModelTimeoutException"), NetworkTimeout, Unknown, GiveUp),
     row(name("ModelErrorException"), Broker5xx, Unknown, GiveUp),
     row(name("ModelStreamErrorException"), Broker5xx, Unknown, GiveUp),
@@ -245,7 +246,7 @@ pub(super) const LLM: &[Row] = &[
     row(name("AccessDeniedException"), Unauthorized, NotDone, GiveUp),
     row(name("UnrecognizedClientException"), Unauthorized, NotDone, GiveUp),
     row(name("ExpiredTokenException"), Unauthorized, NotDone, GiveUp),
-    // No name that we know: the status speaks.
+    // No known name: the status decides.
     row(Status(401), Unauthorized, NotDone, GiveUp),
     row(Status(403), Unauthorized, NotDone, GiveUp),
     row(Status(408), NetworkTimeout, Unknown, Retry),
