@@ -1,11 +1,11 @@
-//! Alerts: what is measured, when it is too much, and when it is well again.
+//! Alerts: what is measured, when an incident opens and when it resolves.
 //!
-//! Guarantee: [`judge`] opens an incident only for a measure that has at least as many samples as its terms ask for, once however often
-//! it is asked while the incident is open; and it resolves it only after the measure stayed clear of its bound, by a margin, for
-//! [`CLEAR_FOR`]. Nothing here reads a clock or a store: readings come in with their time.
+//! Guarantee: [`judge`] opens an incident only for a measure with at least as many samples as its terms require, and
+//! only once while the incident is open. It resolves the incident only after the measure stayed below its threshold, by
+//! a margin, for [`CLEAR_FOR`]. Nothing here reads a clock or a store: readings are passed in with their time.
 //!
-//! Start at [`Rule`], the alerts there are; [`Rules`] says on which terms, [`measure`] makes readings of counts, [`words`] says it to
-//! people.
+//! Start at [`Rule`], the built-in alerts; [`Rules`] holds their terms, [`measure`] turns counts into readings,
+//! [`words`] formats them for people.
 //!
 //! ```
 //! use ichido_core::alert::{CLEAR_FOR, Reading, Rule, Standing, Step, judge};

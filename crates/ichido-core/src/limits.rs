@@ -1,11 +1,12 @@
-//! What a model's API says is left of its limits, and calling no faster than that.
+//! The rate limits that model APIs report, and calling no faster than that.
 //!
-//! Guarantee: what cannot be read, or makes no sense, is as if it were not said. A [`Budget`] that was told nothing holds nobody back,
-//! and one that was told something holds nobody back for ever: at the moment it names, the call is let through. Nothing here reads a
-//! clock, panics or overflows.
+//! Guarantee: unreadable or invalid values are ignored. A [`Budget`] without information holds nothing back, and one
+//! with information holds nothing back forever: at the time it names, the call is allowed. Nothing here reads a clock,
+//! panics or overflows.
 //!
-//! Start at [`Limits::read`], which knows the fields of OpenAI, of Anthropic and of the IETF's draft, and at [`Budget::take`], which is
-//! asked before each call. The [pace](crate::pace) is learned from refusals; this is learned from answers, before there is one.
+//! Start at [`Limits::read`], which knows the headers of OpenAI, Anthropic and the IETF draft, and at [`Budget::take`],
+//! which a caller asks before each call. The [pace](crate::pace) learns from refusals; this learns from responses,
+//! before there is a refusal.
 // SPEC B10.
 
 mod budget;
@@ -18,32 +19,32 @@ use std::time::Duration;
 use crate::retry::WAIT_MAX;
 use crate::time::Timestamp;
 
-/// What an answer says is left at its endpoint.
+/// What a response says is left at its endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Of requests.
+    /// The limit on requests.
     pub requests: Option<Counter>,
-    /// Of tokens, those of prompts and those of answers together.
+    /// The limit on tokens, prompts and responses together.
     pub tokens: Option<Counter>,
-    /// Of the tokens of prompts.
+    /// The limit on prompt tokens.
     pub input_tokens: Option<Counter>,
-    /// Of the tokens of answers.
+    /// The limit on response tokens.
     pub output_tokens: Option<Counter>,
 }
 
 /// What is left of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// As much as there can be; at least 1.
+    /// The limit; at least 1.
     pub limit: u64,
-    /// What is left of it; at most all of it.
+    /// What is left; at most the limit.
     pub remaining: u64,
-    /// When all of it is there again, if nothing more is taken.
+    /// When the whole limit is available again, if nothing more is taken.
     pub reset: Timestamp,
 }
 
 impl Limits {
-    /// What an answer's header fields say.
+    /// Reads a response's header fields.
     ///
     /// ```
     /// use std::time::Duration;
@@ -72,15 +73,15 @@ impl Limits {
         fields::Fields::of(headers).limits(now)
     }
 
-    /// When there is something left again of all that is spent; `None` where nothing is.
+    /// Returns when something of every exhausted limit is left again; `None` if none is exhausted.
     ///
-    /// A provider that refuses a call and does not say for how long says it with this.
+    /// A provider that refuses a call without a wait says it with this.
     pub fn spent_until(&self) -> Option<Timestamp> {
         let all = [self.requests, self.tokens, self.input_tokens, self.output_tokens];
         all.into_iter().flatten().filter(|counter| counter.remaining == 0).map(|counter| counter.reset).max()
     }
 
-    /// The limit of tokens as a whole: where only its parts are said, their sum.
+    /// Returns the limit on all tokens: if only its parts are given, their sum.
     fn tokens_in_all(&self) -> Option<Counter> {
         let sum = |input: Counter, output: Counter| Counter {
             limit: input.limit.saturating_add(output.limit),
@@ -96,13 +97,13 @@ impl Limits {
 }
 
 impl Counter {
-    /// A counter that makes sense, of what was read.
+    /// Returns a counter if the values are valid.
     fn new(limit: u64, remaining: u64, reset: Timestamp, now: Timestamp) -> Option<Self> {
         let reset = reset.min(now.plus(WAIT_MAX));
         (0 < limit).then(|| Self { limit, remaining: remaining.min(limit), reset })
     }
 
-    /// Of two, the one of which less is left.
+    /// Returns the one with less left.
     fn tighter(self, other: Self) -> Self {
         if other.remaining < self.remaining { other } else { self }
     }

@@ -1,18 +1,18 @@
-//! The pace of a destination: how fast it is called, and when it is left alone.
+//! The pace of a destination: how fast it is called, and when it is paused.
 //!
-//! Guarantee: all nodes that share a [`Pace`] together send no faster than its rate, send nothing before a
-//! pause the destination asked for is over, and leave alone a destination that is down. A destination that
-//! never refused is held to its configured maximum and to how it is begun with, and to nothing less. No operation panics or overflows.
+//! Guarantee: all nodes that share a [`Pace`] together send no faster than its rate, send nothing before a requested
+//! pause ends, and do not call a destination that is down. A destination that never refused is limited only by its
+//! configured maximum and its starting rate. No operation panics or overflows.
 //!
-//! A pace is a row in the store. A node reads it, asks it one thing, and writes back what it got, by compare
-//! and swap; so each operation here takes the pace and returns the next one. To write the row seldom, a node
-//! takes its slots in bulk ([`Pace::reserve`]) and reports its successes as a count ([`Pace::on_success`]),
-//! at least once a second.
+//! A pace is a row in the store. A node reads it, performs one operation and writes the result back with
+//! compare-and-swap, so each operation here takes the pace and returns the next one. To write the row seldom, a node
+//! reserves slots in bulk ([`Pace::reserve`]) and reports its successes as a count ([`Pace::on_success`]), at least
+//! once a second.
 //!
-//! Where to start: [`Pace::reserve`] is what a node asks before it sends; which of the three reports an answer calls
-//! for is told by [`Verdict::tells_pace`](crate::verdict::Verdict::tells_pace). How the rate is learned is told in
-//! [`rate`], when a destination counts as down in [`circuit`]. [`choose`] picks one of several endpoints;
-//! [`places_left`] and [`first_call_at`] bound how many calls of one node are under way.
+//! Where to start: a node calls [`Pace::reserve`] before it sends.
+//! [`Verdict::tells_pace`](crate::verdict::Verdict::tells_pace) says which of the three reports a response calls for.
+//! [`rate`] explains how the rate is learned, [`circuit`] when a destination counts as down. [`choose`] picks one of
+//! several endpoints; [`places_left`] and [`first_call_at`] limit how many calls of one node are in flight.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -41,30 +41,30 @@ pub use slots::{Grant, Hold, Slots};
 
 use circuit::CircuitEvent;
 
-/// The clocks that nodes read differ by less than this; so do two readings of one, when a write is retried.
+/// The clocks of nodes differ by less than this; so do two readings of one clock when a write is retried.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
-/// After a pause one call asks whether it is over, and the next one only if there is no answer for so long.
+/// After a pause, one call probes whether it has ended; the next one follows only without a response for this long.
 const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
 
-/// What all nodes together know of one destination.
+/// What all nodes together know about one destination.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// How fast it may be called.
     pub rate: Rate,
-    /// The latest slot handed out to anyone.
+    /// The latest slot that was handed out.
     pub last_slot: Timestamp,
-    /// Somebody waits for a slot, until this moment at least: the rate is used to the full.
+    /// A node waits for a slot at least until this time: the rate is fully used.
     pub wanted_until: Timestamp,
-    /// It asked not to be called before this moment.
+    /// The destination asked for no calls before this time.
     pub paused_until: Timestamp,
-    /// Nothing was accepted since it asked for that: one call at a time asks whether it may be called again.
+    /// Nothing was accepted since that request: one call at a time probes the destination.
     pub asking: bool,
-    /// Whether it is up.
+    /// The circuit breaker.
     pub circuit: Circuit,
 }
 
 impl Pace {
-    /// Of a destination not yet called.
+    /// The pace of a destination that was never called.
     pub const NEW: Self = Self {
         rate: Rate::NEW,
         last_slot: Timestamp::EPOCH,
@@ -74,19 +74,19 @@ impl Pace {
         circuit: Circuit::NEW,
     };
 
-    /// The most calls a second at present; `None` is without limit.
+    /// Returns the current maximum of calls per second; `None` is unlimited.
     pub fn limit(&self, settings: &Settings) -> Option<PerSecond> {
         let limit = self.rate.limit(settings);
         if self.asking { Some(limit.map_or(ASKING_RATE, |limit| limit.slower(ASKING_RATE))) } else { limit }
     }
 
-    /// The same without a pause: an operator says that it may be called. One call asks it first.
+    /// Returns the pace without a pause, as an operator requests. One call probes the destination first.
     #[must_use]
     pub fn resumed(self) -> Self {
         Self { paused_until: Timestamp::EPOCH, ..self }
     }
 
-    /// Up to `count` moments to send at.
+    /// Reserves up to `count` times to send at.
     ///
     /// ```
     /// use std::num::NonZeroU32;
@@ -115,8 +115,10 @@ impl Pace {
         pace.grant(settings, now, count, rests_until)
     }
 
-    /// The same for messages of which a try has failed before: while the circuit is not closed, they give way to the others, so
-    /// that none which always fails is the probe that keeps them waiting.
+    /// Reserves slots for messages of which an attempt has failed before.
+    ///
+    /// While the circuit is not closed, they give way to other messages, so a message that always fails is not the
+    /// probe that delays the others.
     // SPEC E2.
     #[must_use]
     pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
@@ -153,20 +155,22 @@ impl Pace {
         (pace, Grant::Slots(slots))
     }
 
-    /// Why nothing may be sent at this moment, and until when. A node looks once more right before it sends:
-    /// the slots it holds may have been overtaken by a pause or an open circuit, and then they are void.
+    /// Returns why nothing may be sent now, and until when.
+    ///
+    /// A node calls this again right before it sends: a pause or an open circuit voids the slots it holds.
     pub fn stopped(&self, settings: &Settings, now: Timestamp) -> Option<(Timestamp, Hold)> {
         let pace = self.steadied(settings, now);
         let circuit_until = match pace.circuit {
             Circuit::Open { until, .. } => until,
-            // Whoever holds a slot while it is half open holds a probe.
+            // A node that holds a slot while the circuit is half open holds a probe.
             Circuit::Closed { .. } | Circuit::HalfOpen { .. } => now,
         };
         longer(now, pace.paused_until, circuit_until)
     }
 
-    /// When a message should be claimed for this destination, if not now. Before that moment no slot is within the horizon, and a claimed
-    /// message would only wait in its worker's hands.
+    /// Returns when to claim a message for this destination, if not now.
+    ///
+    /// Before that time no slot is within the horizon, and a claimed message would only wait in its worker.
     pub fn closed_until(&self, settings: &Settings, now: Timestamp) -> Option<Timestamp> {
         if let Some((until, _)) = self.stopped(settings, now) {
             return Some(until);
@@ -176,7 +180,7 @@ impl Pace {
         (!wait.is_zero()).then(|| now.plus(wait))
     }
 
-    /// When this destination, as one endpoint of several, can take a call.
+    /// Returns when this destination, as one endpoint of several, can take a call.
     pub fn opening(&self, settings: &Settings, now: Timestamp) -> Opening {
         let pace = self.steadied(settings, now);
         match pace.held(now) {
@@ -185,8 +189,10 @@ impl Pace {
         }
     }
 
-    /// `count` calls were accepted since the last report. When there are refusals to report as well, these
-    /// come first: a refusal after a success is news of the limit, one without may be an echo.
+    /// Records that `count` calls were accepted since the last report.
+    ///
+    /// If there are refusals to report as well, report the successes first: a refusal after a success is news about the
+    /// limit, one without may be an echo.
     #[must_use]
     pub fn on_success(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> Self {
         let pace = self.steadied(settings, now);
@@ -199,9 +205,10 @@ impl Pace {
         }
     }
 
-    /// The call that had its slot at `sent` was refused for coming too fast (429, a throttling error). The time it asks for holds for all
-    /// calls when the rate falls, or when nothing was accepted since the last pause; a pause is lengthened by it, never shortened. Otherwise
-    /// it holds for the refused message alone.
+    /// Records that the call with the slot at `sent` was throttled (429, a throttling error).
+    ///
+    /// The requested wait applies to all calls if the rate falls, or if nothing was accepted since the last pause; it
+    /// extends a pause, never shortens it. Otherwise it applies only to the refused message.
     #[must_use]
     pub fn on_throttled(
         self,
@@ -226,8 +233,7 @@ impl Pace {
         }
     }
 
-    /// The call that had its slot at `sent` failed in a way that says the destination is down: no connection, no
-    /// answer, a 5xx.
+    /// Records that the call with the slot at `sent` found the destination down: no connection, no response, a 5xx.
     #[must_use]
     pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.steadied(settings, now);
@@ -235,8 +241,9 @@ impl Pace {
         Self { circuit, ..pace }
     }
 
-    /// The same for a message of which a try had failed before. It may be the message, so it opens no circuit, and lengthens no
-    /// rest.
+    /// Records such a failure for a message of which an attempt had failed before.
+    ///
+    /// The message may be the cause, so it opens no circuit and extends no rest.
     #[must_use]
     pub fn on_failure_again(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.steadied(settings, now);
@@ -244,7 +251,7 @@ impl Pace {
         Self { circuit, ..pace }
     }
 
-    /// Why no slot may be handed out at this moment, and until when.
+    /// Returns why no slot may be handed out now, and until when.
     fn held(&self, now: Timestamp) -> Option<(Timestamp, Hold)> {
         longer(now, self.paused_until, self.circuit.rests_until(now).unwrap_or(now))
     }
@@ -257,8 +264,9 @@ impl Pace {
         self.limit(settings).map_or(Duration::ZERO, PerSecond::spacing)
     }
 
-    /// The same without moments so far ahead that they can only come from a clock that was set back (or from
-    /// settings that were larger). Else a queue would stand still until the clock has caught up.
+    /// Removes times so far ahead that only a clock that was set back (or larger settings) explains them.
+    ///
+    /// Otherwise a queue would stall until the clock has caught up.
     fn steadied(self, settings: &Settings, now: Timestamp) -> Self {
         let believed = Self {
             paused_until: self.paused_until.min(now.plus(settings.pause_max)),
@@ -268,7 +276,7 @@ impl Pace {
         if self.last_slot <= now.plus(settings.horizon).plus(CLOCKS_APART_MAX) {
             return believed;
         }
-        // The last slot was about to come when the clock was set back, so what was left of a pause is known.
+        // The last slot was close when the clock was set back, so the rest of a pause is known.
         let pause_left = self.paused_until.since(self.last_slot).min(settings.pause_max);
         Self {
             rate: self.rate.up_to(now),
@@ -280,7 +288,7 @@ impl Pace {
     }
 }
 
-/// The longer of a pause and a circuit's rest, if either is still to end.
+/// Returns the longer of a pause and a circuit's rest, if either has not ended.
 fn longer(now: Timestamp, paused: Timestamp, circuit: Timestamp) -> Option<(Timestamp, Hold)> {
     let (until, why) = if circuit < paused { (paused, Hold::Paused) } else { (circuit, Hold::Circuit) };
     (now < until).then_some((until, why))

@@ -1,18 +1,19 @@
-//! How long a batch will take, said before it starts, and what to change when that is too long.
+//! Estimates how long a batch takes, and what to change if that is too long.
 //!
-//! Guarantee: an estimate is one formula, `ceil(items / parallel) × (interval + latency) + retried × waits`,
-//! worked out exactly and saturating; a proposal's worst case fits its deadline, and no smaller change in the
-//! stated order does. It is an estimate all the same: retries overlap and latencies vary. A deadline is kept
-//! by the clock, with [`may_start`] before every call.
+//! Guarantee: an estimate is one formula, `ceil(items / parallel) × (interval + latency) + retried × waits`, computed
+//! exactly and saturating. A proposal's worst case fits its deadline, and no smaller change in the stated order does.
+//! It remains an estimate: retries overlap and latencies vary. [`may_start`], checked before every call, enforces a
+//! deadline by the clock.
 //!
-//! What the formula leaves out and what it overdoes (its figures are fixed by SPEC B9): the calls that retries
-//! make, and the jitter on their waits, are not counted. The waits are added one after another, as if no two
-//! items ever waited at the same time.
+//! What the formula omits and what it overstates: the calls that retries make, and the
+//! jitter on their waits, are not counted. The waits are added one after another, as if no two items ever waited at the
+//! same time.
 //!
-//! - With two or more at a time, and waits longer than the latency, adding the waits one after another more than
-//!   makes up for what is not counted: the figure is pessimistic.
-//! - With one at a time, or with short waits, it does not: a run with many retries takes longer than the figure
-//!   says. Leave room before a deadline, or count a retry's call by adding the latency to its wait.
+//! - With two or more in parallel, and waits longer than the latency, adding the waits one after another more than
+//!   compensates for what is not counted: the estimate is pessimistic.
+//! - With one at a time, or with short waits, it does not: a run with many retries takes longer than estimated. Leave a
+//!   margin before a deadline, or count a retry's call by adding the latency to its wait.
+// SPEC B9 fixes the numbers of the formula.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
@@ -26,11 +27,11 @@ pub use proposal::{Bounds, Proposal, Tuning, propose};
 /// A batch about to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// How many items.
+    /// The number of items.
     pub items: u64,
-    /// How many at a time.
+    /// The number of items in parallel.
     pub parallel: NonZeroU32,
-    /// The wait inside its place before an item's first call.
+    /// The wait before an item's first call, while it holds its permit.
     pub interval: Duration,
     /// How long a call takes.
     pub latency: Duration,
@@ -38,12 +39,12 @@ pub struct Batch<'a> {
     pub waits: &'a [Duration],
 }
 
-/// What share of the items is retried, and how often each.
+/// The share of items that is retried, and how often each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumption {
     /// This many items …
     pub of: u64,
-    /// … of every so many. A part of an item is an item.
+    /// … of every this many. A fraction of an item counts as an item.
     pub per: NonZeroU64,
     /// How often each of them is retried.
     pub retries: Retries,
@@ -52,9 +53,9 @@ pub struct Assumption {
 /// How often an item is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retries {
-    /// This often, or as often as is allowed if that is less.
+    /// This often, or as often as allowed if that is less.
     Times(usize),
-    /// As often as is allowed.
+    /// As often as allowed.
     Max,
 }
 
@@ -63,18 +64,18 @@ impl Assumption {
     pub const BEST: Self = Self { of: 0, per: Self::PER, retries: Retries::Times(0) };
     /// Ten of 120 items are retried three times.
     pub const LIKELY: Self = Self { of: 10, per: Self::PER, retries: Retries::Times(3) };
-    /// Twenty of 120 items are retried until nothing is left.
+    /// Twenty of 120 items use all their retries.
     pub const WORST: Self = Self { of: 20, per: Self::PER, retries: Retries::Max };
 
     const PER: NonZeroU64 = NonZeroU64::new(120).expect("120 is not zero");
 
-    /// How many of `items` are retried.
+    /// Returns how many of `items` are retried.
     fn retried(&self, items: u64) -> u64 {
         let share = (u128::from(items) * u128::from(self.of)).div_ceil(u128::from(self.per.get()));
         u64::try_from(share).unwrap_or(u64::MAX).min(items)
     }
 
-    /// The waits of one retried item, one after another.
+    /// Returns the waits of one retried item in sequence.
     fn waits(&self, waits: &[Duration]) -> Duration {
         let retries = match self.retries {
             Retries::Times(times) => times.min(waits.len()),
@@ -91,17 +92,17 @@ pub struct Assumptions {
     pub best: Assumption,
     /// On an ordinary day.
     pub likely: Assumption,
-    /// On a bad day; a deadline is planned by it.
+    /// On a bad day; deadlines are planned with it.
     pub worst: Assumption,
 }
 
 impl Assumptions {
-    /// None, ten of 120 three times, twenty of 120 to the end.
+    /// None, ten of 120 three times, twenty of 120 until exhausted.
     pub const DEFAULT: Self =
         Self { best: Assumption::BEST, likely: Assumption::LIKELY, worst: Assumption::WORST };
 }
 
-/// How long a batch will take.
+/// How long a batch takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// When nothing goes wrong.
@@ -112,7 +113,7 @@ pub struct Estimate {
     pub worst: Duration,
 }
 
-/// How long `batch` will take.
+/// Estimates how long `batch` takes.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -141,7 +142,7 @@ pub fn estimate(batch: &Batch<'_>, assumptions: &Assumptions) -> Estimate {
     }
 }
 
-/// How long `batch` will take under one assumption.
+/// Estimates how long `batch` takes under one assumption.
 pub fn takes(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
     let rounds = batch.items.div_ceil(u64::from(batch.parallel.get()));
     let calls = times(batch.interval.saturating_add(batch.latency), rounds);
@@ -149,10 +150,10 @@ pub fn takes(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
     calls.saturating_add(waits)
 }
 
-/// How many of the items, at most, are done within `left`; the rest gets its fallback.
+/// Returns how many of the items finish within `left`; the rest get their fallback.
 pub fn items_that_fit(batch: &Batch<'_>, assumption: &Assumption, left: Duration) -> u64 {
     let fits = |items| takes(&Batch { items, ..*batch }, assumption) <= left;
-    // Invariant: `low` items fit, for none take no time; more than `high` are not asked for or do not fit.
+    // Invariant: `low` items fit, because zero items take no time; more than `high` are not requested or do not fit.
     let (mut low, mut high) = (0, batch.items);
     while low < high {
         let middle = high - (high - low) / 2;
@@ -165,18 +166,20 @@ pub fn items_that_fit(batch: &Batch<'_>, assumption: &Assumption, left: Duration
     low
 }
 
-/// Whether what `needs` this long may still begin: a first call (`interval + latency`), or a retry (its wait,
-/// then `latency`). When it may not, the item gets its fallback now, so that the batch ends in time.
+/// Returns whether a step that `needs` this long may still start.
+///
+/// That is a first call (`interval + latency`) or a retry (its wait, then `latency`). If it may not, the item gets its
+/// fallback now, so the batch ends in time.
 pub fn may_start(now: Timestamp, deadline: Timestamp, needs: Duration) -> bool {
     now <= deadline && needs <= deadline.since(now)
 }
 
-/// `span`, this many times.
+/// Multiplies `span`.
 fn times(span: Duration, count: u64) -> Duration {
     from_nanos(span.as_nanos().saturating_mul(u128::from(count)))
 }
 
-/// So many nanoseconds, or the longest time that can be written down.
+/// Converts nanoseconds, or returns the longest duration.
 fn from_nanos(nanos: u128) -> Duration {
     const NANOS_PER_SEC: u128 = 1_000_000_000;
     match (u64::try_from(nanos / NANOS_PER_SEC), u32::try_from(nanos % NANOS_PER_SEC)) {

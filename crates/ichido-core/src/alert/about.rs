@@ -1,8 +1,8 @@
-//! What an alert is about.
+//! The subject of an alert.
 
 use std::fmt;
 
-/// What an alert is about. Written as `queue orders`, `operation orders.create`, `destination broker`, `trail`.
+/// The subject of an alert, written as `queue orders`, `operation orders.create`, `destination broker` or `trail`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum About {
     /// A queue of the outbox.
@@ -18,7 +18,7 @@ pub enum About {
 const TRAIL: &str = "trail";
 
 impl About {
-    /// Reads what [`fmt::Display`] wrote; `None` where it is nothing of the kind.
+    /// Parses what [`fmt::Display`] wrote; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         if text == TRAIL {
             return Some(Self::Trail);
@@ -33,7 +33,7 @@ impl About {
         })
     }
 
-    /// The queue, if it is one.
+    /// Returns the queue, if it is one.
     pub fn queue(&self) -> Option<&str> {
         match self {
             Self::Queue(name) => Some(name),

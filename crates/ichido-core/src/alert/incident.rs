@@ -1,21 +1,21 @@
-//! An incident, from its opening to its end.
+//! An incident from its opening to its end.
 
 use std::time::Duration;
 
 use super::Terms;
 use crate::time::Timestamp;
 
-/// How long a measure must stay clear before its incident is over: what comes and goes is one incident.
+/// How long a measure must stay clear before its incident ends: a measure that comes and goes is one incident.
 pub const CLEAR_FOR: Duration = Duration::from_mins(2);
-/// The share of the bound that a measure must not exceed to count as clear: what hovers around the bound is not over.
+/// The share of the threshold below which a measure is clear: one that hovers around the threshold is not.
 pub const CLEAR_SHARE: f64 = 0.9;
 
-/// What was measured.
+/// A measured value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// In the rule's unit.
+    /// The value in the rule's unit.
     pub value: f64,
-    /// Of how many samples.
+    /// The number of samples.
     pub samples: u64,
 }
 
@@ -23,20 +23,20 @@ impl Reading {
     /// Nothing happened.
     pub const NOTHING: Self = Self { value: 0.0, samples: 0 };
 
-    /// So many; each is a sample.
+    /// Counts events; each is a sample.
     pub fn of_count(count: u64) -> Self {
         Self { value: super::measure::float(count), samples: count }
     }
 }
 
-/// How an alert stands.
+/// The status of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// There is no incident.
     Quiet,
-    /// There is one.
+    /// There is an incident.
     Firing {
-        /// Since when the measure is clear again; `None` while it is not.
+        /// Since when the measure is clear; `None` while it is not.
         clear_since: Option<Timestamp>,
     },
 }
@@ -46,17 +46,17 @@ pub enum Standing {
 pub enum Step {
     /// Nothing.
     Stay,
-    /// An incident opens: somebody is told.
+    /// An incident opens: somebody is notified.
     Open,
-    /// It is clear, from now on.
+    /// It is clear from now on.
     Clear,
-    /// It was clear, and is not any more: it is the same incident.
+    /// It is no longer clear: the same incident continues.
     Relapse,
-    /// It has been clear for long enough: somebody is told.
+    /// It has been clear long enough: somebody is notified.
     Resolve,
 }
 
-/// What follows from a reading, given how the alert stands.
+/// Decides what follows from a reading, given the alert's status.
 pub fn judge(terms: Terms, standing: Standing, reading: Reading, now: Timestamp) -> Step {
     match standing {
         Standing::Quiet if fires(terms, reading) => Step::Open,
@@ -74,7 +74,7 @@ fn fires(terms: Terms, reading: Reading) -> bool {
     terms.least <= reading.samples && terms.above < reading.value
 }
 
-/// Too few samples say nothing against it: what happened is out of the window.
+/// Returns whether it is clear. Too few samples count as clear: the events have left the window.
 fn is_clear(terms: Terms, reading: Reading) -> bool {
     reading.samples < terms.least || reading.value <= terms.above * CLEAR_SHARE
 }

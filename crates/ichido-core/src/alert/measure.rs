@@ -1,31 +1,31 @@
-//! From counts to readings.
+//! Turns counts into readings.
 //!
-//! Guarantee: of no samples each measure is [`Reading::NOTHING`]; none divides by zero or is not a number. The 95th percentile is off by
-//! less than a quarter of itself, whatever was measured.
+//! Guarantee: without samples each measure is [`Reading::NOTHING`]; none divides by zero or yields NaN. The 95th
+//! percentile is off by less than a quarter of itself, whatever was measured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Reading;
 
-/// The window before the last one that the usual is taken from, in windows.
+/// How many windows before the last one define the usual value.
 pub const USUAL_WINDOWS: u32 = 12;
 
-/// Steps between a duration and its double; each is a slot of its own.
+/// Slots between a duration and its double.
 const STEPS: u64 = 4;
-/// Below this many milliseconds each has a slot of its own.
+/// Below this many milliseconds each has its own slot.
 const EXACT_BELOW: u64 = STEPS;
 
-/// How long things took: how many in each slot, and all of it in microseconds.
+/// Durations: how many per slot, and their sum in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Took {
-    /// How many, by [`slot`].
+    /// The count per [`slot`].
     pub slots: BTreeMap<u8, u64>,
-    /// All of them together, in microseconds.
+    /// The sum in microseconds.
     pub micros: u64,
 }
 
-/// The slot that a duration is counted in: milliseconds by a quarter of each doubling.
+/// Returns the slot of a duration: four slots per doubling of its milliseconds.
 pub fn slot(took: Duration) -> u8 {
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     if millis < EXACT_BELOW {
@@ -34,28 +34,28 @@ pub fn slot(took: Duration) -> u8 {
     }
     let doubling = u64::from(millis.ilog2());
     let step = (millis >> (doubling - 2)) & (STEPS - 1);
-    // 63 doublings of 4 steps are less than 256.
+    // 63 doublings of 4 slots are less than 256.
     u8::try_from((doubling - 1) * STEPS + step).unwrap_or(u8::MAX)
 }
 
-/// Where a slot begins, in milliseconds.
+/// Returns where a slot begins, in milliseconds.
 fn begins(slot: u8) -> u64 {
     let slot = u64::from(slot);
     if slot < EXACT_BELOW {
         return slot;
     }
     let (doubling, step) = (slot / STEPS + 1, slot % STEPS);
-    // The last slots are beyond any duration of milliseconds.
+    // The last slots exceed any duration in milliseconds.
     (STEPS + step).checked_shl(u32::try_from(doubling - 2).unwrap_or(u32::MAX)).unwrap_or(u64::MAX)
 }
 
 impl Took {
-    /// How many there are.
+    /// Returns how many there are.
     pub fn count(&self) -> u64 {
         self.slots.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The mean, in seconds.
+    /// Returns the mean, in seconds.
     pub fn mean(&self) -> Reading {
         match self.count() {
             0 => Reading::NOTHING,
@@ -63,7 +63,7 @@ impl Took {
         }
     }
 
-    /// What all but one of twenty do not exceed, in seconds: taken within its slot as if the slot were filled evenly.
+    /// Returns the 95th percentile in seconds, as if its slot were filled evenly.
     pub fn p95(&self) -> Reading {
         let samples = self.count();
         // The rank of the last of the nineteen, rounded up.
@@ -82,13 +82,14 @@ impl Took {
     }
 }
 
-/// Which part of all.
+/// Returns a share of the total.
 pub fn share(part: u64, all: u64) -> Reading {
     if all == 0 { Reading::NOTHING } else { Reading { value: float(part) / float(all), samples: all } }
 }
 
-/// How many times the usual: `now` in the last window, `before` in the [`USUAL_WINDOWS`] windows before it. Less than one a window is
-/// taken as one, so that the first few are no surge.
+/// Returns the ratio to the usual: `now` in the last window, `before` in the [`USUAL_WINDOWS`] windows before it.
+///
+/// Less than one per window counts as one, so the first few are not a surge.
 pub fn surge(now: u64, before: u64) -> Reading {
     if now == 0 {
         return Reading::NOTHING;

@@ -1,65 +1,65 @@
-//! The alerts that are built in, and on which terms when nobody says otherwise.
+//! The built-in alerts and their default terms.
 
 use std::time::Duration;
 
 use crate::words;
 
-/// The longest window: what is counted is kept for so long.
+/// The longest window: counts are kept this long.
 pub const WINDOW_MAX: Duration = Duration::from_hours(2);
-/// The shortest window: counts are kept by the minute.
+/// The shortest window: counts are per minute.
 pub const WINDOW_MIN: Duration = Duration::from_mins(2);
 
 words! {
-    /// An alert that is built in.
+    /// A built-in alert.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Rule {
-        /// Messages were moved to the dead letters.
+        /// Messages were dead-lettered.
         // SPEC E5.
         DeadLetter = "dead_letter",
-        /// Many were, in an hour.
+        /// Many messages were dead-lettered in an hour.
         // SPEC A15.
         DeadLetters = "dead_letters",
-        /// Many more were than is usual.
+        /// Many more messages were dead-lettered than usual.
         // SPEC D19.
         DeadSurge = "dead_surge",
         /// Retries fail.
         // SPEC A15.
         FailedRetries = "failed_retries",
-        /// Most of what arrives has arrived before.
+        /// Most of what arrives is a duplicate.
         // SPEC A15.
         Duplicates = "duplicates",
-        /// Messages take long from being put in to their end, on average.
+        /// Messages take long from enqueue to end, on average.
         // SPEC A15.
         ProcessingDelay = "processing_delay",
-        /// The slowest of twenty messages takes long.
+        /// The 95th percentile of message time is high.
         // SPEC D19.
         LagP95 = "lag_p95",
         /// A message that could be sent waits long.
         OldestWaiting = "oldest_waiting",
-        /// Of messages nobody knows whether they took effect, and a person must decide.
+        /// The effect of messages is unknown and a person must decide.
         // SPEC D8.
         Parked = "parked",
-        /// A destination counts as down, and is left alone.
+        /// A destination counts as down and is not called.
         CircuitOpen = "circuit_open",
-        /// The audit trail is not as it was sealed.
+        /// The audit trail differs from what was sealed.
         // SPEC F5.
         AuditBroken = "audit_broken",
     }
 }
 
-/// On which terms an alert fires.
+/// The terms on which an alert fires.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// How far back it looks; `None` where it looks at how things stand.
+    /// How far back it looks; `None` if it looks at the current state.
     pub window: Option<Duration>,
-    /// The least samples by which it fires.
+    /// The minimum number of samples.
     pub least: u64,
-    /// It fires above this, in the rule's [`Unit`].
+    /// The threshold, in the rule's [`Unit`].
     pub above: f64,
 }
 
 words! {
-    /// What a rule measures in.
+    /// The unit of a rule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Unit {
         /// How many.
@@ -68,13 +68,13 @@ words! {
         Share = "share",
         /// Seconds.
         Seconds = "seconds",
-        /// How many times the usual.
+        /// A multiple of the usual.
         Times = "times",
     }
 }
 
 impl Rule {
-    /// What it measures in.
+    /// Returns its unit.
     pub const fn unit(self) -> Unit {
         match self {
             Self::DeadLetter | Self::DeadLetters | Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
@@ -86,12 +86,12 @@ impl Rule {
         }
     }
 
-    /// Whether it is about queues, each of which may have terms of its own.
+    /// Returns whether it is about queues, which may each have their own terms.
     pub const fn is_of_queues(self) -> bool {
         !matches!(self, Self::CircuitOpen | Self::AuditBroken)
     }
 
-    /// The terms that hold when nobody says otherwise.
+    /// Returns the default terms.
     pub const fn terms(self) -> Terms {
         match self {
             Self::DeadLetter => Terms { window: Some(Duration::from_mins(15)), least: 1, above: 0.0 },

@@ -1,34 +1,34 @@
-//! Which terms hold for what: those of a queue, then those of all, then the built-in ones.
+//! Which terms apply: those of a queue, then those of all, then the built-in ones.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{About, Rule, Terms};
 
-/// What somebody says of an alert.
+/// A change to an alert.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RuleChange {
-    /// It is not watched for.
+    /// It is off.
     Off,
-    /// It is watched for, on terms that are changed so.
+    /// It is on, with changed terms.
     On(TermsChange),
 }
 
-/// What somebody says of an alert's terms; what is `None` stays as it is.
+/// A change to an alert's terms; `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TermsChange {
     /// How far back it looks.
     pub window: Option<Duration>,
-    /// The least samples by which it fires.
+    /// The minimum number of samples.
     pub least: Option<u64>,
-    /// It fires above this.
+    /// The threshold.
     pub above: Option<f64>,
 }
 
 impl TermsChange {
     fn on(self, terms: Terms) -> Terms {
         Terms {
-            // How things stand has no window.
+            // The current state has no window.
             window: terms.window.map(|window| self.window.unwrap_or(window)),
             least: self.least.unwrap_or(terms.least),
             above: self.above.unwrap_or(terms.above),
@@ -49,18 +49,20 @@ impl Rules {
         self.common.insert(rule, change);
     }
 
-    /// Changes a rule for one queue. What it leaves open is as for everything; where the rule is off for everything, as it is built in.
+    /// Changes a rule for one queue.
+    ///
+    /// Missing values are those for everything or, if the rule is off for everything, the built-in ones.
     pub fn change_for(&mut self, rule: Rule, queue: &str, change: RuleChange) {
         self.queues.insert((rule, queue.to_owned()), change);
     }
 
-    /// The terms that hold; `None` where the rule is off.
+    /// Returns the terms that apply; `None` if the rule is off.
     pub fn terms(&self, rule: Rule, about: &About) -> Option<Terms> {
         let own = about.queue().and_then(|queue| self.queues.get(&(rule, queue.to_owned())));
         self.with(rule, own.copied())
     }
 
-    /// The terms that hold where a queue says nothing of its own; `None` where the rule is off there.
+    /// Returns the terms for a queue without its own; `None` if the rule is off.
     pub fn common(&self, rule: Rule) -> Option<Terms> {
         match self.common.get(&rule) {
             Some(RuleChange::Off) => None,
@@ -69,7 +71,7 @@ impl Rules {
         }
     }
 
-    /// The queues of which something is said, by name: each rule of which something is, with its terms or that it is off.
+    /// Returns the queues with changes, by name: each changed rule with its terms, or `None` if it is off.
     pub fn of_queues(&self) -> BTreeMap<&str, Vec<(Rule, Option<Terms>)>> {
         let mut all: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for ((rule, queue), change) in &self.queues {
@@ -78,7 +80,7 @@ impl Rules {
         all
     }
 
-    /// All windows that a rule looks back, each once: how often counts must be read.
+    /// Returns all windows of rules, each once: how often counts must be read.
     pub fn windows(&self, rule: Rule) -> Vec<Duration> {
         let own = self.queues.iter().filter(|((of, _), _)| *of == rule);
         let own = own.filter_map(|(_, change)| self.with(rule, Some(*change)));
@@ -89,7 +91,7 @@ impl Rules {
         windows
     }
 
-    /// The terms that hold with what a queue says.
+    /// Returns the terms with a queue's changes.
     fn with(&self, rule: Rule, own: Option<RuleChange>) -> Option<Terms> {
         let common = self.common(rule);
         match own {

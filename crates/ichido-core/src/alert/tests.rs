@@ -40,7 +40,7 @@ fn the_bound_itself_is_not_above_it() {
     }
 }
 
-/// What hovers around the bound is one incident: it is not clear until it is below it by a margin, and for a while.
+/// A measure that hovers around the threshold is one incident: it is clear only below it by a margin, for a while.
 #[test]
 fn an_incident_ends_only_after_it_stayed_clear_for_a_while() {
     let terms = Rule::Duplicates.terms();
@@ -129,7 +129,7 @@ fn of_nothing_there_is_no_reading() {
 fn a_surge_is_measured_by_the_windows_before() {
     // Two a window is usual.
     assert_eq!(surge(12, 24), reading(6.0, 12));
-    // Nothing is usual: the first few are no surge by themselves.
+    // Nothing is usual: the first few alone are not a surge.
     assert_eq!(surge(4, 0), reading(4.0, 4));
     assert_eq!(share(3, 4), reading(0.75, 4));
 }

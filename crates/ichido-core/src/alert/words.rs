@@ -1,12 +1,12 @@
-//! What an alert says to people: one sentence for its opening, one for its end.
+//! The text of an alert: one sentence when it opens, one when it ends.
 //!
-//! Guarantee: a sentence names what it is about, what was measured and the bound, and no key, payload or identity.
+//! Guarantee: a sentence names the subject, the measured value and the threshold, and no key, payload or identity.
 
 use std::time::Duration;
 
 use super::{About, Reading, Rule, Terms, Unit};
 
-/// That an incident has opened.
+/// Says that an incident has opened.
 pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> String {
     let value = amount(rule, reading.value);
     let above = amount(rule, terms.above);
@@ -48,7 +48,7 @@ pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> Stri
     format!("{about}: {what}")
 }
 
-/// That it is over.
+/// Says that an incident is over.
 pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
     let what = match rule {
         Rule::DeadLetter => "no more messages are moved to the dead letters; those there wait for a person",
@@ -67,7 +67,7 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
     format!("{about}: resolved after {}: {what}", shown(lasted))
 }
 
-/// That it is closed, because nobody watches for it any more: whether it is over is not known.
+/// Says that an incident is closed because it is no longer watched: whether it is over is unknown.
 pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
     format!(
         "{about}: closed after {}: {} is switched off here, and not watched for any more",
@@ -76,7 +76,7 @@ pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
     )
 }
 
-/// A value in its unit.
+/// Formats a value in its unit.
 fn amount(rule: Rule, value: f64) -> String {
     match rule.unit() {
         Unit::Count => plain(value, 0),
@@ -91,7 +91,7 @@ fn plain(value: f64, digits: usize) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// A length of time in whole seconds, minutes and hours.
+/// Formats a duration in whole seconds, minutes and hours.
 fn shown(time: Duration) -> String {
     let seconds = time.as_secs();
     let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];

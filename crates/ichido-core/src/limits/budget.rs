@@ -1,48 +1,49 @@
-//! What is left at one endpoint, as far as it is known here.
+//! What is left at one endpoint, as far as this process knows.
 
 use std::time::Duration;
 
 use super::{Counter, Limits};
 use crate::time::Timestamp;
 
-/// How long a limit takes to come back in full where the provider has not shown it: limits are given by the minute.
+/// How long a limit takes to refill if the provider has not shown it: limits are per minute.
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// The part of a limit that is lost in reckoning with it: a call is not put off for that.
+/// The part of a limit that rounding may lose: no call is delayed for that.
 const ROUNDING: f64 = 1e-12;
 
-/// What is left at one endpoint: reserved before each call, and corrected by each answer.
+/// What is left at one endpoint: reserved before each call and corrected by each response.
 ///
-/// What other nodes take is known by the next answer. Calls that are under way when an answer comes count as far as the provider had
-/// counted them. A limit on the tokens of prompts or of answers alone is not reckoned with: what refusals say of it must do.
+/// The next response reveals what other nodes take. Calls in flight when a response arrives count as far as the
+/// provider had counted them. A limit only on prompt tokens or only on response tokens is not tracked; refusals must
+/// cover it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     requests: Option<Level>,
     tokens: Option<Level>,
 }
 
-/// What is left of one limit, and how it comes back.
+/// What is left of one limit, and how it refills.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Level {
     limit: f64,
-    /// What was left at the moment `at`.
+    /// What was left at the time `at`.
     left: f64,
     at: Timestamp,
     per_second: f64,
-    /// After so long without an answer one call is let through to get one.
+    /// After this long without a response, one call is allowed to get one.
     silence_max: Duration,
     /// When that is.
     listens_at: Timestamp,
 }
 
 impl Budget {
-    /// Of an endpoint that has said nothing yet.
+    /// The budget of an endpoint that has reported nothing yet.
     pub const NEW: Self = Self { requests: None, tokens: None };
 
-    /// Reserves one call of so many tokens, or says before when it should not be made.
+    /// Reserves one call with this many tokens, or returns the earliest time to make it.
     ///
-    /// A call that is larger than the limit itself is let through when nothing of the limit is taken, rather than held for ever: the
-    /// provider may count it otherwise.
+    /// A call larger than the limit itself is allowed when nothing of the limit is taken, instead of being held
+    /// forever: the provider may count it differently.
     ///
     /// ```
     /// use std::time::Duration;
@@ -69,7 +70,7 @@ impl Budget {
         }
     }
 
-    /// Corrects it by what an answer said; what it did not say stays as it was.
+    /// Corrects the budget with a response's values; missing values stay unchanged.
     #[must_use]
     pub fn hear(self, limits: &Limits, now: Timestamp) -> Self {
         let level = |before: Option<Level>, counter: Option<Counter>| {
@@ -86,10 +87,10 @@ impl Level {
     fn of(counter: &Counter, before: Option<Self>, now: Timestamp) -> Self {
         let limit = as_float(counter.limit);
         let resets_in = counter.resets_in(now);
-        // What comes back by a moment that is past is back.
+        // A refill due in the past has happened.
         let left = if resets_in.is_zero() { limit } else { as_float(counter.remaining) };
         let shown = (limit - left) / resets_in.as_secs_f64();
-        // Of a limit that nothing was taken of, nobody can see how it comes back.
+        // If nothing was taken of a limit, its refill cannot be observed.
         let assumed = || before.map_or(limit / WINDOW.as_secs_f64(), |before| before.per_second);
         let per_second = if shown.is_finite() && 0.0 < shown { shown } else { assumed() };
         let silence_max = if resets_in.is_zero() { WINDOW } else { resets_in };
@@ -107,7 +108,7 @@ impl Level {
             return Ok(Self { left, at: now, listens_at: now.plus(self.silence_max), ..self });
         }
         let wait = Duration::try_from_secs_f64((wanted - left) / self.per_second).unwrap_or(Duration::MAX);
-        // Rounded up, so that there is enough at that moment.
+        // Rounded up, so there is enough at that time.
         let enough_at = now.plus(wait).plus(Duration::from_micros(1));
         Err(enough_at.min(self.listens_at))
     }

@@ -1,4 +1,4 @@
-//! The header fields in which providers say what is left.
+//! The header fields in which providers report what is left.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use super::{Counter, Limits};
 use crate::retry::WAIT_MAX;
 use crate::time::Timestamp;
 
-/// The longest value that is looked at.
+/// The longest value that is read.
 const VALUE_BYTES_MAX: usize = 1024;
-/// The most lines of these fields that are looked at.
+/// The maximum number of such lines that is read.
 const LINES_MAX: usize = 64;
 
-/// The fields that may say something of limits.
+/// The fields that may report limits.
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {
@@ -39,7 +39,8 @@ impl Fields {
         }
     }
 
-    /// A counter of three fields. Without one of them nothing is known: some send -1 or 0 for what they do not count.
+    /// Reads a counter from three fields. Without one of them nothing is known: some providers send -1 or 0 for what
+    /// they do not count.
     fn counter(&self, name: impl Fn(&str) -> String, now: Timestamp) -> Option<Counter> {
         let value = |part: &str| self.value(&name(part));
         let reset = moment(value("reset")?, now)?;
@@ -50,7 +51,8 @@ impl Fields {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// A counter by the IETF's draft: `RateLimit: "day";r=50;t=30` with `RateLimit-Policy: "day";q=100;w=60;qu="requests"`.
+    /// Reads a counter of the IETF draft: `RateLimit: "day";r=50;t=30` with `RateLimit-Policy:
+    /// "day";q=100;w=60;qu="requests"`.
     fn draft(&self, unit: &str, now: Timestamp) -> Option<Counter> {
         let policies = self.list("ratelimit-policy");
         let unit_of = |policy: &sfv::Item| {
@@ -89,13 +91,13 @@ fn tightest(counters: impl IntoIterator<Item = Option<Counter>>) -> Option<Count
     counters.into_iter().flatten().reduce(Counter::tighter)
 }
 
-/// When a counter resets: a moment by RFC 3339, a duration such as `6m0s`, or seconds.
+/// Parses when a counter resets: an RFC 3339 time, a duration such as `6m0s`, or seconds.
 fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let utc = text.strip_suffix("+00:00").map(|moment| format!("{moment}Z"));
     Timestamp::parse(utc.as_deref().unwrap_or(text)).or_else(|| duration(text).map(|wait| now.plus(wait)))
 }
 
-/// `12ms`, `1s`, `6m0s`, `1h30m2.5s`, or seconds without a unit; too much is [`WAIT_MAX`].
+/// Parses `12ms`, `1s`, `6m0s`, `1h30m2.5s`, or seconds without a unit; values too large are [`WAIT_MAX`].
 fn duration(text: &str) -> Option<Duration> {
     if text.is_empty() {
         return None;
@@ -118,7 +120,7 @@ fn decimal(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| is_number)
 }
 
-/// The seconds of a unit, as Go writes durations.
+/// Returns the seconds of a unit, as Go writes durations.
 fn secs_of(unit: &str, is_alone: bool) -> Option<f64> {
     Some(match unit {
         "d" => 86_400.0,

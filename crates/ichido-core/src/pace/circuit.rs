@@ -1,21 +1,21 @@
-//! The circuit breaker: stops calling a destination that is down, and asks now and then whether it is back.
+//! The circuit breaker: stops calling a destination that is down, and probes whether it is back.
 //!
-//! Guarantee: a destination that failed [`CircuitSettings::failures`] times in a row is not called until its
-//! rest is over; then at most [`CircuitSettings::probes`] calls go out, and one success closes the circuit
-//! again. It cannot stay half open for good: probes that never report are replaced after another rest. Only
-//! a failed probe lengthens the rest; what becomes of calls that were sent before it does not. However many messages
-//! fail whenever they are tried, those that do not are kept waiting no longer than one first rest by their retries.
+//! Guarantee: a destination that failed [`CircuitSettings::failures`] times in a row is not called until its rest ends;
+//! then at most [`CircuitSettings::probes`] calls go out, and one success closes the circuit. It cannot stay half open
+//! forever: probes that never report are replaced after another rest. Only a failed probe extends the rest; the results
+//! of calls that were sent earlier do not. However many messages fail at every attempt, their retries delay other
+//! messages by at most one first rest.
 //!
-//! It counts failures in a row, not a share over a window. The breaker is for a destination that is down; one
-//! that fails a third of its calls is the retries' business, and cutting it off would turn a bad hour into an
-//! outage. And a count is one number that nodes can share in a row, where a window is a list.
+//! It counts failures in a row, not a share over a window. The breaker is for a destination that is down. One that
+//! fails a third of its calls is handled by retries, and cutting it off would turn a bad hour into an outage. Also,
+//! nodes can share a count in a row of the database, while a window is a list.
 //!
-//! What says that a destination is down are different messages that fail. One that has failed before and fails again may be bad
-//! itself, so it never opens a circuit, and must not keep one open for others: it is a probe only when none that has not
-//! failed came for one for a whole first rest, and its failing does not lengthen the rest. It needs no breaker, either: its own
-//! backoff spaces its tries.
+//! Failures of different messages show that a destination is down. A message that failed before and fails again may be
+//! the cause itself, so it never opens a circuit and must not keep one open for others: it becomes a probe only if no
+//! message without a failure wanted to be one for a whole first rest, and its failure does not extend the rest. It
+//! needs no breaker either: its own backoff spaces its attempts.
 //!
-//! A refusal for coming too fast is not a failure here: the destination is up, and `pace` slows down.
+//! A throttled call is not a failure here: the destination is up, and `pace` slows down.
 // SPEC E2.
 
 use std::num::NonZeroU32;
@@ -26,13 +26,13 @@ use crate::time::Timestamp;
 /// When the circuit opens and how it closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitSettings {
-    /// Failures in a row that open it.
+    /// The failures in a row that open it.
     pub failures: NonZeroU32,
     /// The first rest; each failed probe doubles it.
     pub rest: Duration,
     /// The longest rest.
     pub rest_max: Duration,
-    /// Calls let through after a rest.
+    /// The calls that are allowed after a rest.
     pub probes: NonZeroU32,
 }
 
@@ -53,54 +53,54 @@ impl CircuitSettings {
 /// Whether a destination is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Circuit {
-    /// It is; this many calls in a row failed.
+    /// It is called; this many calls in a row failed.
     Closed {
         /// Failures since the last success.
         failures: u32,
     },
-    /// It is not.
+    /// It is not called.
     Open {
-        /// The moment the rest is over.
+        /// When the rest ends.
         until: Timestamp,
-        /// How long the rest is, to double it.
+        /// The length of the rest, to double it.
         rest: Duration,
     },
-    /// A few calls are, to see.
+    /// A few calls probe it.
     HalfOpen {
-        /// The moment the rest was over: a call sent since then is a probe. Probes that replace others leave it
-        /// as it is, for an answer may take longer than a rest.
+        /// When the rest ended: a call sent since then is a probe. Replacement probes leave it unchanged, because a
+        /// response may take longer than a rest.
         since: Timestamp,
-        /// Calls that may still go out.
+        /// The calls that may still go out.
         probes_left: u32,
-        /// If nothing was heard of the probes by then, new ones go out.
+        /// When new probes go out if the others have not reported.
         renewed_at: Timestamp,
-        /// How long the rest was, to double it.
+        /// The length of the rest, to double it.
         rest: Duration,
     },
 }
 
-/// What a circuit hears.
+/// An event that changes a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircuitEvent {
-    /// Someone wants to call.
+    /// A node wants to call.
     Asked,
-    /// Someone wants to call for a message of which a try has failed before.
+    /// A node wants to call for a message of which an attempt has failed before.
     AskedAgain,
-    /// This many calls were let through.
+    /// This many calls were allowed.
     LetThrough(u32),
-    /// A call did its work, or was refused for a reason of its own: the destination is up.
+    /// A call succeeded, or was refused for its own reasons: the destination is up.
     Succeeded,
-    /// A call failed in a way that says the destination is down: no connection, no answer, a 5xx.
+    /// A call found the destination down: no connection, no response, a 5xx.
     Failed {
         /// The slot of the call.
         sent: Timestamp,
     },
-    /// The same, of a call for a message of which a try had failed before.
+    /// A call found the destination down, for a message of which an attempt had failed before.
     FailedAgain {
         /// The slot of the call.
         sent: Timestamp,
     },
-    /// A call was refused for coming too fast.
+    /// A call was throttled.
     Throttled {
         /// The slot of the call.
         sent: Timestamp,
@@ -108,10 +108,10 @@ pub enum CircuitEvent {
 }
 
 impl Circuit {
-    /// Of a destination not yet called.
+    /// The circuit of a destination that was never called.
     pub const NEW: Self = Self::Closed { failures: 0 };
 
-    /// How many calls it lets through at present.
+    /// Returns how many calls it allows now.
     pub const fn admits(self) -> u32 {
         match self {
             Self::Closed { .. } => u32::MAX,
@@ -120,7 +120,7 @@ impl Circuit {
         }
     }
 
-    /// The moment it lets calls through next; `None` when it does already.
+    /// Returns when it allows calls next; `None` if it already does.
     pub fn rests_until(self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Open { until, .. } if now < until => Some(until),
@@ -129,7 +129,7 @@ impl Circuit {
         }
     }
 
-    /// The same for a message of which a try has failed before: it gives way to the others for one first rest.
+    /// Returns the same for a message of which an attempt has failed before: it gives way to others for one first rest.
     pub fn rests_until_again(self, settings: &CircuitSettings, now: Timestamp) -> Option<Timestamp> {
         let gives_way_until = match self {
             Self::Closed { .. } => now,
@@ -141,7 +141,7 @@ impl Circuit {
         (now < until).then_some(until)
     }
 
-    /// The circuit after `event`.
+    /// Returns the circuit after `event`.
     #[must_use]
     pub fn step(self, settings: &CircuitSettings, now: Timestamp, event: CircuitEvent) -> Self {
         use CircuitEvent::{Asked, AskedAgain, Failed, FailedAgain, LetThrough, Succeeded, Throttled};
@@ -151,14 +151,14 @@ impl Circuit {
                 failures if failures < settings.failures.get() => Self::Closed { failures },
                 _ => Self::opened(now, settings.rest.min(settings.rest_max)),
             },
-            // Sent before the rest, so it is no probe and tells nothing of how the destination is now.
+            // Sent before the rest, so it is not a probe and says nothing about the destination's current state.
             (Self::HalfOpen { since, .. }, Failed { sent } | FailedAgain { sent } | Throttled { sent })
                 if sent < since =>
             {
                 self
             }
             (Self::HalfOpen { rest, .. }, Failed { .. }) => Self::opened(now, settings.rest_after(rest)),
-            // It may be the message, so others need not wait longer for it.
+            // The message may be the cause, so others need not wait longer because of it.
             (Self::HalfOpen { rest, .. }, FailedAgain { .. }) => Self::opened(now, rest),
             (Self::Closed { .. } | Self::Open { .. } | Self::HalfOpen { .. }, AskedAgain) => {
                 match self.rests_until_again(settings, now) {
@@ -174,12 +174,12 @@ impl Circuit {
                 let probes_left = probes_left.saturating_sub(count);
                 Self::HalfOpen { since, probes_left, renewed_at, rest }
             }
-            // The probe learned nothing of what it asked, so it is given back.
+            // The probe learned nothing, so it is returned.
             (Self::HalfOpen { since, probes_left, renewed_at, rest }, Throttled { .. }) => {
                 let probes_left = probes_left.saturating_add(1).min(settings.probes.get());
                 Self::HalfOpen { since, probes_left, renewed_at, rest }
             }
-            // What an open circuit hears is late, from calls before it opened; the probe will tell.
+            // Events of an open circuit are late, from calls before it opened; the probe will decide.
             (
                 Self::Open { .. },
                 Asked | LetThrough(_) | Succeeded | Failed { .. } | FailedAgain { .. } | Throttled { .. },
@@ -189,8 +189,7 @@ impl Circuit {
         }
     }
 
-    /// The same with no rest longer than the longest and no probe from the future, for a clock that was set
-    /// back.
+    /// Limits rests to the longest one and removes probes from the future, for a clock that was set back.
     pub(super) fn steadied(self, settings: &CircuitSettings, now: Timestamp) -> Self {
         let bound = now.plus(settings.rest_max);
         match self {
@@ -206,7 +205,7 @@ impl Circuit {
         Self::Open { until: now.plus(rest), rest }
     }
 
-    /// Half open with all its probes.
+    /// Returns a half-open circuit with all its probes.
     fn probing(settings: &CircuitSettings, now: Timestamp, since: Timestamp, rest: Duration) -> Self {
         Self::HalfOpen { since, probes_left: settings.probes.get(), renewed_at: now.plus(rest), rest }
     }

@@ -1,13 +1,13 @@
-//! Which of several endpoints (regions, replicas) takes the next call.
+//! Selects which of several endpoints (regions, replicas) takes the next call.
 //!
-//! Guarantee: an endpoint that is paused or whose circuit is open is never chosen; of the others the one that
-//! is free soonest is, so each carries what it bears.
+//! Guarantee: an endpoint that is paused or whose circuit is open is never chosen; of the others, the one that is free
+//! soonest is, so each carries the load it can handle.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How long an endpoint is left out that refused a call for a reason that does not lie in the call, while there are others.
+/// How long an endpoint that refused a call for reasons outside the call is left out while there are others.
 const OUT_FOR: Duration = Duration::from_mins(1);
 /// After this many failed calls in a row, no retry goes to an endpoint while another does better.
 const FAILING_AFTER: u32 = 5;
@@ -17,7 +17,7 @@ const FAILING_AFTER: u32 = 5;
 pub enum Opening {
     /// At this moment.
     At(Timestamp),
-    /// It is rested until this moment.
+    /// It rests until this time.
     Resting {
         /// When it may be called again.
         until: Timestamp,
@@ -27,17 +27,19 @@ pub enum Opening {
 /// Which endpoint to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The one at this place in the list.
+    /// The endpoint at this index of the list.
     Endpoint(usize),
     /// All are resting.
     AllRest {
-        /// The first of them to come back; [`Timestamp::MAX`] when there is none at all.
+        /// When the first of them returns; [`Timestamp::MAX`] if there is none.
         until: Timestamp,
     },
 }
 
-/// Chooses by the openings alone. `dice`, in [0, 1), decides between endpoints that are free at the same
-/// moment, as idle ones all are; what lies outside counts as the nearest end.
+/// Chooses by the openings alone.
+///
+/// `dice`, in [0, 1), decides between endpoints that are free at the same time, as all idle ones are; a value outside
+/// counts as the nearest end.
 pub fn choose(openings: &[Opening], dice: f64) -> Choice {
     let free = openings.iter().filter_map(|opening| match opening {
         Opening::At(moment) => Some(*moment),
@@ -49,7 +51,7 @@ pub fn choose(openings: &[Opening], dice: f64) -> Choice {
     };
     let tied = (0_usize..).zip(openings).filter(|(_, opening)| **opening == Opening::At(soonest));
     let count = tied.clone().fold(0.0, |count, _| count + 1.0);
-    // The first whose share of [0, 1) reaches beyond the dice; the last, should the dice lie beyond them all.
+    // The first whose share of [0, 1) exceeds the dice; the last if none does.
     let mut reached = 0.0;
     let mut choice = Choice::AllRest { until: soonest };
     for (index, _) in tied {
@@ -62,7 +64,7 @@ pub fn choose(openings: &[Opening], dice: f64) -> Choice {
     choice
 }
 
-/// The same without those that are [`left_out`], and without those that refused the call before, as long as another one is not resting.
+/// Chooses without the endpoints that are [`left_out`] or refused the call before, while another one is available.
 pub fn choose_avoiding(
     openings: &[Opening],
     left_out: EndpointSet,
@@ -94,22 +96,22 @@ pub struct Record {
     out_until: Timestamp,
 }
 
-/// How a call ended, as far as it says something about its endpoint.
+/// How a call ended, as far as it concerns its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallEnd {
-    /// With an answer.
+    /// With a response.
     Answered,
     /// It was throttled, or the endpoint failed.
     Failed,
-    /// It was refused for a reason that does not lie in the call: access, quota, or a model that the endpoint does not have.
+    /// It was refused for reasons outside the call: access, quota, or a model that the endpoint lacks.
     Refused,
 }
 
 impl Record {
-    /// No call was made yet.
+    /// No calls yet.
     pub const NEW: Self = Self { failed_in_a_row: 0, out_until: Timestamp::EPOCH };
 
-    /// The record after one more call.
+    /// Returns the record after one more call.
     #[must_use]
     pub fn after(self, end: CallEnd, now: Timestamp) -> Self {
         let failed_in_a_row = self.failed_in_a_row.saturating_add(1);
@@ -120,14 +122,15 @@ impl Record {
         }
     }
 
-    /// Whether the last call failed.
+    /// Returns whether the last call failed.
     pub const fn has_failed(self) -> bool {
         0 < self.failed_in_a_row
     }
 }
 
-/// The endpoints that a call must not go to: those that refuse all calls, and, for a retry, those that have failed for a while. Never all
-/// of them.
+/// Returns the endpoints that a call must not use: never all of them.
+///
+/// These are endpoints that refuse all calls and, for a retry, endpoints that have failed for a while.
 pub fn left_out(records: &[Record], is_retry: bool, now: Timestamp) -> EndpointSet {
     let refusing = EndpointSet::of(records, |record| now < record.out_until);
     let left_out = EndpointSet::EMPTY.with_unless_all(refusing, records.len());
@@ -138,23 +141,23 @@ pub fn left_out(records: &[Record], is_retry: bool, now: Timestamp) -> EndpointS
     left_out.with_unless_all(failing, records.len())
 }
 
-/// Some of several endpoints, by their places in the list. Of more than [`EndpointSet::ENDPOINTS_MAX`] the rest cannot be in it.
+/// A set of endpoints by their indices in the list. It cannot contain an index beyond [`EndpointSet::ENDPOINTS_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSet(u64);
 
 impl EndpointSet {
-    /// None of them.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
-    /// One bit each; nobody calls as many.
+    /// One bit each; no caller has that many.
     pub const ENDPOINTS_MAX: usize = 64;
 
-    /// The same with the one at this place.
+    /// Returns the set with this index added.
     #[must_use]
     pub fn with(self, index: usize) -> Self {
         Self(self.0 | Self::bit(index))
     }
 
-    /// Whether all of the first so many are in it.
+    /// Returns whether all of the first `count` are in it.
     pub fn has_all(self, count: usize) -> bool {
         (0..count).all(|index| self.contains(index))
     }
@@ -164,13 +167,13 @@ impl EndpointSet {
         places.fold(Self::EMPTY, |set, (index, _)| set.with(index))
     }
 
-    /// The same with the others, unless all of the first so many would be in it.
+    /// Returns the union, unless it would contain all of the first `count`.
     fn with_unless_all(self, others: Self, count: usize) -> Self {
         let both = Self(self.0 | others.0);
         if both.has_all(count) { self } else { both }
     }
 
-    /// Whether the one at this place is in it.
+    /// Returns whether this index is in it.
     pub fn contains(self, index: usize) -> bool {
         self.0 & Self::bit(index) != 0
     }
@@ -181,7 +184,7 @@ impl EndpointSet {
 }
 
 impl Opening {
-    /// The moment in either case.
+    /// Returns the time in either case.
     pub const fn moment(self) -> Timestamp {
         match self {
             Self::At(moment) | Self::Resting { until: moment } => moment,
@@ -209,11 +212,11 @@ mod tests {
             (vec![resting(0), at(9)], 0.0, Choice::Endpoint(1)),
             (vec![resting(5), resting(4)], 0.0, all_rest(4)),
             (vec![], 0.0, Choice::AllRest { until: Timestamp::MAX }),
-            // Ties go by the dice.
+            // The dice break ties.
             (vec![at(1), at(1), at(2), at(1)], 0.0, Choice::Endpoint(0)),
             (vec![at(1), at(1), at(2), at(1)], 0.34, Choice::Endpoint(1)),
             (vec![at(1), at(1), at(2), at(1)], 0.99, Choice::Endpoint(3)),
-            // Dice that are none are taken as they come.
+            // Invalid dice are accepted.
             (vec![at(1), at(1)], f64::NAN, Choice::Endpoint(1)),
             (vec![at(1), at(1)], f64::INFINITY, Choice::Endpoint(1)),
             (vec![at(1), at(1)], -7.0, Choice::Endpoint(0)),
@@ -266,7 +269,7 @@ mod tests {
             ([fine, refusing], second, second),
             ([failing, fine], EndpointSet::EMPTY, first),
             ([almost, fine], EndpointSet::EMPTY, EndpointSet::EMPTY),
-            // Somebody has to take it.
+            // Some endpoint has to take it.
             ([refusing, refusing], EndpointSet::EMPTY, EndpointSet::EMPTY),
             ([failing, failing], EndpointSet::EMPTY, EndpointSet::EMPTY),
             ([refusing, failing], first, first),

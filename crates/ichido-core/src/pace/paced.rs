@@ -1,10 +1,11 @@
-//! The pace of a destination that has refused: it falls, listens, and climbs.
+//! The pace of a destination that has refused: it falls, listens and climbs.
 //!
-//! Guarantee: it falls only while more calls are refused than usual. What is refused at a lower rate just as often does not keep it low.
+//! Guarantee: it falls only while more calls are refused than usual. Refusals that are just as frequent at a lower rate
+//! do not keep it low.
 //!
-//! After a fall, calls go out at the lower rate until it is clear whether fewer of them are refused. If so, there is a limit, and the rate
-//! climbs back to it with care. If not, the destination refuses that share at any rate: the share becomes the usual one, and the rate goes
-//! back to where it was.
+//! After a fall, calls go out at the lower rate until it is clear whether fewer of them are refused. If so, there is a
+//! limit, and the rate climbs back to it carefully. If not, the destination refuses that share at any rate: the share
+//! becomes the usual one, and the rate returns to where it was.
 
 use std::time::Duration;
 
@@ -14,58 +15,58 @@ use super::refusals::{Answers, Evidence, Shares, TOO_MANY};
 use super::settings::Settings;
 use crate::time::Timestamp;
 
-/// Below this share of the ceiling the climb is quick; from here on it is gentle.
+/// Below this share of the ceiling the climb is fast; above it is slow.
 const KNEE: f64 = 0.95;
-/// Below the knee, the share of the distance to it that one second of full use makes good.
+/// Below the knee, the share of the distance to it that one second of full use gains.
 const QUICK: f64 = 0.5;
-/// The share of the ceiling that one second of full use adds everywhere: knee to ceiling in fifty seconds.
+/// The share of the ceiling that one second of full use always adds: knee to ceiling in fifty seconds.
 const GENTLE: f64 = 0.001;
 /// Above the ceiling, the share of the excess that is added on top.
 const PROBE: f64 = 0.05;
-/// So many times the ceiling, and it is not one: reached after fifty seconds, from where the rate is searched for anew.
+/// At this multiple the ceiling is dropped: reached after fifty seconds, from there the limit is searched again.
 const ESCAPED: f64 = 1.25;
-/// While no ceiling is known, the share of the rate itself that one second of full use adds.
+/// While no ceiling is known, the share of the rate that one second of full use adds.
 const SEARCH: f64 = 0.35;
-/// A fall that ends a search leaves this share of the rate, and so does one while it is listened: the limit is somewhere below.
+/// A fall that ends a search, or comes while listening, leaves this share of the rate: the limit is somewhere below.
 const SEARCHED: f64 = 0.5;
-/// A slower pace climbs by its successes, as if each were a third of a second: were it to climb by the clock, a destination of one call a
-/// minute would be probed with every call.
+/// A slower pace climbs by successes, each worth a third of a second. If it climbed by the clock, a destination of one
+/// call a minute would be probed with every call.
 const SUCCESSES_PER_SECOND_MIN: f64 = 3.0;
-/// Time of full use that was not yet turned into speed is kept no longer than this.
+/// Unused time of full use is kept no longer than this.
 const CREDIT_MAX: Duration = Duration::from_secs(1);
-/// It is listened for this many answers and this long at least, so that the share is one.
+/// Listening takes at least this many responses and this long, so the share is meaningful.
 const LISTEN_ANSWERS: f64 = 16.0;
 const LISTEN_MIN: Duration = Duration::from_secs(1);
-/// And then until the answers are `e²` times likelier with one share than with the other, but no longer than this: the rate is low
-/// meanwhile.
+/// Then it continues until the responses are `e²` times likelier with one share than with the other, but no longer than
+/// this, because the rate is low meanwhile.
 const LISTEN_CERTAIN: f64 = 2.0;
 const LISTEN_MAX: Duration = Duration::from_secs(10);
-/// So many refusals and nothing accepted: the rate falls again.
+/// After this many refusals without an acceptance the rate falls again.
 const REFUSED_OUTRIGHT: f64 = 2.0;
 
 /// The pace of a destination that has refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paced {
-    /// The rate at present.
+    /// The current rate.
     pub rate: PerSecond,
     /// The rate at which it last began to refuse; `None` until that was seen.
     pub ceiling: Option<PerSecond>,
-    /// Answers that came after a fall, at rates that the destination accepts: what it refuses at any rate.
+    /// Responses after a fall, at rates that the destination accepts: what it refuses at any rate.
     pub usual: Answers,
-    /// What the answers are used for.
+    /// What the responses are used for.
     pub phase: Phase,
-    /// Calls up to this moment were paced by the rate before the fall; their answers tell nothing.
+    /// Calls up to this time were paced by the rate before the fall; their responses say nothing.
     pub episode_until: Timestamp,
-    /// Time of full use up to here has been turned into speed.
+    /// Time of full use up to here has been converted into speed.
     pub grown_until: Timestamp,
 }
 
-/// What the answers are used for.
+/// What the responses are used for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Phase {
-    /// The rate has fallen and stays as it is, until it is clear what that did.
+    /// The rate has fallen and stays until the effect is clear.
     Listening {
-        /// Since the fall.
+        /// The responses since the fall.
         answers: Answers,
         /// The share that was refused before.
         before: f64,
@@ -74,7 +75,7 @@ pub enum Phase {
     Climbing(Evidence),
 }
 
-/// What a fall leaves.
+/// The rate after a fall.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fall {
     pub(super) rate: PerSecond,
@@ -84,9 +85,10 @@ pub(super) struct Fall {
 }
 
 impl Fall {
-    /// The pace after it. Calls with a slot up to `handed_out` are still to be answered; nothing is called before `rests_until`.
+    /// Returns the pace after the fall. Calls with a slot up to `handed_out` have no response yet; nothing is called
+    /// before `rests_until`.
     pub(super) fn paced(self, settings: &Settings, handed_out: Timestamp, rests_until: Timestamp) -> Paced {
-        /// Answers are under way, and a destination that counts by the second refuses for the rest of it.
+        /// Responses are pending, and a destination that counts by the second refuses for the rest of it.
         const SETTLE: Duration = Duration::from_secs(1);
         let Self { rate, ceiling, usual, before } = self;
         let episode_until = handed_out.plus(SETTLE);
@@ -102,7 +104,7 @@ impl Fall {
 }
 
 impl Paced {
-    /// The same with what a call that was sent after the fall was answered.
+    /// Records the response to a call that was sent after the fall.
     pub(super) fn heard(self, now: Timestamp, heard: Answers) -> Self {
         let phase = match self.phase {
             Phase::Climbing(evidence) => {
@@ -119,11 +121,11 @@ impl Paced {
         Self { phase, ..self }
     }
 
-    /// How far the rate falls, if it does.
+    /// Returns how far the rate falls, if it does.
     pub(super) fn fall(self) -> Option<Fall> {
         match self.phase {
             Phase::Climbing(evidence) if evidence.is_certain(self.rate) => {
-                // Where it began, and not where it was noticed; but no less than one fall below.
+                // Where the refusals began, not where they were noticed; but no less than one fall below.
                 let ceiling = evidence.onset.faster(self.rate.times(BACKOFF));
                 let left = if self.ceiling.is_some() { BACKOFF } else { SEARCHED };
                 let before = evidence.answers.share();
@@ -137,7 +139,7 @@ impl Paced {
         }
     }
 
-    /// Whether fewer are refused than before the fall; `None` while that is open.
+    /// Returns whether fewer are refused than before the fall; `None` while that is open.
     fn has_fallen(self, now: Timestamp, answers: Answers, before: f64) -> Option<bool> {
         let listened = now.since(self.grown_until);
         let weight = Shares::usual(self.usual).or_as_before(before).weight(answers);
@@ -166,13 +168,13 @@ impl Paced {
         Self { usual, rate: self.ceiling.unwrap_or(self.rate), ceiling: None, ..judged }
     }
 
-    /// Whether nothing was refused where a few refusals were to be expected: then the usual share is not usual any more.
+    /// Returns whether nothing was refused where a few refusals were expected: then the usual share is outdated.
     fn is_clean(self, answers: Answers) -> bool {
         const EXPECTED_MIN: f64 = 3.0;
         answers.refused == 0.0 && EXPECTED_MIN <= answers.total() * self.usual.share()
     }
 
-    /// After `count` calls were accepted while somebody waited for a slot.
+    /// Records that `count` calls were accepted while a node waited for a slot.
     pub(super) fn grown(self, settings: &Settings, now: Timestamp, count: u32) -> Self {
         if matches!(self.phase, Phase::Listening { .. }) {
             return self;
@@ -190,7 +192,7 @@ impl Paced {
         }
     }
 
-    /// Sends per second gained by one second of full use.
+    /// Returns the calls per second gained by one second of full use.
     fn speed(self) -> f64 {
         let Some(ceiling) = self.ceiling else {
             return self.rate.get() * SEARCH;

@@ -1,21 +1,22 @@
-//! How many calls at once, and the breath each item takes before its first.
+//! Limits parallel calls, and spaces each item's first call.
 //!
-//! Guarantee: with these two, no more than `max_parallel` calls of one node are under way, and an item's
-//! first call comes no sooner than `interval` after it took its place. They hold whatever the rate is.
+//! Guarantee: with these two, at most `max_parallel` calls of one node are in flight, and an item's first call comes no
+//! sooner than `interval` after it took its permit. They hold whatever the rate is.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How many more items may take a place, with `in_flight` places taken.
+/// Returns how many more items may take a permit, with `in_flight` permits taken.
 pub const fn places_left(max_parallel: NonZeroU32, in_flight: u32) -> u32 {
     max_parallel.get().saturating_sub(in_flight)
 }
 
-/// The moment of the first call of an item that took its place at `placed`. The item waits inside its place,
-/// so `max_parallel` items an interval apart are never more than `max_parallel` at work. A retry waits as its
-/// schedule says, not this long again.
+/// Returns the time of the first call of an item that took its permit at `placed`.
+///
+/// The item waits while it holds the permit, so `max_parallel` items an interval apart are never more than
+/// `max_parallel` at work. A retry waits as its schedule says, not this long again.
 pub fn first_call_at(placed: Timestamp, interval: Duration) -> Timestamp {
     placed.plus(interval)
 }

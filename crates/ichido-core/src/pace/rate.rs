@@ -1,14 +1,16 @@
-//! How many sends a second a destination accepts, learned from what it refuses.
+//! How many calls per second a destination accepts, learned from its refusals.
 //!
-//! Guarantee: the rate stays between the settings' floor and cap; one episode of refusals lowers it once; only accepted calls raise it, only
-//! while it is used to the full, and never faster than time passes; a few refusals at any rate leave it as it is.
+//! Guarantee: the rate stays between the settings' floor and cap. One episode of refusals lowers it once. Only accepted
+//! calls raise it, only while it is fully used, and never faster than time passes. A few refusals at any rate leave it
+//! unchanged.
 //!
-//! The shape is a sawtooth with a long back, for a destination's limit is worth touching only now and then: refusals in excess of the usual
-//! (`refusals`) lower the rate to [`BACKOFF`] of where they began, which is remembered as the ceiling; from there it climbs
-//! quickly to just below it, gently through it, and above it ever faster, so that a limit that was raised is found again
-//! (`paced`). It is AIMD whose additive part has a speed for each of these; with one speed for all, it would either touch the
-//! limit often or take long to come back to it. The idea is CUBIC's, as in the adaptive mode of the AWS SDKs, written as a speed that depends
-//! on the present rate alone, so that nodes need not agree on when a curve began.
+//! The curve is a sawtooth with a long back, because a destination's limit should be touched only now and then.
+//! Refusals in excess of the usual (`refusals`) lower the rate to [`BACKOFF`] of where they began, which is remembered
+//! as the ceiling. From there it climbs fast to just below the ceiling, slowly through it, and above it ever faster, so
+//! a raised limit is found again (`paced`). It is AIMD whose additive part has a speed for each of these; with one
+//! speed, it would either touch the limit often or take long to return to it. The idea is CUBIC's, as in the adaptive
+//! mode of the AWS SDKs, written as a speed that depends only on the current rate, so nodes need not agree on when a
+//! curve began.
 
 use std::time::Duration;
 
@@ -20,41 +22,42 @@ use crate::time::Timestamp;
 
 /// A fall leaves this share of the rate (the β of CUBIC in the AWS SDKs).
 pub const BACKOFF: f64 = 0.7;
-/// A destination that was begun with slowly and has not refused is asked at most this many times what it accepted within a second.
+/// A destination that started slowly and has not refused is called at most this many times as fast as it accepted
+/// within a second.
 pub const LEAP: f64 = 2.0;
 /// The accepted rate is measured over windows no shorter than this.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A destination that refuses twice before it has accepted this many calls is paced at once: it may refuse them all. Once is enough before
-/// it has accepted any.
+/// A destination that refuses twice before it accepted this many calls is paced at once: it may refuse them all. Once
+/// is enough before it has accepted any.
 const EARLY: u32 = 4;
 
-/// What is known of a destination's limit.
+/// What is known about a destination's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// It has refused a few at most. Nothing holds it back but `rate_max` and, where it is begun with slowly, what it accepted so far; we
-    /// count, to know where to begin when it refuses more.
+    /// It has refused a few at most. Only `rate_max` and, if it started slowly, what it accepted so far limit it;
+    /// acceptances are counted, to know where to begin when it refuses more.
     Free(Tally),
     /// It refused, and is paced.
     Paced(Paced),
 }
 
-/// Answers of a destination that is not paced.
+/// Responses of a destination that is not paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tally {
-    /// When the present window of a second began.
+    /// When the current window of a second began.
     pub since: Timestamp,
-    /// Accepted in the present window.
+    /// Accepted in the current window.
     pub accepted: u32,
-    /// Accepted in the window before.
+    /// Accepted in the previous window.
     pub accepted_before: u32,
-    /// Accepted in all.
+    /// Accepted in total.
     pub accepted_ever: u32,
     /// Evidence that it refuses too many.
     pub evidence: Evidence,
 }
 
 impl Rate {
-    /// Of a destination not yet called.
+    /// The rate of a destination that was never called.
     pub const NEW: Self = Self::Free(Tally {
         since: Timestamp::EPOCH,
         accepted: 0,
@@ -63,20 +66,22 @@ impl Rate {
         evidence: Evidence::NONE,
     });
 
-    /// The rate to keep; `None` is without limit.
+    /// Returns the rate to keep; `None` is unlimited.
     pub fn limit(self, settings: &Settings) -> Option<PerSecond> {
         match self {
             Self::Free(tally) => match settings.rate_start {
                 Some(start) => Some(start.faster(tally.per_second().times(LEAP)).within(settings)),
                 None => settings.rate_max,
             },
-            // Clamped again, for the settings may have changed since the row was written.
+            // Clamped again, because the settings may have changed since the row was written.
             Self::Paced(paced) => Some(paced.rate.within(settings)),
         }
     }
 
-    /// `count` calls were accepted. `held_back` says whether anyone waits for a slot: a rate that nobody exhausts has not been shown to be
-    /// accepted, so it does not rise.
+    /// Records that `count` calls were accepted.
+    ///
+    /// `held_back` says whether a node waits for a slot: a rate that is not fully used is not proven to be accepted, so
+    /// it does not rise.
     pub(super) fn accepted(self, settings: &Settings, now: Timestamp, count: u32, held_back: bool) -> Self {
         match self {
             Self::Free(tally) => Self::Free(tally.accepted(now, count)),
@@ -88,9 +93,11 @@ impl Rate {
         }
     }
 
-    /// The call that had its slot at `sent` was refused for coming too fast. Slots up to `handed_out` were given away at the present rate;
-    /// no time before `rests_until` counts as use. Says also whether the rate falls, or fell a moment ago: otherwise the refusal is one of
-    /// those that come at any rate.
+    /// Records that the call with the slot at `sent` was throttled.
+    ///
+    /// Slots up to `handed_out` were given out at the current rate; no time before `rests_until` counts as use. Also
+    /// returns whether the rate falls, or fell a moment ago: otherwise the refusal is one of those that come at any
+    /// rate.
     pub(super) fn refused(
         self,
         settings: &Settings,
@@ -115,7 +122,7 @@ impl Rate {
         }
     }
 
-    /// The same without what lies in the future, for a clock that was set back.
+    /// Removes everything in the future, for a clock that was set back.
     pub(super) fn up_to(self, now: Timestamp) -> Self {
         match self {
             Self::Free(tally) => Self::Free(Tally { since: tally.since.min(now), ..tally }),
@@ -148,7 +155,7 @@ impl Tally {
         Self { evidence, ..self }
     }
 
-    /// Where its pace begins, if it refuses too many.
+    /// Returns where its pace begins, if it refuses too many.
     fn fall(self, settings: &Settings) -> Option<Fall> {
         let accepted = self.per_second();
         let is_refused_early = match self.accepted_ever {
@@ -159,15 +166,15 @@ impl Tally {
         if !is_refused_early && !self.evidence.is_certain(accepted) {
             return None;
         }
-        // One that was begun with slowly was asked little more than what it accepted, and that it accepts; of a flood only what was saved
-        // up may have been let in.
+        // A destination that started slowly was called little faster than it accepted, and it accepts that; of a flood,
+        // only saved-up capacity may have been accepted.
         let rate = if settings.rate_start.is_some() { accepted } else { accepted.times(BACKOFF) };
         let before = self.evidence.answers.share();
         Some(Fall { rate, ceiling: None, usual: Answers::NONE, before })
     }
 
-    /// The better of two windows, since the present one has only begun; one at least, since a destination that answers at all accepts
-    /// something.
+    /// Returns the better of two windows, since the current one has only begun; at least one, since a destination that
+    /// responds at all accepts something.
     fn per_second(self) -> PerSecond {
         let accepted = self.accepted.max(self.accepted_before).max(1);
         PerSecond::clamped(f64::from(accepted) / WINDOW.as_secs_f64())

@@ -1,31 +1,33 @@
-//! What refusals mean: whether more calls are refused than usual, and how many are refused at any rate.
+//! What refusals mean: whether more calls are refused than usual, and how many at any rate.
 //!
-//! Guarantee: a refusal now and then is not evidence of a limit. When too many calls are refused, that is known after a few of them, and so
-//! is the rate at which it began.
+//! Guarantee: an occasional refusal is not evidence of a limit. If too many calls are refused, a few of them suffice to
+//! detect that, and the rate at which it began.
 //!
-//! The test is Page's CUSUM over a likelihood ratio. Each answer changes the weight of the evidence by how much likelier that answer is if
-//! too many calls are refused than if the usual share is; evidence that falls to zero is dropped. By chance it reaches `ln n` about once in
-//! `n` answers, so a threshold that grows with the rate keeps false alarms the same time apart at any rate.
+//! The test is Page's CUSUM over a likelihood ratio. Each response changes the weight of the evidence by how much
+//! likelier it is if too many calls are refused than if the usual share is; evidence that falls to zero is dropped. By
+//! chance it reaches `ln n` about once in `n` responses, so a threshold that grows with the rate keeps false alarms the
+//! same time apart at any rate.
 
 use super::per_second::PerSecond;
 
-/// A smaller share than this is not told from none: a destination that never refused may still refuse one call in fifty.
+/// A smaller share than this cannot be distinguished from none: a destination that never refused may still refuse one
+/// call in fifty.
 const USUAL_MIN: f64 = 0.02;
 /// From this share on, refusals are too many at any rate: a limit is the likelier reason.
 pub(super) const TOO_MANY: f64 = 0.2;
 /// Too many are this much more than the usual share.
 const EXCESS: f64 = 0.1;
-/// The seconds between two false alarms, were every call refused with the usual probability.
+/// The seconds between two false alarms if every call were refused with the usual probability.
 const FALSE_ALARM_S: f64 = 120.0;
-/// Fewer answers than this are not a share: one refusal among three calls says little.
+/// Fewer responses than this are not a share: one refusal among three calls says little.
 const ANSWERS_MIN: f64 = 16.0;
-/// About so many answers count towards the usual share; older ones fade.
+/// About this many responses count towards the usual share; older ones fade.
 const MEMORY: f64 = 256.0;
-/// A share at a lower rate that is under this part of the one before has fallen. Less than all of it, since the share before a fall was
-/// taken where it was highest.
+/// A share at a lower rate has fallen if it is under this part of the previous one. Less than all of it, because the
+/// share before a fall was measured at its highest.
 const FELL: f64 = 0.7;
 
-/// Counts of answers. They are fractions where older answers have faded.
+/// Counts of responses; fractions where older ones have faded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answers {
     /// Accepted calls.
@@ -35,7 +37,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// No answers.
+    /// No responses.
     pub const NONE: Self = Self { accepted: 0.0, refused: 0.0 };
     /// One refusal.
     pub(super) const REFUSAL: Self = Self { accepted: 0.0, refused: 1.0 };
@@ -48,7 +50,7 @@ impl Answers {
         self.accepted + self.refused
     }
 
-    /// The share that was refused.
+    /// Returns the share that was refused.
     pub(super) fn share(self) -> f64 {
         self.refused / self.total().max(ANSWERS_MIN)
     }
@@ -57,14 +59,14 @@ impl Answers {
         Self { accepted: self.accepted + more.accepted, refused: self.refused + more.refused }
     }
 
-    /// With more answers, and the older ones faded.
+    /// Adds responses and fades older ones.
     pub(super) fn faded_plus(self, more: Self) -> Self {
         let kept = (1.0 - more.total() / MEMORY).max(0.0);
         Self { accepted: self.accepted * kept, refused: self.refused * kept }.plus(more)
     }
 }
 
-/// The two shares of refusals that a test tells apart.
+/// The two shares of refusals that a test distinguishes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     usual: f64,
@@ -72,18 +74,20 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// The share that is refused at any rate, and one that is too high.
+    /// Returns the share that is refused at any rate, and one that is too high.
     pub(super) fn usual(answers: Answers) -> Self {
         let usual = answers.share().clamp(USUAL_MIN, TOO_MANY);
         Self { usual, excess: usual + EXCESS }
     }
 
-    /// The usual share, and the one from before the rate fell.
+    /// Returns the usual share, and the one from before the rate fell.
     pub(super) fn or_as_before(self, before: f64) -> Self {
         Self { excess: self.excess.max(FELL * before), ..self }
     }
 
-    /// How much likelier the answers are with the higher share, as a logarithm: below zero, they are likelier with the usual one.
+    /// Returns how much likelier the responses are with the higher share, as a logarithm.
+    ///
+    /// Below zero, they are likelier with the usual one.
     pub(super) fn weight(self, answers: Answers) -> f64 {
         let accepted = ((1.0 - self.excess) / (1.0 - self.usual)).ln();
         let refused = (self.excess / self.usual).ln();
@@ -94,11 +98,11 @@ impl Shares {
 /// Evidence that more calls are refused than usual.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
-    /// How much likelier the answers are if too many calls are refused, as a logarithm.
+    /// How much likelier the responses are if too many calls are refused, as a logarithm.
     pub weight: f64,
-    /// The rate at the first of the answers.
+    /// The rate at the first of the responses.
     pub onset: PerSecond,
-    /// The answers.
+    /// The responses.
     pub answers: Answers,
 }
 
@@ -106,7 +110,7 @@ impl Evidence {
     /// No evidence.
     pub const NONE: Self = Self { weight: 0.0, onset: PerSecond::MIN, answers: Answers::NONE };
 
-    /// With answers to calls at this rate.
+    /// Adds responses to calls at this rate.
     pub(super) fn with(self, shares: Shares, rate: PerSecond, answers: Answers) -> Self {
         let weight = self.weight + shares.weight(answers);
         if weight <= 0.0 {
@@ -116,9 +120,9 @@ impl Evidence {
         Self { weight, onset, answers: self.answers.plus(answers) }
     }
 
-    /// Whether it is more than chance explains.
+    /// Returns whether it exceeds chance.
     pub(super) fn is_certain(self, rate: PerSecond) -> bool {
-        // Eight answers at least: at the slowest rates two minutes hold hardly one.
+        // At least eight responses: at the slowest rates two minutes hold hardly one.
         const ANSWERS_APART_MIN: f64 = 8.0;
         (FALSE_ALARM_S * rate.get()).max(ANSWERS_APART_MIN).ln() <= self.weight
     }

@@ -1,27 +1,28 @@
-//! What a destination's owner decides about its pace, and what holds when nothing is decided.
+//! What a destination's owner configures about its pace, and the defaults.
 //!
-//! Guarantee: every value of these types can be kept; none makes an operation panic or a queue stand still.
+//! Guarantee: every value of these types is valid; none makes an operation panic or a queue stall.
 
 use std::time::Duration;
 
 use super::circuit::CircuitSettings;
 use super::per_second::PerSecond;
 
-/// What a destination's owner decides about its pace.
+/// What a destination's owner configures about its pace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Never faster than this; `None` is without limit until the destination refuses.
+    /// The maximum rate; `None` is unlimited until the destination refuses.
     pub rate_max: Option<PerSecond>,
-    /// How fast a destination is called of which nothing is known. Until it refuses it is then called at most [`LEAP`](super::rate::LEAP)
-    /// times as fast as it bore within a second; `None` is without limit. With many calls at once a flood would be all that it is
-    /// known by when it refuses.
+    /// The starting rate of an unknown destination; `None` is unlimited.
+    ///
+    /// Until it refuses, it is called at most [`LEAP`](super::rate::LEAP) times as fast as it accepted within a second.
+    /// With many parallel calls, a flood would otherwise be all that is known about it when it refuses.
     pub rate_start: Option<PerSecond>,
-    /// Never slower than this, however often it refuses. Only a pause or an open circuit stops it altogether.
+    /// The minimum rate, however often it refuses. Only a pause or an open circuit stops it completely.
     pub rate_floor: PerSecond,
-    /// How far ahead slots are handed out. What is handed out keeps its moments when the rate falls, so this
-    /// is also how long a fall takes to be felt.
+    /// How far ahead slots are handed out. Slots keep their times when the rate falls, so this is also how long a fall
+    /// takes to have effect.
     pub horizon: Duration,
-    /// The longest pause after a `Retry-After`: a mistaken one must not stop a queue for days. Then one call asks again.
+    /// The longest pause after a `Retry-After`: a wrong one must not stop a queue for days. Then one call probes again.
     pub pause_max: Duration,
     /// When the destination counts as down.
     pub circuit: CircuitSettings,

@@ -1,29 +1,30 @@
-//! Moments to send at, handed out in bulk.
+//! Times to send at, handed out in bulk.
 //!
-//! Guarantee: a slot is handed out once. Slots lie at least the pace's spacing apart, across all nodes that
-//! share the pace, and never further ahead than the settings' horizon.
+//! Guarantee: a slot is handed out once. Slots are at least the pace's spacing apart, across all nodes that share the
+//! pace, and never further ahead than the settings' horizon.
 //!
-//! Slots that were handed out are not called back when the rate falls: they are few, and a pause or an open circuit voids them.
+//! Slots that were handed out are not revoked when the rate falls: they are few, and a pause or an open circuit voids
+//! them.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// The answer to a node that asks for slots.
+/// The result of a request for slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Send at these moments.
+    /// Send at these times.
     Slots(Slots),
-    /// Nothing is free within the horizon.
+    /// No slot is free within the horizon.
     Wait {
-        /// Ask again then.
+        /// When to ask again.
         until: Timestamp,
-        /// What is in the way.
+        /// The reason.
         why: Hold,
     },
 }
 
-/// What keeps a destination from being called.
+/// Why a destination is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// The next slot is too far ahead.
@@ -34,7 +35,7 @@ pub enum Hold {
     Circuit,
 }
 
-/// A row of moments, evenly spaced.
+/// A sequence of evenly spaced times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
     next: Timestamp,
@@ -43,7 +44,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// As many of `count` slots from `first` on as lie no later than `horizon`; `None` when the first does not.
+    /// Returns as many of `count` slots from `first` on as fit `horizon`; `None` if the first does not.
     pub(super) fn cut(first: Timestamp, spacing: Duration, count: u32, horizon: Timestamp) -> Option<Self> {
         if count == 0 || horizon < first {
             return None;
@@ -54,22 +55,22 @@ impl Slots {
         Some(Self { next: first, spacing, left })
     }
 
-    /// The first moment.
+    /// Returns the first time.
     pub const fn first(&self) -> Timestamp {
         self.next
     }
 
-    /// The last moment.
+    /// Returns the last time.
     pub fn last(&self) -> Timestamp {
         self.next.plus(self.spacing.saturating_mul(self.left.saturating_sub(1)))
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub const fn count(&self) -> u32 {
         self.left
     }
 
-    /// The moments, in order.
+    /// Returns the times in order.
     pub fn moments(self) -> impl Iterator<Item = Timestamp> {
         (0..self.left).map(move |given| self.next.plus(self.spacing.saturating_mul(given)))
     }

@@ -14,7 +14,7 @@ fn after(millis: u64) -> Timestamp {
     NOW.plus(Duration::from_millis(millis))
 }
 
-/// A pace at so many a second, used to the full.
+/// A fully used pace at this rate.
 fn paced(per_second: f64) -> Pace {
     let rate = PerSecond::clamped(per_second);
     let rate = Rate::Paced(Paced {
@@ -28,12 +28,12 @@ fn paced(per_second: f64) -> Pace {
     Pace { rate, ..Pace::NEW }
 }
 
-/// So many refusals in a row of calls sent at this moment.
+/// Refuses this many calls in a row, all sent at this time.
 fn refused(pace: Pace, times: u32, at: Timestamp, retry_after: Option<Duration>) -> Pace {
     (0..times).fold(pace, |pace, _| pace.on_throttled(&SETTINGS, at, at, retry_after))
 }
 
-/// At ten a second, so many refusals in a row are more than chance.
+/// At ten a second, this many refusals in a row exceed chance.
 const TOO_MANY: u32 = 4;
 
 fn per_second(pace: &Pace) -> f64 {
@@ -165,7 +165,7 @@ fn a_refusal_now_and_then_neither_slows_nor_pauses_a_destination() {
     assert!(close_to(per_second(&paced), 10.0), "{paced:?}");
 }
 
-/// One call in eight is refused at ten a second and at seven. What is refused at any rate says nothing about a limit.
+/// One call in eight is refused at ten a second and at seven. Refusals at any rate say nothing about a limit.
 #[test]
 fn a_share_that_does_not_fall_with_the_rate_becomes_the_usual_one() {
     let (mut pace, mut lowest) = (paced(10.0), f64::MAX);
@@ -197,7 +197,7 @@ fn a_share_that_falls_with_the_rate_is_a_limit() {
 
 #[test]
 fn one_episode_of_refusals_lowers_the_pace_once() {
-    // Ten calls are under way or hold their slots when the refusals come back.
+    // Ten calls are in flight or hold their slots when the refusals come back.
     let (mut pace, _) = paced(10.0).reserve(&SETTINGS, NOW, count(5));
     for sent in [0, 0, 100, 100, 200, 200, 300, 300, 400, 400] {
         pace = pace.on_throttled(&SETTINGS, after(sent + 250), after(sent), None);
@@ -230,7 +230,7 @@ fn a_retry_after_pauses_every_node() {
         let stopped = Some((after(30_000), Hold::Paused));
         assert_eq!(pace.stopped(&SETTINGS, moment), stopped, "slots held from before are void");
     }
-    // A shorter time asked for later does not shorten it.
+    // A shorter wait requested later does not shorten it.
     let pace = pace.on_throttled(&SETTINGS, after(100), NOW, Some(Duration::from_secs(1)));
     assert_eq!(pace.paused_until, after(30_000));
 }
@@ -279,7 +279,7 @@ fn the_pace_recovers_by_itself_but_only_in_full_use() {
 
 #[test]
 fn many_successes_at_once_raise_the_pace_no_faster_than_time_passes() {
-    // Somebody waits for a slot all the while.
+    // A node waits for a slot all the time.
     let steady = Pace { wanted_until: after(60_000), ..paced(10.0) };
     let full_use = steady.on_success(&SETTINGS, after(2_000), count(10));
     assert!(10.0 < per_second(&full_use), "{full_use:?}");
@@ -325,7 +325,7 @@ fn late_failures_of_calls_before_the_opening_are_not_failed_probes() {
         [44, 49, 54, 59, 64, 69].map(at),
         "a probe after each rest of 5 s, for none was answered"
     );
-    // The first of them times out, though others have replaced it: now the rest doubles.
+    // The first of them times out after others have replaced it: now the rest doubles.
     let pace = pace.on_failure(&SETTINGS, at(74), probes[0]);
     let stopped = pace.stopped(&SETTINGS, at(74));
     assert_eq!(stopped, Some((at(84), Hold::Circuit)));
@@ -411,7 +411,7 @@ fn what_is_not_a_number_is_the_slowest_rate() {
     assert_eq!(PerSecond::clamped(f64::INFINITY), PerSecond::MAX);
 }
 
-/// What may happen to a pace, with moments and numbers from anywhere.
+/// A random step of a pace, with any times and numbers.
 #[derive(Clone, Copy, Debug)]
 enum PaceStep {
     Reserve(u32),
@@ -428,7 +428,7 @@ fn any_step() -> impl Strategy<Value = (i64, PaceStep)> {
         (any::<i64>(), duration).prop_map(|(sent, retry_after)| PaceStep::Throttled { sent, retry_after }),
         any::<i64>().prop_map(|sent| PaceStep::Failure { sent }),
     ];
-    // Moments close together, where things meet, and from anywhere, where things overflow.
+    // Times close together, where things meet, and from anywhere, where things overflow.
     (prop_oneof![4 => 0..10_000_000_i64, 1 => any::<i64>()], step)
 }
 
@@ -485,7 +485,7 @@ proptest! {
         }
     }
 
-    /// However nodes ask, and whatever the rate does in between: slots follow each other by the spacing.
+    /// However nodes ask, and whatever the rate does in between: slots keep the spacing.
     #[test]
     fn slots_are_never_closer_than_the_rate_allows(
         asks in prop::collection::vec((0..400_u64, 1..9_u32, any::<bool>()), 1..60),

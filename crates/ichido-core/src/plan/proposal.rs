@@ -1,13 +1,13 @@
 //! Settings whose worst case fits a deadline.
 //!
-//! Guarantee: of all settings within the [`Bounds`] whose worst case fits, the least change is proposed, in
-//! this order of preference, each used to its bound before the next is touched:
+//! Guarantee: of all settings within the [`Bounds`] whose worst case fits, the smallest change is proposed, in this
+//! order of preference, each used to its limit before the next:
 //!
-//! 1. nothing, when it fits already;
-//! 2. more at a time: costs only haste, and the pace steps in if the destination minds;
+//! 1. nothing, if it already fits;
+//! 2. more in parallel: costs only haste, and the pace intervenes if the destination objects;
 //! 3. a shorter interval: the same, but it crowds the start of every call;
-//! 4. fewer retries: items that another try would have saved get a fallback;
-//! 5. fewer items: the rest gets a fallback unasked.
+//! 4. fewer retries: items that another attempt would have saved get a fallback;
+//! 5. fewer items: the rest get a fallback without a call.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use super::{Assumption, Batch, from_nanos, items_that_fit, takes, times};
 /// How far a proposal may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// No more than this at a time.
+    /// The maximum in parallel.
     pub parallel_max: NonZeroU32,
-    /// No shorter interval than this.
+    /// The minimum interval.
     pub interval_min: Duration,
-    /// No fewer retries than this.
+    /// The minimum number of retries.
     pub retries_min: usize,
 }
 
 impl Bounds {
-    /// Eight at a time, half a second apart, one retry.
+    /// Eight in parallel, half a second apart, one retry.
     pub const DEFAULT: Self = Self {
         parallel_max: NonZeroU32::new(8).expect("eight is not zero"),
         interval_min: Duration::from_millis(500),
@@ -37,11 +37,11 @@ impl Bounds {
 /// Settings to run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// How many at a time.
+    /// The number of items in parallel.
     pub parallel: NonZeroU32,
     /// The wait before an item's first call.
     pub interval: Duration,
-    /// How many retries an item has.
+    /// The retries of an item.
     pub retries: usize,
 }
 
@@ -50,23 +50,23 @@ pub struct Tuning {
 pub enum Proposal {
     /// Nothing: the worst case fits.
     AsItIs,
-    /// Run with these settings, and the worst case fits.
+    /// With these settings the worst case fits.
     Change(Tuning),
-    /// No settings within the bounds fit all items. With these, this many items do.
+    /// No settings within the bounds fit all items. With these, this many do.
     FewerItems {
-        /// The settings that fit the most.
+        /// The settings that fit the most items.
         tuning: Tuning,
-        /// How many items fit, at worst.
+        /// How many items fit at worst.
         items: u64,
     },
 }
 
-/// The least change to `batch` that makes it end `within` this time if `worst` comes true.
+/// Proposes the smallest change to `batch` that makes it end `within` this time in the `worst` case.
 pub fn propose(batch: &Batch<'_>, worst: &Assumption, bounds: &Bounds, within: Duration) -> Proposal {
     if takes(batch, worst) <= within {
         return Proposal::AsItIs;
     }
-    // A batch that already goes further than the bounds is not called back.
+    // A batch that already exceeds the bounds is not reduced.
     let parallel_max = bounds.parallel_max.max(batch.parallel);
     let interval_min = bounds.interval_min.min(batch.interval);
     let retries_min = bounds.retries_min.min(batch.waits.len());
@@ -82,7 +82,7 @@ pub fn propose(batch: &Batch<'_>, worst: &Assumption, bounds: &Bounds, within: D
     Proposal::FewerItems { tuning, items: items_that_fit(&hurried, worst, within) }
 }
 
-/// The longest interval that fits at all, and the fewest at a time that fit with it.
+/// Returns the longest interval that fits, and the smallest parallelism that fits with it.
 fn fitting(
     batch: &Batch<'_>,
     worst: &Assumption,
@@ -100,7 +100,7 @@ fn fitting(
     let longest = round.saturating_sub(batch.latency);
     let interval =
         if batch.interval <= longest { batch.interval } else { whole_millis(longest).max(interval_min) };
-    // Invariant: `high` at a time fit.
+    // Invariant: `high` in parallel fit.
     let (mut low, mut high) = (batch.parallel, parallel_max);
     while low < high {
         let middle = low.saturating_add((high.get() - low.get()) / 2);
@@ -113,7 +113,7 @@ fn fitting(
     Some((high, interval))
 }
 
-/// Rounded down to milliseconds: a setting is for people to read.
+/// Rounds down to milliseconds: people read settings.
 fn whole_millis(span: Duration) -> Duration {
     Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }

@@ -16,7 +16,7 @@ fn parallel(parallel: u32) -> NonZeroU32 {
 const WAITS: [Duration; 4] =
     [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8), Duration::from_secs(16)];
 
-/// 120 articles, 2 at a time, 2.5 s apart, 5 s each.
+/// 120 articles, 2 in parallel, 2.5 s apart, 5 s each.
 fn articles() -> Batch<'static> {
     Batch {
         items: 120,
@@ -70,7 +70,7 @@ fn nothing_takes_no_time_and_too_much_takes_forever() {
     assert_eq!(takes(&endless, &WORST), Duration::MAX);
 }
 
-/// A quarter of an hour is what a Lambda function has.
+/// A Lambda function has a quarter of an hour.
 #[test]
 fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
     let tuning = |at_a_time, interval_ms, retries| Tuning {
@@ -80,7 +80,7 @@ fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
     };
     for (within, expected) in [
         (1_050, Proposal::AsItIs),
-        // More at a time: 40 rounds of 7.5 s and 600 s of waits.
+        // More in parallel: 40 rounds of 7.5 s and 600 s of waits.
         (900, Proposal::Change(tuning(3, 2_500, 4))),
         (713, Proposal::Change(tuning(8, 2_500, 4))),
         // A shorter interval as well: 15 rounds of 6 s.
@@ -89,7 +89,7 @@ fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
         (600, Proposal::Change(tuning(3, 2_500, 3))),
         (380, Proposal::Change(tuning(8, 1_666, 3))),
         (200, Proposal::Change(tuning(6, 2_500, 1))),
-        // Fewer items: 8 at a time, 5.5 s a round, a sixth of them waits 2 s.
+        // Fewer items: 8 in parallel, 5.5 s a round, a sixth of them waits 2 s.
         (60, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 56 }),
         (0, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 0 }),
     ] {
@@ -145,7 +145,7 @@ proptest! {
         }
     }
 
-    /// What is proposed fits, and one step back towards the settings as they were does not.
+    /// The proposal fits, and one step back towards the original settings does not.
     #[test]
     fn a_proposal_fits_and_nothing_less_does(
         items in 0..2_000_u64,

@@ -13,9 +13,9 @@ use When::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFro
 
 impl Table {
     // SPEC D9.
-    /// An HTTP destination of the outbox: unknown errors are retried.
+    /// The table of an HTTP destination of the outbox: unknown errors are retried.
     ///
-    /// The first row that fits wins. "Retry" holds where [`Verdict::next`](super::Verdict::next) finds it safe.
+    /// The first match wins. "Retry" applies if [`Verdict::next`](super::Verdict::next) finds it safe.
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
@@ -40,9 +40,10 @@ impl Table {
     }
 
     // SPEC A8.
-    /// A client at the origin of a request. It reads these otherwise, and the rest as [`Table::http`].
+    /// The table of a client at the origin of a request. It adds these rows to [`Table::http`].
     ///
-    /// A key that was used for a different request leaves the effect unknown: the action may have been done, with other bytes.
+    /// A key that was used for a different request leaves the effect unknown: the action may have been done with
+    /// another body.
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
@@ -53,12 +54,14 @@ impl Table {
         Self { own: Vec::new(), base: &[CLIENT, HTTP], promises_echo: false }
     }
 
-    /// A client of a server that follows the IETF draft, `draft-ietf-httpapi-idempotency-key-header`. It reads these otherwise, and the
-    /// rest as [`Table::client`].
+    /// The table of a client whose server follows the IETF draft.
     ///
-    /// By the draft 409 is "still in flight" and 422 "used for a different request"; it names no word that would tell them from an API's
-    /// own 409 and 422. So a 409 counts as in flight where it says when to come back, or by our own server's word; a bare one is
-    /// tried again as a failure is, a few times. A 422 is believed to be what the draft says.
+    /// The draft is `draft-ietf-httpapi-idempotency-key-header`. These rows precede those of [`Table::client`].
+    ///
+    /// In the draft, 409 means "still in flight" and 422 "used for a different request"; it has no name that would
+    /// distinguish them from an API's own 409 and 422. So a 409 counts as in flight if it says when to retry, or if our
+    /// own server names it; a bare 409 is retried like a failure, a few times. A 422 is taken to mean what the draft
+    /// says.
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
@@ -73,7 +76,7 @@ impl Table {
         Self { own: Vec::new(), base: &[IETF, CLIENT, HTTP], promises_echo: false }
     }
 
-    /// A client of a server that speaks as Stripe does. It reads these otherwise, and the rest as [`Table::client`].
+    /// The table of a client whose server behaves like Stripe. It adds these rows to [`Table::client`].
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
@@ -86,9 +89,9 @@ impl Table {
     }
 
     // SPEC B1.
-    /// A model's API: Bedrock, OpenAI, Anthropic and their like. Unknown errors are not retried.
+    /// The table of a model's API, such as Bedrock, OpenAI or Anthropic. Unknown errors are not retried.
     ///
-    /// The first row that fits wins; but for 402, the names of errors stand before the statuses.
+    /// The first match wins; except for 402, error names precede statuses.
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
@@ -154,7 +157,7 @@ const SUCCESS: Row = Row { when: StatusFrom(200, 299), code: None, effect: Done,
 /// The first rows of every table.
 pub(super) const IN_FLIGHT: &[Row] = &[row(InFlight, InProgress, Unknown, Retry)];
 
-/// A destination of the outbox.
+/// The rows of an outbox destination.
 // SPEC D9.
 pub(super) const HTTP: &[Row] = &[
     SUCCESS,

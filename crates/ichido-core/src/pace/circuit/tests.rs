@@ -12,7 +12,7 @@ const SOON: Timestamp = Timestamp::from_secs(101);
 const SINCE: Timestamp = Timestamp::from_secs(96);
 const BEFORE: Timestamp = Timestamp::from_micros(95_999_999);
 
-/// What is heard of a call that had its slot at the moment the circuit became half open, or before.
+/// The report of a call with its slot at the time the circuit became half open, or before.
 const FAILED: CircuitEvent = CircuitEvent::Failed { sent: SINCE };
 const FAILED_LATE: CircuitEvent = CircuitEvent::Failed { sent: BEFORE };
 const FAILED_AGAIN: CircuitEvent = CircuitEvent::FailedAgain { sent: SINCE };
@@ -42,7 +42,7 @@ fn the_table_of_the_circuit() {
     use CircuitEvent::{Asked, AskedAgain, LetThrough, Succeeded};
     let at = Timestamp::from_secs;
     for (before, event, after) in [
-        // Failures in a row open it; one success forgets them; a refusal is neither.
+        // Failures in a row open it; one success resets them; a throttled call is neither.
         (closed(0), FAILED, closed(1)),
         (closed(1), FAILED, closed(2)),
         (closed(2), FAILED, open(at(105), 5)),
@@ -51,14 +51,14 @@ fn the_table_of_the_circuit() {
         (closed(2), THROTTLED, closed(2)),
         (closed(2), Asked, closed(2)),
         (closed(2), LetThrough(9), closed(2)),
-        // Open, it hears nothing until the rest is over.
+        // While open, it ignores everything until the rest ends.
         (open(SOON, 5), Asked, open(SOON, 5)),
         (open(SOON, 5), LetThrough(1), open(SOON, 5)),
         (open(SOON, 5), Succeeded, open(SOON, 5)),
         (open(SOON, 5), FAILED, open(SOON, 5)),
         (open(SOON, 5), THROTTLED, open(SOON, 5)),
         (open(NOW, 5), Asked, half_open_since(NOW, 2, at(105), 5)),
-        // Half open, it lets a few through, and decides by the first that reports.
+        // While half open, it allows a few calls and decides by the first that reports.
         (half_open(2, SOON, 5), Asked, half_open(2, SOON, 5)),
         (half_open(2, SOON, 5), LetThrough(1), half_open(1, SOON, 5)),
         (half_open(1, SOON, 5), LetThrough(9), half_open(0, SOON, 5)),
@@ -68,14 +68,14 @@ fn the_table_of_the_circuit() {
         (half_open(0, SOON, 15), FAILED, open(at(115), 15)),
         (half_open(0, SOON, 5), THROTTLED, half_open(1, SOON, 5)),
         (half_open(2, SOON, 5), THROTTLED, half_open(2, SOON, 5)),
-        // What was sent before is no probe, and does not decide.
+        // A call sent before is not a probe and does not decide.
         (half_open(0, SOON, 5), FAILED_LATE, half_open(0, SOON, 5)),
         (half_open(0, SOON, 5), THROTTLED_LATE, half_open(0, SOON, 5)),
         (closed(2), FAILED_LATE, open(at(105), 5)),
-        // Probes not heard of in time are replaced; when they fail after all, they were probes still.
+        // Probes without a report are replaced in time; if they fail after all, they still count as probes.
         (half_open(0, NOW, 5), Asked, half_open(2, at(105), 5)),
         (half_open(2, at(105), 5), FAILED, open(at(110), 10)),
-        // What has failed before opens nothing, and gives way for one first rest after the rest is over (5 s).
+        // A message that has failed before opens nothing, and gives way for one first rest after the rest ends (5 s).
         (closed(2), FAILED_AGAIN, closed(2)),
         (closed(2), AskedAgain, closed(2)),
         (open(SOON, 5), FAILED_AGAIN, open(SOON, 5)),
@@ -84,7 +84,7 @@ fn the_table_of_the_circuit() {
         (open(at(95), 10), AskedAgain, half_open_since(at(95), 2, at(110), 10)),
         (half_open_since(at(95), 0, NOW, 5), AskedAgain, half_open_since(at(95), 2, at(105), 5)),
         (half_open(0, NOW, 5), AskedAgain, half_open(0, NOW, 5)),
-        // As a probe it does not lengthen the rest.
+        // As a probe it does not extend the rest.
         (half_open(0, SOON, 10), FAILED_AGAIN, open(at(110), 10)),
         (half_open(0, SOON, 10), FAILED_AGAIN_LATE, half_open(0, SOON, 10)),
     ] {
@@ -123,14 +123,16 @@ fn a_clock_that_was_set_back_leaves_no_probe_unheard() {
     assert_eq!(steadied.step(&SETTINGS, earlier, failed), open(Timestamp::from_secs(50), 10));
 }
 
-/// SPEC E2: however often ten bad messages are tried again, a circuit that is closed stays closed.
+/// However often ten bad messages are retried, a closed circuit stays closed.
+// SPEC E2.
 #[test]
 fn messages_that_have_failed_before_open_no_circuit() {
     let failing = (0..1_000).fold(closed(2), |circuit, _| circuit.step(&SETTINGS, NOW, FAILED_AGAIN));
     assert_eq!(failing, closed(2));
 }
 
-/// SPEC E2: a good message is the probe, whoever asks first, and no retry makes it wait longer than one first rest.
+/// A good message is the probe, whichever node asks first, and no retry delays it by more than one first rest (SPEC
+/// E2).
 #[test]
 fn a_message_that_has_not_failed_is_the_probe() {
     let at = Timestamp::from_secs;
@@ -142,7 +144,7 @@ fn a_message_that_has_not_failed_is_the_probe() {
         assert_eq!((good.rests_until(at(second)), good.admits()), (None, 2), "at {second}");
         assert_eq!(good.rests_until_again(&SETTINGS, at(second)), Some(at(105)), "it gives way still");
     }
-    // Nobody else came, so it is asked by one that has failed before. It fails, and the rest is not longer than before.
+    // No other message came, so one that has failed before is the probe. It fails, and the rest is not extended.
     circuit = circuit.step(&SETTINGS, at(105), CircuitEvent::AskedAgain);
     assert_eq!((circuit.rests_until_again(&SETTINGS, at(105)), circuit.admits()), (None, 2));
     circuit = circuit.step(&SETTINGS, at(106), CircuitEvent::FailedAgain { sent: at(105) });
