@@ -1,8 +1,8 @@
 //! Canonical JSON against `serde_json_canonicalizer`: `cargo bench -p ichido-core --bench canonical`.
 //!
-//! Both contenders go from the bytes of a body to its canonical bytes. Each round measures both, one after
-//! the other, so that a busy machine slows both alike; the table shows the median round of each. In the
-//! form of RFC 8785 both must produce the same bytes, or nothing is measured.
+//! Both contenders turn the bytes of a body into its canonical bytes. Each round measures both, one after the other, so
+//! a busy machine slows both alike; the table shows the median round of each. In the form of RFC 8785 both must produce
+//! the same bytes, or nothing is measured.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot run has nothing better to do than stop")]
 
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use ichido_core::json::{Document, Form, Numbers};
 
-/// Rounds per document and form; odd, so that the median is one of them.
+/// Rounds per document and form; odd, so the median is one of them.
 const ROUNDS: usize = 41;
 /// How many bytes each contender reads in one round.
 const ROUND_BYTES: usize = 2_000_000;
 
 fn main() {
-    // `cargo test` starts it too, and only wants to know that it compiles.
+    // `cargo test` starts it too, and only needs it to compile.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -49,7 +49,7 @@ fn rival(document: &[u8]) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(&value).expect("the document has a canonical form")
 }
 
-/// The median time of one document for us and for the rival.
+/// The median time of one document for us and for the competitor.
 fn race(document: &[u8], form: &Form) -> (Duration, Duration) {
     let repeats = u32::try_from(ROUND_BYTES / document.len()).expect("a round is short").max(1);
     let mut rounds = Vec::with_capacity(ROUNDS);

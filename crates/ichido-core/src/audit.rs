@@ -1,19 +1,20 @@
-//! The audit trail: entries are sealed, so that one that is changed, removed or inserted later is found and named.
+//! The audit trail: entries are sealed, so later changes, removals and insertions are found.
 //!
-//! Guarantee: the same entries under the same key give the same seals; two entries that differ in any field give two different
-//! leaves; and what was sealed under a key cannot be altered without it so that [`verify::Verifier`] finds nothing. Nothing
-//! here reads a database: pages of it come in, findings go out.
+//! Guarantee: the same entries under the same key give the same seals. Two entries that differ in any field give
+//! different leaves. What was sealed under a key cannot be altered without the key unnoticed by [`verify::Verifier`].
+//! Nothing here reads a database: callers pass in pages of it and get findings.
 //!
-//! An [`entry::Entry`] is hashed into a [`leaf::Leaf`], which also holds the hash of the entry before it of the same message: a
-//! message's entries are a chain, which begins from the code of what was asked for ([`request::Request`]). The leaves of one span are a Merkle tree, whose root stands in a [`seal::Seal`]; each seal holds
-//! the code of the one before it, and its own code is an HMAC under a key that is not in the database. The last seal's
-//! [`seal::Head`], kept elsewhere, vouches for all before it.
+//! An [`entry::Entry`] is hashed into a [`leaf::Leaf`], which also holds the hash of the same message's previous entry:
+//! a message's entries are a chain that begins with the code of the request ([`request::Request`]). The leaves of one
+//! span are a Merkle tree, whose root is in a [`seal::Seal`]. Each seal holds the code of the previous one, and its own
+//! code is an HMAC under a key that is not in the database. The last seal's [`seal::Head`], kept elsewhere, proves all
+//! the others.
 //!
-//! Whether an entry may follow the one before it by the rules of the lifecycle, [`course`] decides. One that does not is sealed as
-//! such: refusing it would let an intruder stop the sealing of everything else.
+//! [`course`] decides whether an entry may follow the previous one by the rules of the lifecycle. An entry that may not
+//! is sealed as such: refusing it would let an intruder stop the sealing of everything else.
 //!
-//! What it cannot show: a change, a removal or an insertion before the seal that the rules allow, a request of which no entry is
-//! sealed yet, and seals that were cut off at the end, unless a head was kept.
+//! It cannot show a change, removal or insertion before the seal that the rules allow, a request without a sealed
+//! entry, or seals that were cut off at the end, unless a head was kept.
 // SPEC F5, D13.
 
 pub mod course;
@@ -37,21 +38,21 @@ hash! {
 }
 
 impl Code {
-    /// What stands before the first.
+    /// The code before the first one.
     pub const NONE: Self = Self([0; 32]);
 }
 
-/// The key that seals are made under. It is never in the database that it guards.
+/// The key that seals are made with. It is never in the database that it protects.
 #[derive(Clone)]
 pub struct AuditKey(Vec<u8>);
 
 impl AuditKey {
-    /// Fewer bytes could be guessed.
+    /// The minimum length: fewer bytes could be guessed.
     pub const BYTES_MIN: usize = 32;
-    /// More is not a key but some other file.
+    /// The maximum length: a longer file is not a key.
     pub const BYTES_MAX: usize = 1024;
 
-    /// Takes what a key file holds; the line's end that an editor leaves behind does not count.
+    /// Parses the contents of a key file; a trailing line break is ignored.
     pub fn parse(file: &[u8]) -> Result<Self, AuditKeyError> {
         let key = file.strip_suffix(b"\n").unwrap_or(file);
         let key = key.strip_suffix(b"\r").unwrap_or(key);
@@ -63,17 +64,17 @@ impl AuditKey {
     }
 }
 
-/// A key does not show itself.
+/// Never shows the key.
 impl fmt::Debug for AuditKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AuditKey(…)")
     }
 }
 
-/// Why bytes are no key.
+/// Why bytes are not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditKeyError {
-    /// Too few.
+    /// Too few bytes.
     #[error(
         "the key has {found} bytes and needs at least {}; make one by: openssl rand -hex 32",
         AuditKey::BYTES_MIN
@@ -82,7 +83,7 @@ pub enum AuditKeyError {
         /// How many there are.
         found: usize,
     },
-    /// Too many.
+    /// Too many bytes.
     #[error("the key has {found} bytes and may have at most {}; is it another file?", AuditKey::BYTES_MAX)]
     TooLong {
         /// How many there are.

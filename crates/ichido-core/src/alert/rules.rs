@@ -80,7 +80,7 @@ impl Rules {
         all
     }
 
-    /// Returns all windows of rules, each once: how often counts must be read.
+    /// Returns a rule's windows, each once: counts are read for each of them.
     pub fn windows(&self, rule: Rule) -> Vec<Duration> {
         let own = self.queues.iter().filter(|((of, _), _)| *of == rule);
         let own = own.filter_map(|(_, change)| self.with(rule, Some(*change)));

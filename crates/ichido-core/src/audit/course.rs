@@ -1,8 +1,9 @@
-//! Whether an entry may follow the ones before it of the same message, by the rules of the lifecycle.
+//! Checks whether an entry may follow the previous ones of its message, by the rules of the lifecycle.
 //!
-//! Guarantee: every history that [`crate::lifecycle::State::step`] can produce is accepted, and an entry that it cannot have produced is refused
-//! with the reason. There is no second table of transitions here: an entry does not record everything that decided a step (what a
-//! repetition could do, whether the call had begun), so the step is tried with every value that these can have.
+//! Guarantee: every history that [`crate::lifecycle::State::step`] can produce is accepted, and an entry that it cannot
+//! have produced is refused with the reason. There is no second table of transitions here: an entry does not record
+//! everything that decided a step (what a repetition could do, whether the call had started), so the step is tried with
+//! every possible value.
 //!
 //! Dates decide nothing, because a database's clock may be set back. Start at [`Walk`].
 
@@ -18,22 +19,22 @@ use rules::{Course, PROOF_STEP};
 /// Why an entry does not follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Misfit {
-    /// Its fence is greater than any that the store has issued, or not a fence at all.
+    /// Its fence is greater than any the store has issued, or not a fence at all.
     FenceNotIssued,
-    /// Its fence and step do not come after those of the entry before it.
+    /// Its fence and step do not come after those of the previous entry.
     OutOfPlace,
     /// There is no message with its id.
     NoMessage,
-    /// It is an operator's action on something else, under the id of a message or with what only a message has.
+    /// It is an operator's action on something else, with a message's id or with fields that only a message has.
     NotAnAction,
-    /// No step of the lifecycle leads from the entry before it to what it says.
+    /// No step of the lifecycle leads from the previous entry to it.
     NoSuchStep,
-    /// It proves that the work was done, and the attempt that met the proof did not end as sent.
+    /// It proves that the work was done, but the attempt it belongs to did not end as sent.
     ProofIgnored,
 }
 
 impl Misfit {
-    /// In a sentence.
+    /// Returns the reason as a sentence.
     pub const fn why(self) -> &'static str {
         match self {
             Self::FenceNotIssued => "its fence was never issued",
@@ -48,7 +49,7 @@ impl Misfit {
     }
 }
 
-/// Walks along the entries of one message in order, and says which of them do not follow.
+/// Walks the entries of one message in order and reports those that do not follow.
 ///
 /// ```
 /// use ichido_core::audit::course::Walk;
@@ -65,26 +66,26 @@ impl Misfit {
 #[derive(Clone, Debug)]
 pub struct Walk {
     course: Course,
-    /// The course without the last entry, should that be the one that does not belong here.
+    /// The course without the last entry, in case that entry does not belong here.
     without: Option<Course>,
     at: Option<Timestamp>,
 }
 
 impl Walk {
-    /// From the first entry of a message on.
+    /// Starts at the first entry of a message.
     pub const fn from_the_first() -> Self {
         Self { course: Course::new(true), without: None, at: None }
     }
 
-    /// From some entry on: what came before it is taken to allow it.
+    /// Starts at some entry: whatever came before is assumed to allow it.
     pub const fn from_the_middle() -> Self {
         Self { course: Course::new(false), without: None, at: None }
     }
 
-    /// Goes on by the next entry. `issued` is the last fence that the store has issued.
+    /// Continues with the next entry. `issued` is the last fence that the store has issued.
     ///
-    /// After one that does not follow, the next may follow either from it or from what was before it: so an entry that was put
-    /// in, and one that follows an entry that was taken away, are named alone.
+    /// After an entry that does not follow, the next one may follow either from it or from the one before: so an
+    /// inserted entry, and one that follows a removed entry, are reported alone.
     pub fn step(&mut self, entry: &Entry, issued: i64) -> Result<(), Misfit> {
         let other = self.without.take();
         let (next, misfit) = match self.course.follow(entry, issued) {
@@ -105,19 +106,20 @@ impl Walk {
         Ok(())
     }
 
-    /// By how much an entry is dated before the one that it follows: then a clock was set back. A late proof is kept among
-    /// entries that are older than it, so it says nothing of this.
+    /// Returns by how much an entry is dated before its predecessor: then a clock was set back.
+    ///
+    /// A late proof is stored among older entries, so it says nothing about this.
     pub fn set_back(&self, entry: &Entry) -> Option<Duration> {
         let at = self.at.filter(|at| entry.id.step != PROOF_STEP && entry.at < *at)?;
         Some(at.since(entry.at))
     }
 
-    /// The last entry so far.
+    /// Returns the last entry so far.
     pub const fn last(&self) -> Option<EntryId> {
         self.course.last
     }
 
-    /// Judges what only the end shows. `is_sending` is whether a worker holds the message now.
+    /// Judges what only the end shows. `is_sending` says whether a worker holds the message now.
     pub fn end(&self, is_sending: bool) -> Result<(), (EntryId, Misfit)> {
         match self.course.proof {
             Some(proof) if self.course.state != Some(State::Sent) && !is_sending => {

@@ -1,7 +1,7 @@
-//! An entry of the trail, and the code of all it says.
+//! An entry of the audit trail, and the code of its contents.
 //!
-//! Guarantee: two entries have the same content code only when every field is the same. Fields are as the
-//! database holds them, not as the rules would have them: an entry that breaks a rule is still an entry to be judged.
+//! Guarantee: two entries have the same content code only if every field is the same. Fields are as stored in the
+//! database, not as the rules require: an entry that breaks a rule is still an entry to judge.
 
 use std::fmt;
 
@@ -11,32 +11,32 @@ use super::Code;
 use super::framing::Framing;
 use crate::time::Timestamp;
 
-/// Which entry it is: its place in the history of one message.
+/// Identifies an entry: its position in the history of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
     /// The message.
     pub message: Uuid,
-    /// The claim or action, which orders the history.
+    /// The fence of the claim or action, which orders the history.
     pub fence: i64,
-    /// The step within it.
+    /// The step within the fence.
     pub step: i16,
 }
 
-/// `fence.step`, which is enough to find it within its message.
+/// Formats `fence.step`, which identifies it within its message.
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.fence, self.step)
     }
 }
 
-/// One entry with everything that SPEC D13 asks of it.
+/// One entry of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which one.
+    /// Its id.
     pub id: EntryId,
     /// When it happened.
     pub at: Timestamp,
-    /// When the try began that it ends.
+    /// When the attempt that it ends began.
     pub claimed_at: Option<Timestamp>,
     /// The state before.
     pub from: String,
@@ -44,59 +44,60 @@ pub struct Entry {
     pub to: String,
     /// What happened.
     pub kind: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: i64,
-    /// How often a worker died with it.
+    /// The number of worker deaths.
     pub deaths: i64,
     /// Since when its effect is in doubt.
     pub doubt_since: Option<Timestamp>,
-    /// Until when a call may still be travelling.
+    /// Until when a call may still be in transit.
     pub travels_until: Option<Timestamp>,
     /// What is known of the effect.
     pub effect: String,
-    /// The error's code.
+    /// The error code.
     pub code: Option<String>,
-    /// The answer's status.
+    /// The response status.
     pub status: Option<i16>,
     /// The digest of the result.
     pub result_digest: Option<Vec<u8>>,
-    /// The receiver's name for what it did.
+    /// The receiver's id for what it did.
     pub receipt: Option<String>,
-    /// The beginning of what was answered.
+    /// The beginning of the response.
     pub excerpt: Option<String>,
-    /// Which node.
+    /// The node.
     pub node: Option<Uuid>,
-    /// Which person.
+    /// The person.
     pub actor: Option<String>,
-    /// What it was about, where that is no message: a queue, a key, letters. The id's `message` is then that subject's.
+    /// The subject if it is not a message: a queue, a key, dead letters. The id's `message` is then that of the
+    /// subject.
     pub about: Option<String>,
-    /// The message that it is about; `None` when there is no such message.
+    /// The message; `None` if there is none.
     pub subject: Option<Subject>,
 }
 
-/// What a message is, for its entries: a changed key or trace changes them all.
+/// The message of an entry: a changed key or trace changes all its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Its queue.
     pub queue: String,
-    /// Whose it is.
+    /// The caller's identity.
     pub identity: String,
     /// Its key.
     pub key: String,
     /// The digest of its request.
     pub digest: Vec<u8>,
-    /// Its trace.
+    /// Its trace context.
     pub trace: Option<String>,
-    /// The dead message that it was made from.
+    /// The dead message that it replaces.
     pub made_from: Option<Uuid>,
-    /// When it was put in.
+    /// When it was enqueued.
     pub created_at: Timestamp,
-    /// How often it may be tried. It is sealed with the request, and here only to judge what may follow what.
+    /// The maximum number of attempts. It is sealed with the request, and is here only to judge what may follow.
     pub tries_allowed: u32,
 }
 
 impl Entry {
-    /// The code of all it says.
+    /// Returns the code of its contents.
     pub fn content(&self) -> Code {
         let mut framing = Framing::new(None, "ichido audit entry 1");
         framing.part(self.id.message.as_bytes());
@@ -122,7 +123,7 @@ impl Entry {
         if let Some(subject) = &self.subject {
             subject.add_to(&mut framing);
         }
-        // Last, and only where it is there: what is said before it has a fixed number of parts.
+        // Last, and only if present: everything before it has a fixed number of parts.
         if let Some(about) = &self.about {
             framing.part(about.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! Parts under one code: each with its length before it, so that no byte can move across a border.
+//! Hashes parts, each prefixed with its length, so no byte can move between parts.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -6,16 +6,16 @@ use sha2::Sha256;
 use super::{AuditKey, Code};
 use crate::digest::Hasher;
 
-/// A hash under way: an HMAC where there is a key.
+/// A hash in progress: an HMAC if there is a key.
 pub(super) enum Framing {
     Open(Hasher),
     Keyed(Box<Hmac<Sha256>>),
 }
 
 impl Framing {
-    /// `domain` names what is coded and its version: codes of two kinds are never equal.
+    /// Creates a hash. `domain` names what is coded and its version: codes of two kinds are never equal.
     pub(super) fn new(key: Option<&AuditKey>, domain: &str) -> Self {
-        // HMAC takes a key of any length; the error is of algorithms that do not.
+        // HMAC takes a key of any length; the error is for algorithms that do not.
         let keyed = key.and_then(|key| Hmac::<Sha256>::new_from_slice(&key.0).ok());
         match keyed {
             None => Self::Open(Hasher::new(domain)),
@@ -37,7 +37,7 @@ impl Framing {
         }
     }
 
-    /// A part that may be missing: missing and empty are two things.
+    /// Adds an optional part: missing and empty differ.
     pub(super) fn part_or_none(&mut self, bytes: Option<&[u8]>) {
         self.part(&[u8::from(bytes.is_some())]);
         if let Some(bytes) = bytes {

@@ -1,7 +1,7 @@
-//! Leaves: what a seal remembers of each entry, and the tree that they are.
+//! Leaves: what a seal stores of each entry, and their tree.
 //!
-//! Guarantee: a list of leaves is read back exactly as it was written or not at all, and two lists that differ have two roots. A leaf
-//! carries a tag that binds it to its seal and its place there, so that a list that was tampered with shows where.
+//! Guarantee: a list of leaves is read exactly as it was written or not at all, and two different lists have different
+//! roots. A leaf carries a tag that binds it to its seal and position, so a list shows where it was tampered with.
 
 use uuid::Uuid;
 
@@ -10,36 +10,36 @@ use super::framing::Framing;
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
 
-/// A tag says where a list was changed; that it was, the root says. So it need not be long.
+/// A tag says where a list was changed; the root says that it was. So the tag can be short.
 pub type Tag = [u8; 8];
 
-/// What is kept of a sealed entry.
+/// What is stored of a sealed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Which entry.
+    /// The entry's id.
     pub id: EntryId,
-    /// When it happened: so that it can be named when it is gone.
+    /// When it happened, to name it if it is gone.
     pub at: Timestamp,
-    /// The code of all it says.
+    /// The code of its contents.
     pub content: Code,
     /// What it follows.
     pub previous: Previous,
-    /// Whether it followed that by the rules when it was sealed ([`super::course`]). What does not is sealed as what it is.
+    /// Whether it followed by the rules when it was sealed ([`super::course`]). If not, it is sealed as such.
     pub follows: bool,
-    /// Binds it to its place.
+    /// Binds it to its position.
     pub tag: Tag,
 }
 
-/// What an entry follows, as it was when the entry was sealed.
+/// What an entry follows, as of its sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Previous {
-    /// Nothing: it is the first about something that is no message.
+    /// Nothing: it is the first entry about a subject that is not a message.
     Nothing,
-    /// The entry before it of the same message.
+    /// The previous entry of the same message.
     Entry(Code),
-    /// What was asked for: it is the message's first.
+    /// The request: it is the message's first entry.
     Request(Code),
-    /// The same, sealed before hops were part of it.
+    /// The request, sealed before hops were part of it.
     RequestWithoutHops(Code),
 }
 
@@ -54,15 +54,15 @@ impl Previous {
     }
 }
 
-/// Set in the byte that says what an entry follows, where it does not follow that by the rules.
+/// Set in the byte of the predecessor's kind if the entry does not follow it by the rules.
 const DOES_NOT_FOLLOW: u8 = 0x80;
 
 impl Leaf {
-    /// The bytes of a leaf without, and with, the code of what it follows.
+    /// The bytes of a leaf without, and with, the code of its predecessor.
     const BYTES: usize = 16 + 8 + 2 + 8 + 32 + 8 + 1;
     const BYTES_CHAINED: usize = Self::BYTES + 32;
 
-    /// The leaf of an entry at a place of a seal.
+    /// Creates the leaf of an entry at a position of a seal.
     pub fn of(
         entry: &Entry,
         (previous, follows): (Previous, bool),
@@ -75,7 +75,7 @@ impl Leaf {
         Self { tag: leaf.tag_at(key, seal, index), ..leaf }
     }
 
-    /// The tag that it would have at a place.
+    /// Returns the tag for a position.
     pub(super) fn tag_at(&self, key: Option<&AuditKey>, seal: u64, index: u32) -> Tag {
         let mut framing = Framing::new(key, "ichido audit leaf 1");
         framing.part(&seal.to_be_bytes());
@@ -86,7 +86,7 @@ impl Leaf {
         tag
     }
 
-    /// What it follows, with whether it does by the rules.
+    /// Returns what it follows, and whether it does by the rules.
     const fn parts(&self) -> (u8, Option<&Code>) {
         let (kind, code) = self.previous.parts();
         (if self.follows { kind } else { kind | DOES_NOT_FOLLOW }, code)
@@ -113,7 +113,7 @@ impl Leaf {
     }
 }
 
-/// The leaves as one column holds them.
+/// Writes the leaves for one column.
 pub fn write(leaves: &[Leaf]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(leaves.len() * Leaf::BYTES_CHAINED);
     for leaf in leaves {
@@ -130,7 +130,7 @@ pub fn write(leaves: &[Leaf]) -> Vec<u8> {
     bytes
 }
 
-/// Reads back what [`write()`] wrote; `None` for anything else.
+/// Reads what [`write()`] wrote; `None` for anything else.
 pub fn read(mut bytes: &[u8]) -> Option<Vec<Leaf>> {
     let mut leaves = Vec::with_capacity(bytes.len() / Leaf::BYTES);
     while !bytes.is_empty() {
@@ -161,8 +161,10 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// The root over leaves: pairs are joined level by level, and what has no partner goes up as it is. How many leaves there are stands
-/// in the seal, so that no two trees have one root.
+/// Returns the root of the leaves.
+///
+/// Pairs are joined level by level; an odd one moves up unchanged. The seal stores the number of leaves, so no two
+/// trees have the same root.
 pub fn root(leaves: &[Leaf]) -> Code {
     let mut level: Vec<Code> = leaves.iter().map(Leaf::hash).collect();
     while 1 < level.len() {

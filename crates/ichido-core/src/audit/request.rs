@@ -1,27 +1,27 @@
-//! What a message asked for, and the code of it, from which the chain of its entries begins.
+//! The request of a message and its code, which begins the chain of its entries.
 //!
-//! Guarantee: two requests have the same code only when every field and every byte is the same. Whose it is, its key and its digest
-//! are not here: every entry says those itself.
+//! Guarantee: two requests have the same code only if every field and every byte is the same. The identity, the key and
+//! the digest are not included: every entry has them.
 
 use super::Code;
 use super::framing::Framing;
 use crate::digest::sha256;
 use crate::time::Timestamp;
 
-/// A request as the database holds it; of its bytes, which may be many, their hash.
+/// A request as stored in the database, with the hash of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The media type.
     pub content_type: &'a str,
     /// SHA-256 of the bytes.
     pub hash: [u8; 32],
-    /// How urgent it is.
+    /// The priority.
     pub priority: i16,
-    /// How often it may be tried.
+    /// The maximum number of attempts.
     pub tries_allowed: i64,
-    /// Not before this moment.
+    /// The earliest time to send it.
     pub due: Option<Timestamp>,
-    /// The hops that the request came through, as its header says.
+    /// The hops of the request, as in its header.
     pub hops: Option<&'a str>,
 }
 
@@ -32,17 +32,17 @@ pub struct RequestCodes {
     pub code: Code,
     /// [`Request::code_without_hops`].
     pub without_hops: Code,
-    /// Whether it came through any hops.
+    /// Whether it has any hops.
     pub has_hops: bool,
 }
 
 impl Request<'_> {
-    /// The hash of a request's bytes.
+    /// Returns the hash of a request's bytes.
     pub fn hash(bytes: &[u8]) -> [u8; 32] {
         sha256(bytes)
     }
 
-    /// The code of all it says.
+    /// Returns the code of its contents.
     pub fn code(&self) -> Code {
         let mut framing = Framing::new(None, "ichido audit request 2");
         self.add_to(&mut framing);
@@ -50,14 +50,14 @@ impl Request<'_> {
         framing.finish()
     }
 
-    /// The code as it was before hops were part of it: seals of that time hold it.
+    /// Returns the code from before hops were part of it, as in old seals.
     pub fn code_without_hops(&self) -> Code {
         let mut framing = Framing::new(None, "ichido audit request 1");
         self.add_to(&mut framing);
         framing.finish()
     }
 
-    /// Both codes.
+    /// Returns both codes.
     pub fn codes(&self) -> RequestCodes {
         let (code, without_hops) = (self.code(), self.code_without_hops());
         RequestCodes { code, without_hops, has_hops: self.hops.is_some() }

@@ -1,7 +1,7 @@
-//! Seals: spans of entries under one code each, chained.
+//! Seals: spans of entries with one code each, chained.
 //!
-//! Guarantee: a seal's code covers everything it says and the code of the seal before it, so the last one vouches for all. Made under a
-//! key, none can be made or mended without it.
+//! Guarantee: a seal's code covers its contents and the code of the previous seal, so the last one proves all. Without
+//! the key, a seal made under it can be neither made nor altered.
 
 use std::fmt;
 
@@ -11,28 +11,28 @@ use super::framing::Framing;
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
 
-/// One seal. What it says is covered by its code, [`Seal::mac`].
+/// One seal. Its code, [`Seal::mac`], covers its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
-    /// From 1, without gaps.
+    /// Its number: from 1, without gaps.
     pub number: u64,
-    /// Where its span of positions begins, and where it ends, which is not in it.
+    /// The first position of its span.
     pub since: i64,
-    /// The end of its span.
+    /// The end of its span, exclusive.
     pub until: i64,
     /// When it was made.
     pub sealed_at: Timestamp,
-    /// The earliest moment among its entries.
+    /// The earliest time among its entries.
     pub first_at: Timestamp,
-    /// The latest.
+    /// The latest time among its entries.
     pub last_at: Timestamp,
-    /// How many entries it has.
+    /// The number of its entries.
     pub count: u32,
-    /// How many all seals up to this one have.
+    /// The number of entries in all seals up to this one.
     pub total: u64,
-    /// The root over its leaves.
+    /// The root of its leaves.
     pub root: Code,
-    /// The code of the seal before it.
+    /// The code of the previous seal.
     pub previous: Code,
     /// Whether it was made under a key.
     pub keyed: bool,
@@ -41,14 +41,14 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// The same with the code that it must have.
+    /// Returns it with the correct code.
     #[must_use]
     pub fn signed(self, key: Option<&AuditKey>) -> Self {
         let seal = Self { keyed: key.is_some(), ..self };
         Self { mac: seal.expected(key), ..seal }
     }
 
-    /// Whether its code is the one that it must have under this key, and under none where none is given.
+    /// Returns whether its code is correct under this key, or without one if none is given.
     pub fn is_under(&self, key: Option<&AuditKey>) -> bool {
         self.keyed == key.is_some() && self.mac == self.expected(key)
     }
@@ -69,12 +69,12 @@ impl Seal {
         framing.finish()
     }
 
-    /// What stands for this seal elsewhere.
+    /// Returns its head.
     pub const fn head(&self) -> Head {
         Head { number: self.number, total: self.total, mac: self.mac }
     }
 
-    /// The code of a seal whose entries have all been forgotten: its leaves go, its root and count stay.
+    /// Returns the code of a seal whose entries have all been deleted: its leaves are removed, its root and count stay.
     pub fn pruned(&self, key: Option<&AuditKey>) -> Code {
         let mut framing = Framing::new(key, "ichido audit pruned 1");
         framing.part(&self.number.to_be_bytes());
@@ -83,12 +83,12 @@ impl Seal {
     }
 }
 
-/// The last seal in one line, to be kept where nobody who can write the database can write.
+/// The last seal in one line, to be stored where nobody who can write to the database can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The seal's number.
     pub number: u64,
-    /// How many entries are sealed.
+    /// The number of sealed entries.
     pub total: u64,
     /// The seal's code.
     pub mac: Code,
@@ -103,16 +103,16 @@ impl fmt::Display for Head {
 }
 
 impl Head {
-    /// Reads back what [`fmt::Display`] wrote; `None` for any other text.
+    /// Parses what [`fmt::Display`] wrote; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
-        // One more than there are, so a longer text is told from a head.
+        // One more than there are, so a longer text is recognized.
         let parts: Vec<&str> = text.trim().splitn(5, ':').collect();
         let [HEAD, number, total, mac] = parts[..] else { return None };
         Some(Self { number: number.parse().ok()?, total: total.parse().ok()?, mac: Code::parse(mac)? })
     }
 }
 
-/// That a message was forgotten with its history, by who had the right to: its sealed entries are missing with a reason.
+/// Proof that a message was deleted with its history legitimately: its sealed entries are missing for a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgotten {
     /// The message.
@@ -121,12 +121,12 @@ pub struct Forgotten {
     pub at: Timestamp,
     /// How many of its entries were sealed.
     pub entries: u32,
-    /// The code of this.
+    /// Its code.
     pub mac: Code,
 }
 
 impl Forgotten {
-    /// One with the code that it must have.
+    /// Creates one with the correct code.
     pub fn signed(message: Uuid, at: Timestamp, entries: u32, key: Option<&AuditKey>) -> Self {
         let forgotten = Self { message, at, entries, mac: Code::NONE };
         Self { mac: forgotten.expected(key), ..forgotten }

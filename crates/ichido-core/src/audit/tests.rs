@@ -50,14 +50,14 @@ fn entry(message: u128, fence: i64) -> Entry {
     }
 }
 
-/// Every field, each changed by itself.
+/// Every field, each changed alone.
 const CHANGES: [fn(&mut Entry); 27] = [
     |entry| entry.at = entry.at.plus(Duration::from_micros(1)),
     |entry| entry.claimed_at = None,
     |entry| entry.from.push('x'),
     |entry| entry.to = "sent".to_owned(),
     |entry| entry.kind = "succeeded".to_owned(),
-    // A byte that moves across a border.
+    // A byte that moves between parts.
     |entry| {
         entry.kind = "fail".to_owned();
         entry.to = "failed".to_owned() + "ed";
@@ -70,7 +70,7 @@ const CHANGES: [fn(&mut Entry); 27] = [
     |entry| entry.code = None,
     |entry| entry.status = Some(200),
     |entry| entry.result_digest = Some(Vec::new()),
-    // Missing and empty are two things.
+    // Missing and empty differ.
     |entry| entry.receipt = Some(String::new()),
     |entry| entry.excerpt = None,
     |entry| entry.node = None,
@@ -86,7 +86,7 @@ const CHANGES: [fn(&mut Entry); 27] = [
     |entry| entry.subject.as_mut().unwrap().created_at = Timestamp::EPOCH,
 ];
 
-/// A trail as a database holds it.
+/// A trail as stored in the database.
 #[derive(Clone)]
 struct Trail {
     entries: Vec<Entry>,
@@ -106,7 +106,7 @@ fn request(message: Uuid) -> Request<'static> {
     }
 }
 
-/// Every field, each changed by itself.
+/// Every field, each changed alone.
 const REQUEST_CHANGES: [fn(&mut Request<'static>); 8] = [
     |request| request.content_type = "text/html",
     |request| request.hash[31] ^= 1,
@@ -115,7 +115,7 @@ const REQUEST_CHANGES: [fn(&mut Request<'static>); 8] = [
     |request| request.due = Some(Timestamp::EPOCH),
     |request| request.hops = None,
     |request| request.hops = Some("bff"),
-    // A byte that moves across a border.
+    // A byte that moves between parts.
     |request| request.content_type = "text/plai",
 ];
 
@@ -210,7 +210,7 @@ fn trail(count: usize, key: Option<&AuditKey>) -> Trail {
     sealed(entries, &[4, 1, 7], key)
 }
 
-/// What was found, where an entry could be named.
+/// The findings that name an entry.
 fn named(report: &Report) -> Vec<(Kind, EntryId)> {
     report.findings.iter().filter_map(|finding| Some((finding.kind, finding.entry?))).collect()
 }
@@ -275,7 +275,7 @@ fn without_the_key_no_seal_can_be_mended() {
     let mut trail = trail(12, Some(&right));
     trail.entries[5].actor = Some("nobody".to_owned());
     for key in [None, Some(&wrong)] {
-        // Somebody who can write the database makes all seals anew, over what he changed.
+        // An attacker who can write to the database makes all seals anew, over the changed data.
         let forged = sealed(trail.entries.clone(), &[4, 1, 7], key);
         assert!(forged.verify(key, None).is_whole(), "by its own measure it is");
         let report = forged.verify(Some(&right), None);
@@ -506,7 +506,7 @@ fn a_key_has_enough_bytes_and_does_not_show_itself() {
     assert_eq!(format!("{with_line:?}"), "AuditKey(…)");
 }
 
-/// What somebody does to a trail.
+/// A manipulation of a trail.
 #[derive(Clone, Debug)]
 enum Tampering {
     Request {
@@ -523,12 +523,12 @@ enum Tampering {
     Insert {
         fence: i64,
     },
-    /// Two entries change places: each tells what the other told.
+    /// Two entries swap their contents.
     Swap {
         one: usize,
         other: usize,
     },
-    /// Two leaves of a seal's list change places.
+    /// Two leaves of a seal's list swap places.
     SwapLeaves {
         seal: usize,
         leaf: usize,
@@ -559,7 +559,7 @@ fn tampering() -> impl Strategy<Value = Tampering> {
     ]
 }
 
-/// Does it; answers what must be named for it, in any order.
+/// Applies it and returns what must be reported, in any order.
 fn tamper(trail: &mut Trail, tampering: &Tampering) -> Option<Vec<(Kind, EntryId)>> {
     let (count, seals) = (trail.entries.len(), trail.seals.len());
     match *tampering {

@@ -1,7 +1,8 @@
-//! The judge of the trail: seals and entries come in, in order and in pages, findings go out.
+//! Verifies the trail: takes seals and entries, in order and in pages, and returns findings.
 //!
-//! Guarantee: whatever differs from what was sealed is a [`Finding`] that names the entry, or the seal where no entry can be
-//! named; so is an entry, sealed or not, that does not follow by the rules, and a message that is not where its last entry says. With the key, a seal that was made or mended without it is found. The memory it takes does not grow with the
+//! Guarantee: any difference from what was sealed is a [`Finding`] that names the entry, or the seal if no entry can be
+//! named. So is an entry, sealed or not, that does not follow by the rules, and a message that is not in the state of
+//! its last entry. With the key, a seal that was made or altered without it is found. Memory does not grow with the
 //! trail: at most [`LISTED_MAX`] findings are listed, and all are counted.
 
 mod histories;
@@ -21,31 +22,31 @@ use super::{AuditKey, Code};
 use crate::time::Timestamp;
 use crate::words;
 
-/// How many findings, and how many late entries, are listed.
+/// The maximum number of findings, and of late entries, that are listed.
 pub const LISTED_MAX: usize = 1000;
 
-/// An entry that is dated so long before one that was sealed earlier is worth a look: nobody writes for so long.
+/// An entry dated this long before one that was sealed earlier is suspicious: no write takes that long.
 pub const LATE_MIN: Duration = Duration::from_hours(1);
 
 words! {
     /// What is wrong with an entry or a seal.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Kind {
-        /// An entry says something else than when it was sealed.
+        /// An entry differs from what was sealed.
         Changed = "changed",
-        /// What a message asked for is something else than when its first entry was sealed.
+        /// A message's request differs from what was sealed with its first entry.
         RequestChanged = "request_changed",
-        /// An entry that was sealed is gone, and nothing says that it was forgotten.
+        /// A sealed entry is missing, and no record says that it was deleted.
         Removed = "removed",
-        /// An entry lies in a span that was sealed without it.
+        /// An entry is in a span that was sealed without it.
         Inserted = "inserted",
-        /// An entry does not follow by the rules from the one before it, or from its message.
+        /// An entry does not follow by the rules from the previous one, or from its message.
         DoesNotFollow = "does_not_follow",
-        /// The row that holds a message where its last entry left it is gone.
+        /// The row that holds a message in the state of its last entry is missing.
         StateRemoved = "state_removed",
-        /// The row that holds a message says something else than its last entry, or is one too many.
+        /// The row that holds a message contradicts its last entry, or is superfluous.
         StateChanged = "state_changed",
-        /// A seal, or its list of entries, is not as it was made.
+        /// A seal, or its list of entries, was changed.
         SealChanged = "seal_changed",
         /// Seals are missing.
         SealRemoved = "seal_removed",
@@ -57,75 +58,75 @@ words! {
 /// One thing that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The kind of finding.
     pub kind: Kind,
-    /// In which seal; `None` where none covers it yet.
+    /// The seal; `None` if none covers it yet.
     pub seal: Option<u64>,
-    /// Which message, where it is about one.
+    /// The message, if it is about one.
     pub message: Option<Uuid>,
-    /// Which entry, where one can be named.
+    /// The entry, if one can be named.
     pub entry: Option<EntryId>,
-    /// When the entry, or the last of the seal's, happened.
+    /// When the entry, or the last of the seal's entries, happened.
     pub at: Option<Timestamp>,
-    /// In a sentence.
+    /// A sentence for people.
     pub why: &'static str,
 }
 
-/// An entry that is dated long before what was sealed before it.
+/// An entry dated long before what was sealed before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// In which seal.
+    /// The seal.
     pub seal: u64,
-    /// Which entry.
+    /// The entry.
     pub entry: EntryId,
     /// Its date.
     pub at: Timestamp,
 }
 
-/// That the database's clock was set back. It is nobody's fault, and makes dates hard to judge.
+/// The database's clock was set back. This is not tampering, but makes dates hard to judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetBack {
-    /// How many seals were made at a moment long before the latest entry of an earlier seal.
+    /// How many seals were made long before the latest entry of an earlier seal.
     pub seals: u64,
-    /// How many entries are dated before the entry that they follow.
+    /// How many entries are dated before their predecessor.
     pub entries: u64,
-    /// By how much at most.
+    /// The largest step back.
     pub max: Duration,
 }
 
-/// What came of it.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many seals there are.
+    /// The number of seals.
     pub seals: u64,
     /// How many of them were made under a key.
     pub seals_keyed: u64,
-    /// Whether a key was there to check them by.
+    /// Whether a key was available to check them.
     pub key_given: bool,
     /// How many entries were sealed.
     pub sealed: u64,
-    /// How many of them have been forgotten since, by who had the right to.
+    /// How many of them were deleted legitimately since.
     pub forgotten: u64,
-    /// How many entries no seal covers yet: they are judged by the rules alone.
+    /// How many entries no seal covers yet: only the rules judge them.
     pub unsealed: u64,
     /// When the oldest of them happened.
     pub unsealed_since: Option<Timestamp>,
     /// The last seal.
     pub head: Option<Head>,
-    /// What is wrong, the first [`LISTED_MAX`].
+    /// The first [`LISTED_MAX`] findings.
     pub findings: Vec<Finding>,
-    /// How much is wrong.
+    /// The number of findings.
     pub found: u64,
-    /// Entries with a date that is worth a look, the first [`LISTED_MAX`], unless the clock is known to have been set back.
+    /// Entries with a suspicious date, the first [`LISTED_MAX`], unless the clock is known to have been set back.
     pub late: Vec<Late>,
     /// Whether the database's clock was set back.
     pub set_back: Option<SetBack>,
-    /// How many messages were sealed before their hops were part of it: of these hops nothing is shown.
+    /// How many messages were sealed before hops were part of it: their hops are not proven.
     pub hops_unsealed: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Returns whether there are no findings.
     pub const fn is_whole(&self) -> bool {
         self.found == 0
     }
@@ -138,29 +139,29 @@ impl Report {
     }
 }
 
-/// A seal as the database holds it.
+/// A seal as stored in the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored<'a> {
-    /// What it says.
+    /// The seal.
     pub seal: Seal,
-    /// Its leaves; `None` once all its entries have been forgotten.
+    /// Its leaves; `None` once all its entries have been deleted.
     pub leaves: Option<&'a [u8]>,
-    /// The code that says so.
+    /// The code that proves the deletion.
     pub pruned: Option<Code>,
 }
 
-/// The leaves of one seal, as far as they can be relied on.
+/// The leaves of one seal, as far as they are reliable.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The seal.
     pub seal: Seal,
-    /// Its leaves, in their order.
+    /// Its leaves, in order.
     pub leaves: Vec<Leaf>,
-    /// Of which something was found already.
+    /// Those with a finding already.
     told: HashSet<EntryId>,
 }
 
-/// Judges a trail: each seal in order by [`Verifier::seal`], then its entries by [`Verifier::entries`], and at last
+/// Verifies a trail: [`Verifier::seal`] for each seal in order, then [`Verifier::entries`] for its entries, finally
 /// [`Verifier::finish`].
 #[derive(Debug, Default)]
 pub struct Verifier<'k> {
@@ -171,19 +172,19 @@ pub struct Verifier<'k> {
     last_keyed: u64,
     latest: Option<Timestamp>,
     walking: Option<histories::Histories>,
-    /// Messages of which something was found, at most [`LISTED_MAX`]: what follows from that is not told again.
+    /// Messages with a finding, at most [`LISTED_MAX`]: its consequences are not reported again.
     told: HashSet<Uuid>,
     report: Report,
 }
 
 impl<'k> Verifier<'k> {
-    /// `head` is what was kept of an earlier last seal.
+    /// Creates a verifier. `head` is a stored copy of an earlier last seal.
     pub fn new(key: Option<&'k AuditKey>, head: Option<Head>) -> Self {
         let report = Report { key_given: key.is_some(), ..Report::default() };
         Self { key, head, report, ..Self::default() }
     }
 
-    /// Judges a seal by itself and by the one before; answers the leaves that its entries are to be compared with.
+    /// Judges a seal alone and by the previous one. Returns the leaves to compare its entries with.
     pub fn seal(&mut self, stored: Stored<'_>) -> Option<Checked> {
         let seal = stored.seal;
         self.chain(&seal);
@@ -197,9 +198,10 @@ impl<'k> Verifier<'k> {
         checked
     }
 
-    /// Compares entries with the leaves that stand for them: `leaves` is a page of the seal's, `found` what the database has of these,
-    /// `requests` the codes of what their messages asked for, at least where a leaf follows one, `forgotten` what it says of messages
-    /// that are gone.
+    /// Compares entries with their leaves.
+    ///
+    /// `leaves` is a page of the seal's leaves, `found` the database's entries for them, `requests` the codes of their
+    /// messages' requests, at least where a leaf follows one, `forgotten` the records of deleted messages.
     pub fn entries(
         &mut self,
         checked: &Checked,
@@ -234,30 +236,30 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// Tells of an entry that lies in a sealed span and is in no list.
+    /// Reports an entry that is in a sealed span and in no list.
     pub fn inserted(&mut self, seal: Option<u64>, entry: EntryId, at: Timestamp) {
         let why = "it lies among sealed entries, and no seal has it";
         let message = Some(entry.message);
         self.add(Finding { kind: Kind::Inserted, seal, message, entry: Some(entry), at: Some(at), why });
     }
 
-    /// Tells of an entry that was noted for the next seal and is gone.
+    /// Reports an entry that was noted for the next seal and is missing.
     pub fn removed_unsealed(&mut self, entry: EntryId) {
         let why = "it was noted for the next seal, and is gone";
         let message = Some(entry.message);
         self.add(Finding { kind: Kind::Removed, seal: None, message, entry: Some(entry), at: None, why });
     }
 
-    /// What waits for the next seal.
+    /// Records what waits for the next seal.
     pub fn unsealed(&mut self, count: u64, since: Option<Timestamp>) {
         self.report.unsealed = count;
         self.report.unsealed_since = since;
     }
 
-    /// The report, once every seal was judged.
+    /// Returns the report, after every seal was judged.
     pub fn finish(mut self) -> Report {
         if self.key.is_some() && self.last_keyed < self.report.seals {
-            // What came before the first key is vouched for by the first seal under it; what comes after the last, by nothing.
+            // The first seal under a key proves what came before it; nothing proves what comes after the last.
             let why = "it and all after it were made without the key";
             self.tell_seal(Kind::SealUnkeyed, self.last_keyed + 1, why);
         }
@@ -269,7 +271,7 @@ impl<'k> Verifier<'k> {
         self.report
     }
 
-    /// Whether a seal has the code that it must have, and follows the one before.
+    /// Checks that a seal has the correct code and follows the previous one.
     fn chain(&mut self, seal: &Seal) {
         let (number, previous, total, since) = match &self.last {
             Some(last) => (last.number + 1, last.mac, last.total, Some(last.until)),
@@ -294,7 +296,7 @@ impl<'k> Verifier<'k> {
             self.last_keyed = self.report.seals + 1;
         }
         self.head_met |= self.head == Some(seal.head());
-        // Not this seal's own: within one span entries of any order may stand.
+        // Not this seal's own: within one span, entries may be in any order.
         self.latest = self.latest.max(self.last.map(|last| last.last_at));
         if let Some(latest) = self.latest.filter(|latest| seal.sealed_at.plus(LATE_MIN) < *latest) {
             // The clock itself went back, and everything from here on is dated by it.
@@ -303,17 +305,17 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// The key that a seal must have been made under.
+    /// Returns the key that a seal must have been made under.
     fn key_of(&self, seal: &Seal) -> Option<&'k AuditKey> {
         self.key.filter(|_| seal.keyed)
     }
 
-    /// Whether the codes of a seal can be computed: always without a key, else by who has it.
+    /// Returns whether the codes of a seal can be computed: always without a key, otherwise only with it.
     const fn judges(&self, seal: &Seal) -> bool {
         self.key.is_some() || !seal.keyed
     }
 
-    /// Whether the list of a seal's entries is the one that was sealed; what can be read of it.
+    /// Checks that the list of a seal's entries is the sealed one; returns what can be read of it.
     fn list(&mut self, seal: &Seal, bytes: &[u8]) -> Option<Checked> {
         let Some(leaves) = leaf::read(bytes) else {
             self.seal_changed(seal, "its list of entries cannot be read");
@@ -329,7 +331,7 @@ impl<'k> Verifier<'k> {
         Some(Checked { seal: *seal, leaves, told })
     }
 
-    /// Where a list was changed: each leaf's tag fits one place of one seal.
+    /// Finds where a list was changed: each leaf's tag fits one position of one seal.
     fn places(&mut self, seal: &Seal, leaves: &[Leaf]) -> HashSet<EntryId> {
         let key = self.key_of(seal);
         let len = u32::try_from(leaves.len()).unwrap_or(u32::MAX);
@@ -366,7 +368,9 @@ impl<'k> Verifier<'k> {
         told
     }
 
-    /// Whether the message of a first entry still asks for what it asked for. A message that is gone changes its entries.
+    /// Checks that the message of a first entry still has the same request.
+    ///
+    /// A message that is missing changes its entries.
     fn request(&mut self, seal: &Seal, leaf: &Leaf, found: Option<&RequestCodes>) {
         let Some(found) = found else { return };
         let (sealed, code) = match leaf.previous {
@@ -387,7 +391,7 @@ impl<'k> Verifier<'k> {
         let Some(forgotten) = forgotten else {
             return self.removed(seal, leaf, "it is gone, and nothing says that its message was forgotten");
         };
-        // Before there was a key, messages were forgotten without one.
+        // Before there was a key, messages were deleted without one.
         let keyless = self.key.is_none() || !seal.keyed && forgotten.mac == forgotten.expected(None);
         if keyless || forgotten.mac == forgotten.expected(self.key) {
             self.report.forgotten += 1;

@@ -1,27 +1,27 @@
-//! A number taken apart: its significant digits and the place of the point.
+//! A decimal number: its significant digits and the position of the point.
 //!
-//! Guarantee: it borrows the digits, so that taking a number apart costs no memory whatever its exponent;
-//! how long the plain form is can be asked before a digit of it is written.
+//! Guarantee: it borrows the digits, so it needs no memory whatever the exponent, and the length of the plain form is
+//! known before a digit of it is written.
 
-/// Exponents are cut off here: far beyond what any bound on digits lets through, and far from the ends of
-/// `i64`, so that adding the length of a text cannot overflow.
+/// Exponents are clamped here: far beyond any limit on digits, and far from the ends of `i64`, so adding the length of
+/// a text cannot overflow.
 const EXPONENT_MAX: i64 = i64::MAX / 4;
 
-/// Every decimal of so many significant digits has a double of its own, so a double read from one is
-/// spelled with the same digits again.
+/// Every decimal with this many significant digits has its own double, so a double parsed from one is written with the
+/// same digits.
 pub(super) const DOUBLE_DIGITS: usize = 15;
 
-/// A number as its significant digits and the place of the point.
+/// A number as its significant digits and the position of the point.
 pub(super) struct Decimal<'a> {
     negative: bool,
-    /// The significant digits, without zeros at either end, in two parts as the point divided them.
+    /// The significant digits without zeros at either end, in two parts as the point divided them.
     digits: [&'a [u8]; 2],
-    /// How many digits stand before the point: negative for 0.001, beyond the digits for 1000.
+    /// How many digits precede the point: negative for 0.001, more than the digits for 1000.
     point: i64,
 }
 
 impl<'a> Decimal<'a> {
-    /// Takes apart a number whose grammar has been checked.
+    /// Splits a number whose grammar has been checked.
     pub(super) fn read(text: &'a str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -49,12 +49,12 @@ impl<'a> Decimal<'a> {
         Self { negative, digits, point: point + exponent }
     }
 
-    /// How many digits are significant; none for zero.
+    /// Returns how many digits are significant; none for zero.
     fn significant(&self) -> usize {
         self.digits[0].len() + self.digits[1].len()
     }
 
-    /// How many digits the plain form has, the zero before a point included.
+    /// Returns how many digits the plain form has, including the zero before a point.
     pub(super) fn plain_digits(&self) -> usize {
         let significant = self.significant();
         let point = usize::try_from(self.point.unsigned_abs()).unwrap_or(usize::MAX);
@@ -65,13 +65,13 @@ impl<'a> Decimal<'a> {
         }
     }
 
-    /// Whether the shortest spelling of the nearest double is the plain form of this decimal: few enough
-    /// digits, in the range that ECMAScript spells without an exponent.
+    /// Returns whether the shortest spelling of the nearest double is this decimal's plain form: few enough digits, in
+    /// the range that ECMAScript writes without an exponent.
     pub(super) fn is_its_own_double(&self) -> bool {
         self.significant() <= DOUBLE_DIGITS && -6 < self.point && self.point <= 21
     }
 
-    /// Writes the plain form. The caller has bounded its length.
+    /// Writes the plain form. The caller has checked its length.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         if self.negative {
             out.push(b'-');
@@ -100,7 +100,7 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// The value of an exponent, cut off at [`EXPONENT_MAX`].
+/// Returns the value of an exponent, clamped to [`EXPONENT_MAX`].
 fn read_exponent(text: &str) -> i64 {
     let digits = text.trim_start_matches(['+', '-']);
     let mut size: i64 = 0;
@@ -120,7 +120,7 @@ fn trim_end_zeros(digits: &[u8]) -> &[u8] {
     &digits[..end]
 }
 
-/// A text has at most `u32::MAX` bytes, so its parts are counted in `i64` without loss.
+/// Converts a length. A text has at most `u32::MAX` bytes, so `i64` holds it without loss.
 fn length(digits: &[u8]) -> i64 {
     i64::try_from(digits.len()).unwrap_or(EXPONENT_MAX)
 }

@@ -2,7 +2,7 @@
 
 use super::{DEPTH_MAX, GROWTH_MAX, NUMBER_DIGITS_MAX};
 
-/// A text that is refused. It names no content of the text, so it may be logged and sent back.
+/// A refused text. It contains nothing of the text, so it may be logged and returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} (at byte {position})")]
 pub struct JsonError {
@@ -18,10 +18,10 @@ pub enum JsonErrorKind {
     /// The text is longer than the caller allows.
     #[error("the text is longer than {bytes_max} bytes")]
     TooLarge {
-        /// The bound.
+        /// The limit.
         bytes_max: usize,
     },
-    /// The text holds no value.
+    /// The text has no value.
     #[error("the text is empty")]
     Empty,
     /// The text begins with U+FEFF.
@@ -45,28 +45,28 @@ pub enum JsonErrorKind {
     /// A member name is not followed by a colon.
     #[error("expected `:` after the member name")]
     ExpectedColon,
-    /// An array goes on in an unknown way.
+    /// An array continues with an unexpected character.
     #[error("expected `,` or `]` after the array element")]
     ExpectedCommaOrBracket,
-    /// An object goes on in an unknown way.
+    /// An object continues with an unexpected character.
     #[error("expected `,` or `}}` after the member")]
     ExpectedCommaOrBrace,
-    /// More arrays and objects inside each other than [`DEPTH_MAX`].
+    /// Arrays and objects are nested deeper than [`DEPTH_MAX`].
     #[error("more than {DEPTH_MAX} arrays and objects inside each other")]
     TooDeep,
-    /// A name stands a second time in its object.
+    /// A name appears twice in its object.
     #[error("this member name repeats an earlier one of the same object")]
     DuplicateMember,
-    /// A control character stands unescaped in a string.
+    /// A control character is not escaped in a string.
     #[error("a control character in a string must be written as an escape")]
     ControlCharacter,
-    /// A backslash is not followed by one of the escapes of JSON.
+    /// A backslash is not followed by a JSON escape.
     #[error("this is not an escape of JSON")]
     BadEscape,
     /// One half of a surrogate pair without the other.
     #[error("this escape is half of a surrogate pair, and the other half is missing")]
     LoneSurrogate,
-    /// A number with zeros before its first digit.
+    /// A number with leading zeros.
     #[error("a number must not begin with a zero followed by digits")]
     LeadingZero,
     /// A sign, a point or an exponent without the digits it needs.
@@ -75,19 +75,19 @@ pub enum JsonErrorKind {
     /// `NaN`, `Infinity` or `-Infinity`.
     #[error("NaN and Infinity are not numbers of JSON")]
     NotFinite,
-    /// An exponent, where the form allows none.
+    /// An exponent, which the form does not allow.
     #[error("an exponent is not allowed here; write the number in plain digits")]
     Exponent,
     /// The exact form of a number has more digits than [`NUMBER_DIGITS_MAX`].
     #[error("this number has more than {NUMBER_DIGITS_MAX} digits when written in full")]
     NumberTooLong,
-    /// A number beyond the greatest double, where the form wants doubles.
+    /// A number beyond the greatest double, in a form that uses doubles.
     #[error("this number is too large for a double")]
     NumberTooLarge,
     /// Two names of an object that differ as written are equal in Normalization Form C.
     #[error("this member name equals an earlier one of the same object once both are in NFC")]
     DuplicateAfterNfc,
-    /// The canonical form outgrows [`GROWTH_MAX`] times the bound on the text.
+    /// The canonical form exceeds [`GROWTH_MAX`] times the limit on the text.
     #[error(
         "the text grows to more than {GROWTH_MAX} times its allowed size when numbers are written in full"
     )]
@@ -95,7 +95,7 @@ pub enum JsonErrorKind {
 }
 
 impl JsonErrorKind {
-    /// This fault at `position`.
+    /// Returns this error at `position`.
     pub(super) fn at<T>(self, position: usize) -> Result<T, JsonError> {
         Err(JsonError { position, fault: self })
     }

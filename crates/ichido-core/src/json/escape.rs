@@ -1,11 +1,11 @@
-//! Escapes: what they stand for, and which the canonical form writes.
+//! Escapes: what they stand for, and which ones the canonical form writes.
 
 use super::{JsonError, JsonErrorKind};
 
 /// One escape of the text.
 pub(super) struct Escape {
     pub(super) char: char,
-    /// The byte after it.
+    /// The position after it.
     pub(super) end: usize,
 }
 
@@ -43,7 +43,7 @@ impl Escape {
         JsonErrorKind::LoneSurrogate.at(start)
     }
 
-    /// Whether `spelling` is how the canonical form spells this escape.
+    /// Returns whether `spelling` is the canonical spelling of this escape.
     pub(super) fn is_normal(&self, spelling: &[u8]) -> bool {
         match u8::try_from(self.char) {
             Ok(byte) if is_special(byte) => match short_escape(byte) {
@@ -63,12 +63,12 @@ pub(super) fn write(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a character must be escaped in a string.
+/// Returns whether a character must be escaped in a string.
 pub(super) fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// The UTF-16 code unit of the `\uXXXX` at `start`.
+/// Returns the UTF-16 code unit of the `\uXXXX` at `start`.
 fn read_unit(text: &[u8], start: usize) -> Result<u32, JsonError> {
     let mut unit = 0;
     for position in start + 2..start + 6 {
@@ -84,7 +84,7 @@ fn read_unit(text: &[u8], start: usize) -> Result<u32, JsonError> {
     Ok(unit)
 }
 
-/// The letter after the backslash, for the characters that have a short escape in the canonical form.
+/// Returns the letter after the backslash, for characters with a short escape in the canonical form.
 fn short_escape(byte: u8) -> Option<u8> {
     match byte {
         0x08 => Some(b'b'),
@@ -97,7 +97,7 @@ fn short_escape(byte: u8) -> Option<u8> {
     }
 }
 
-/// The escape of a control character that has no short one.
+/// Returns the escape of a control character without a short one.
 fn long_escape(byte: u8) -> [u8; 6] {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     [b'\\', b'u', b'0', b'0', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]

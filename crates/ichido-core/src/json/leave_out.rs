@@ -1,7 +1,7 @@
-//! Members that do not count: which of them a document has.
+//! Finds the members of a document that are ignored.
 //!
-//! Guarantee: finding them takes time in proportion to the text, times [`LEAVE_OUT_MAX`] at most; names are
-//! brought to Normalization Form C once, however many pointers ask for them.
+//! Guarantee: finding them takes time proportional to the text, times [`LEAVE_OUT_MAX`] at most; names are normalized
+//! to NFC once, however many pointers use them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,15 +16,15 @@ pub struct LeaveOut(Vec<Pointer>); // Invariant: LEAVE_OUT_MAX pointers at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{count} members to leave out; name {LEAVE_OUT_MAX} at most, or one object that holds them all")]
 pub struct TooManyLeftOut {
-    /// How many there are.
+    /// The number of pointers.
     pub count: usize,
 }
 
 impl LeaveOut {
-    /// Every member counts.
+    /// Ignores no member.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Leaves out what these pointers lead to.
+    /// Ignores the members at these pointers.
     pub fn new(pointers: Vec<Pointer>) -> Result<Self, TooManyLeftOut> {
         match pointers.len() {
             0..=LEAVE_OUT_MAX => Ok(Self(pointers)),
@@ -32,7 +32,7 @@ impl LeaveOut {
         }
     }
 
-    /// The names of the members of `document` that are left out, as nodes in rising order.
+    /// Returns the ignored member names of `document`, as nodes in ascending order.
     pub(super) fn names(&self, document: &Document<'_>, unicode: Unicode) -> Vec<u32> {
         let mut steps = Steps { unicode, normal: HashMap::new() };
         let mut names: Vec<u32> = self
@@ -41,7 +41,7 @@ impl LeaveOut {
             .filter_map(|pointer| {
                 let (last, way) = pointer.split_last()?;
                 let holder = way.iter().try_fold(document.root(), |value, token| steps.step(value, token))?;
-                // An element of an array has no name to leave out.
+                // An array element has no name to ignore.
                 if holder.kind() == Kind::Object { steps.step(holder, last)?.name_node() } else { None }
             })
             .collect();
@@ -53,7 +53,7 @@ impl LeaveOut {
 /// The steps of all pointers through one document.
 struct Steps<'d, 'a> {
     unicode: Unicode,
-    /// Of each object met so far, by its node: its members by their names in Normalization Form C.
+    /// The members of each object seen so far, by node: their names in Normalization Form C.
     normal: HashMap<u32, HashMap<Cow<'a, str>, Value<'d, 'a>>>,
 }
 
@@ -61,7 +61,7 @@ impl<'d, 'a> Steps<'d, 'a> {
     fn step(&mut self, value: Value<'d, 'a>, token: &str) -> Option<Value<'d, 'a>> {
         match (self.unicode, value.kind()) {
             (Unicode::Nfc, Kind::Object) => {
-                let members = self.normal.entry(value.place()).or_insert_with(|| {
+                let members = self.normal.entry(value.node_index()).or_insert_with(|| {
                     value.members().map(|(name, member)| (string::nfc(name), member)).collect()
                 });
                 members.get(&string::nfc(token.into())).copied()

@@ -1,11 +1,11 @@
-//! Member names: their canonical order, and the one that repeats.
+//! Member names: their canonical order and their repeats.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::tape::Tape;
 
-/// Puts the names of one object (as nodes of `tape`) in canonical order.
+/// Sorts the names of one object (nodes of `tape`) into canonical order.
 ///
 /// The error is the first name in the text that repeats an earlier one.
 pub(super) fn sort(text: &str, tape: &Tape, names: &mut [u32]) -> Result<(), u32> {
@@ -13,7 +13,7 @@ pub(super) fn sort(text: &str, tape: &Tape, names: &mut [u32]) -> Result<(), u32
     if names.iter().any(|&name| string(name).is_escaped()) {
         return sort_as(names, |name| string(name).decode());
     }
-    // Neighbours in sorted order have been compared with each other, so two equal names cannot slip through.
+    // Neighbours in sorted order have been compared with each other, so two equal names are always found.
     let mut met_equals = false;
     names.sort_unstable_by(|&a, &b| {
         let order = compare(string(a).raw(), string(b).raw());
@@ -23,12 +23,12 @@ pub(super) fn sort(text: &str, tape: &Tape, names: &mut [u32]) -> Result<(), u32
     if met_equals { sort_as(names, |name| string(name).decode()) } else { Ok(()) }
 }
 
-/// Puts names in the canonical order of what `spell` makes of them.
+/// Sorts names into the canonical order of what `spell` returns for them.
 ///
 /// The error is the first name in the text that repeats an earlier one.
 pub(super) fn sort_as<'a>(names: &mut [u32], spell: impl Fn(u32) -> Cow<'a, str>) -> Result<(), u32> {
     let mut spelled: Vec<(Cow<'a, str>, u32)> = names.iter().map(|&name| (spell(name), name)).collect();
-    // Equal names stay in the order of the text, so that the later one is the one that repeats.
+    // Equal names stay in the order of the text, so the later one is the repeat.
     spelled.sort_unstable_by(|(a, a_node), (b, b_node)| compare(a, b).then(a_node.cmp(b_node)));
     let neighbours = spelled.iter().zip(spelled.iter().skip(1));
     let repeats = neighbours.filter(|((a, _), (b, _))| a == b).map(|(_, (_, node))| *node);
@@ -41,10 +41,10 @@ pub(super) fn sort_as<'a>(names: &mut [u32], spell: impl Fn(u32) -> Cow<'a, str>
     Ok(())
 }
 
-/// The order of two names by their UTF-16 code units.
+/// Compares two names by their UTF-16 code units.
 ///
-/// UTF-8 sorts by code point, which is the same but for the characters above U+FFFF: in UTF-16 they begin
-/// with a surrogate (D800 to DFFF) and so come before U+E000 to U+FFFF.
+/// UTF-8 sorts by code point, which is the same except for characters above U+FFFF: in UTF-16 they begin with a
+/// surrogate (D800 to DFFF), so they precede U+E000 to U+FFFF.
 pub(super) fn compare(a: &str, b: &str) -> Ordering {
     let difference = a.bytes().zip(b.bytes()).find(|(a, b)| a != b);
     match difference {
@@ -53,11 +53,13 @@ pub(super) fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The place of a byte of UTF-8 in the order of UTF-16. Two texts that agree up to this byte are at the same
-/// place of a character, so a leading byte is only ever compared with another.
+/// Returns the rank of a UTF-8 byte in UTF-16 order.
+///
+/// Two texts that agree up to this byte are at the same position of a character, so a leading byte is only compared
+/// with another.
 fn rank(byte: u8) -> u8 {
     match byte {
-        // The leading bytes of U+E000 to U+FFFF, moved beyond F4, the last of those above U+FFFF.
+        // The leading bytes of U+E000 to U+FFFF move beyond F4, the last of those above U+FFFF.
         0xee | 0xef => byte + 0x10,
         _ => byte,
     }

@@ -1,13 +1,12 @@
-//! Numbers: their grammar, their exact decimal form, and their form as doubles.
+//! Numbers: their grammar, their exact decimal form and their form as doubles.
 //!
-//! Guarantee: the exact form depends on the decimal value alone, and no exponent makes it longer than
+//! Guarantee: the exact form depends only on the decimal value, and no exponent makes it longer than
 //! [`NUMBER_DIGITS_MAX`] digits: the length is known before the first digit is written.
 
 use super::decimal::{DOUBLE_DIGITS, Decimal};
 use super::{JsonError, JsonErrorKind, NUMBER_DIGITS_MAX};
 
-/// Checks the number that begins at `start`, and says where it ends and whether its spelling is already
-/// that of the exact form.
+/// Checks the number at `start` and returns its end and whether its spelling is already the exact form.
 pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
     let negative = text.get(start) == Some(&b'-');
     let whole_start = start + usize::from(negative);
@@ -37,16 +36,16 @@ pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, bool), JsonError
         }
         normal = false;
     }
-    // A spelling as short as the bound cannot have more digits than it; a longer one is counted later.
+    // A spelling within the limit cannot have more digits than the limit; a longer one is counted later.
     Ok((end, normal && end - start <= NUMBER_DIGITS_MAX))
 }
 
-/// Whether `text` begins with a word that other languages read as a number.
+/// Returns whether `text` begins with a word that other languages read as a number.
 pub(super) fn is_not_finite(text: &[u8]) -> bool {
     text.starts_with(b"NaN") || text.starts_with(b"Infinity")
 }
 
-/// Writes the exact form of the number `text`, which stands at `position`.
+/// Writes the exact form of the number `text` at `position`.
 pub(super) fn write_exact(text: &str, position: usize, out: &mut Vec<u8>) -> Result<(), JsonError> {
     let decimal = Decimal::read(text);
     if NUMBER_DIGITS_MAX < decimal.plain_digits() {
@@ -56,7 +55,7 @@ pub(super) fn write_exact(text: &str, position: usize, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Refuses the number `text`, which stands at `position`, if it has an exponent.
+/// Refuses the number `text` at `position` if it has an exponent.
 pub(super) fn refuse_exponent(text: &str, position: usize) -> Result<(), JsonError> {
     match text.find(['e', 'E']) {
         Some(offset) => JsonErrorKind::Exponent.at(position + offset),
@@ -64,12 +63,12 @@ pub(super) fn refuse_exponent(text: &str, position: usize) -> Result<(), JsonErr
     }
 }
 
-/// Whether a number in its normal form is an integer that every form spells in the same way.
+/// Returns whether a number in normal form is an integer that every form writes the same way.
 pub(super) fn is_short_integer(text: &str) -> bool {
     text.len() <= DOUBLE_DIGITS && !text.contains('.')
 }
 
-/// Writes the double nearest to the number `text`, which stands at `position`, as ECMAScript spells it.
+/// Writes the double nearest to the number `text` at `position`, as in ECMAScript.
 pub(super) fn write_double(text: &str, position: usize, out: &mut Vec<u8>) -> Result<(), JsonError> {
     let decimal = Decimal::read(text);
     if decimal.is_its_own_double() {
@@ -81,7 +80,7 @@ pub(super) fn write_double(text: &str, position: usize, out: &mut Vec<u8>) -> Re
             out.extend_from_slice(ryu_js::Buffer::new().format_finite(double).as_bytes());
             Ok(())
         }
-        // The grammar of JSON is part of the grammar of `f64`, so only the range can be at fault.
+        // The grammar of JSON is part of the grammar of `f64`, so only the range can be wrong.
         Ok(_) | Err(_) => JsonErrorKind::NumberTooLarge.at(position),
     }
 }

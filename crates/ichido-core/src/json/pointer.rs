@@ -1,13 +1,13 @@
-//! JSON Pointer (RFC 6901): the way to one value inside a document.
+//! JSON Pointer (RFC 6901): the path to one value in a document.
 
 use std::fmt;
 
 use super::DEPTH_MAX;
 
-/// A way of one or more steps, such as `/meta/trace_id`.
+/// A path of one or more steps, such as `/meta/trace_id`.
 ///
-/// The empty pointer, which RFC 6901 takes for the whole document, is refused: here a pointer always names
-/// something inside a document, and a digest over nothing must not be a setting.
+/// The empty pointer, which means the whole document in RFC 6901, is refused: here a pointer always names something
+/// inside a document, and a digest of nothing must not be a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pointer(Vec<String>); // Invariant: 1..=DEPTH_MAX tokens, unescaped, BYTES_MAX bytes at most.
 
@@ -20,7 +20,7 @@ pub enum PointerError {
     /// The text is longer than [`Pointer::BYTES_MAX`].
     #[error("a pointer must not be longer than {} bytes", Pointer::BYTES_MAX)]
     TooLong,
-    /// More steps than a document has levels.
+    /// It has more steps than a document has levels.
     #[error("a pointer must not have more than {DEPTH_MAX} steps")]
     TooDeep,
     /// The text does not begin with a slash.
@@ -35,10 +35,10 @@ pub enum PointerError {
 }
 
 impl Pointer {
-    /// How long a pointer may be.
+    /// The maximum length of a pointer.
     pub const BYTES_MAX: usize = 1_024;
 
-    /// Reads the text form, in which `~1` stands for a slash inside a name and `~0` for a tilde.
+    /// Parses the text form, in which `~1` stands for a slash inside a name and `~0` for a tilde.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if Self::BYTES_MAX < text.len() {
             return Err(PointerError::TooLong);
@@ -57,18 +57,18 @@ impl Pointer {
         Ok(Self(steps.split('/').map(|token| token.replace("~1", "/").replace("~0", "~")).collect()))
     }
 
-    /// The steps from the root on: member names, or array indices as text.
+    /// Returns the steps from the root: member names, or array indices as text.
     pub(super) fn tokens(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// The steps to what holds the target, and the target's own name.
+    /// Returns the steps to the target's parent, and the target's own name.
     pub(super) fn split_last(&self) -> Option<(&str, &[String])> {
         self.0.split_last().map(|(last, way)| (last.as_str(), way))
     }
 }
 
-/// The text form that [`Pointer::parse`] reads.
+/// Writes the text form that [`Pointer::parse`] reads.
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for token in self.tokens() {

@@ -1,12 +1,12 @@
-//! The strict reader: the grammar of RFC 8259, every doubt refused where it stands.
+//! The strict reader: the grammar of RFC 8259; anything ambiguous is refused.
 //!
-//! Guarantee: a text that passes has one value, whatever library reads it after us. The tape it leaves
-//! holds the members of every object sorted and without repeats.
+//! Guarantee: a text that passes has one value, whatever library reads it afterwards. The tape holds the members of
+//! every object sorted and without repeats.
 
 use super::tape::{Tape, TapeNode, TextSpan};
 use super::{DEPTH_MAX, JsonError, JsonErrorKind, names, number, string};
 
-/// Reads one value that takes the whole text.
+/// Reads one value that spans the whole text.
 pub(super) fn read(text: &str) -> Result<Tape, JsonError> {
     let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, tape: Tape::default(), names: Vec::new() };
     parser.value(0)?;
@@ -23,12 +23,12 @@ struct Parser<'a> {
     /// The next byte to read.
     at: usize,
     tape: Tape,
-    /// The names met so far of every object that is still open, the outermost first.
+    /// The names seen so far in every open object, the outermost first.
     names: Vec<u32>,
 }
 
 impl Parser<'_> {
-    /// Reads a value that stands inside `depth` arrays and objects.
+    /// Reads a value nested in `depth` arrays and objects.
     fn value(&mut self, depth: usize) -> Result<(), JsonError> {
         self.skip_space();
         match self.peek() {
@@ -69,7 +69,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads what an opened bracket holds, and steps over the closing one; `fault` is what else follows an item.
+    /// Reads the contents of an opened bracket and the closing one; `fault` is the error for anything else after an
+    /// item.
     fn list(
         &mut self,
         close: u8,
@@ -104,7 +105,7 @@ impl Parser<'_> {
         self.value(depth + 1)
     }
 
-    /// Steps over this byte, or tells what is there instead.
+    /// Consumes this byte, or returns an error.
     fn expect(&mut self, byte: u8, fault: JsonErrorKind) -> Result<(), JsonError> {
         match self.peek() {
             Some(found) if found == byte => {
@@ -116,7 +117,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Steps over an opening bracket, and keeps a place on the tape for what it opens.
+    /// Consumes an opening bracket and reserves a node on the tape for it.
     fn open(&mut self, depth: usize) -> Result<u32, JsonError> {
         if depth == DEPTH_MAX {
             return JsonErrorKind::TooDeep.at(self.at);

@@ -8,15 +8,14 @@ use super::escape::{self, Escape, is_special};
 use super::tape::Escaping;
 use super::{JsonError, JsonErrorKind};
 
-/// The text of a string as it stands between its quotes, checked by [`scan`].
+/// The text of a string between its quotes, checked by [`scan`].
 #[derive(Clone, Copy, Default)]
 pub(super) struct StringText<'a> {
     raw: &'a str,
     escaped: bool,
 }
 
-/// Checks the string whose opening quote is at `start`, and says where it ends, quotes included, and how it
-/// is spelled.
+/// Checks the string whose opening quote is at `start`; returns its end, including quotes, and its escaping.
 pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Escaping), JsonError> {
     let mut escaping = Escaping::Plain;
     let mut at = start + 1;
@@ -37,33 +36,33 @@ pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Escaping), JsonE
 }
 
 impl<'a> StringText<'a> {
-    /// The text of a string that is spelled `quoted`.
+    /// Creates the text of the string `quoted`.
     pub(super) fn new(quoted: &'a str, escaping: Escaping) -> Self {
         Self { raw: &quoted[1..quoted.len() - 1], escaped: escaping != Escaping::Plain }
     }
 
-    /// Whether [`StringText::raw`] holds escapes.
+    /// Returns whether [`StringText::raw`] contains escapes.
     pub(super) fn is_escaped(self) -> bool {
         self.escaped
     }
 
-    /// The text as it is spelled, escapes and all.
+    /// Returns the text as written, including escapes.
     pub(super) fn raw(self) -> &'a str {
         self.raw
     }
 
-    /// The text with its escapes resolved.
+    /// Returns the text with its escapes resolved.
     pub(super) fn decode(self) -> Cow<'a, str> {
         if !self.escaped {
             return Cow::Borrowed(self.raw);
         }
-        // Not longer than the escapes it comes from, so one allocation is enough.
+        // Not longer than its escapes, so one allocation is enough.
         let mut decoded = String::with_capacity(self.raw.len());
         let bytes = self.raw.as_bytes();
         let mut at = 0;
         while let Some(offset) = self.raw[at..].find('\\') {
             decoded.push_str(&self.raw[at..at + offset]);
-            // The reader has passed every escape.
+            // The reader has checked every escape.
             let Ok(escape) = Escape::read(bytes, at + offset) else {
                 break;
             };
@@ -75,12 +74,12 @@ impl<'a> StringText<'a> {
     }
 }
 
-/// `text` in Normalization Form C.
+/// Returns `text` in Normalization Form C.
 pub(super) fn nfc(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_ascii() || unicode_normalization::is_nfc(&text) { text } else { text.nfc().collect() }
 }
 
-/// Appends `text` to `out` as a JSON string in its canonical spelling, quotes included.
+/// Appends `text` to `out` as a canonical JSON string, including quotes.
 pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     let text = text.as_bytes();
     out.push(b'"');
@@ -95,8 +94,9 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Where the run of bytes from `start` ends that stand for themselves in a string: at the first quote,
-/// backslash or control character, or at the end of the text.
+/// Returns the end of the bytes from `start` that need no escape.
+///
+/// It is the first quote, backslash or control character, or the end of the text.
 fn plain_end(text: &[u8], start: usize) -> usize {
     let (words, rest) = text[start..].as_chunks::<8>();
     let mut at = start;
@@ -110,8 +110,8 @@ fn plain_end(text: &[u8], start: usize) -> usize {
     at + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
 }
 
-/// Sets the high bit of the lowest byte of `word` that [`is_special`], and of none below it. Bits above it
-/// mean nothing, because subtraction borrows upwards.
+/// Sets the high bit of the lowest byte of `word` that [`is_special`], and of none below it. Bits above it are
+/// meaningless, because subtraction borrows upwards.
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;

@@ -1,10 +1,10 @@
-//! The tape: every value of a document in the order of the text, by position.
+//! The tape: every value of a document in text order, by position.
 //!
-//! Guarantee: only the reader writes it, and only for a text that is well formed. So a span lies on
-//! character boundaries, a string's span includes its quotes, and a member's value follows its name.
+//! Guarantee: only the reader writes it, and only for a well-formed text. So a span lies on character boundaries, a
+//! string's span includes its quotes, and a member's value follows its name.
 //!
-//! A node takes 12 bytes and stands for at least two bytes of text (`0,`), which bounds the tape by a small
-//! multiple of the text.
+//! A node takes 12 bytes and represents at least two bytes of text (`0,`), which limits the tape to a small multiple of
+//! the text.
 
 use super::string::StringText;
 
@@ -12,7 +12,7 @@ use super::string::StringText;
 #[derive(Clone, Default)]
 pub(super) struct Tape {
     pub(super) nodes: Vec<TapeNode>,
-    /// For each object how many members it has, then their names (as nodes) in canonical order.
+    /// For each object its number of members, then their names (as nodes) in canonical order.
     orders: Vec<u32>,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum TapeNode {
     Bool(bool),
     Number {
         span: TextSpan,
-        /// Whether the spelling is already that of the exact form.
+        /// Whether the spelling is already the exact form.
         normal: bool,
     },
     String {
@@ -37,31 +37,31 @@ pub(super) enum TapeNode {
     Object {
         /// The node after the last member.
         after: u32,
-        /// Where its names stand in `orders`.
+        /// Where its names are in `orders`.
         order: u32,
     },
 }
 
-/// A piece of the text, by its byte offsets.
+/// A part of the text, by its byte offsets.
 #[derive(Clone, Copy)]
 pub(super) struct TextSpan {
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-/// How a string is spelled.
+/// How a string is escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escaping {
     /// Without escapes, which is also its canonical spelling.
     Plain,
     /// With escapes, each of them canonical.
     EscapedNormal,
-    /// With an escape that the canonical form spells otherwise.
+    /// With an escape that the canonical form writes differently.
     Escaped,
 }
 
 impl Tape {
-    /// Appends a node and says where it stands.
+    /// Appends a node and returns its index.
     pub(super) fn push(&mut self, node: TapeNode) -> u32 {
         let at = narrow(self.nodes.len());
         self.nodes.push(node);
@@ -72,7 +72,7 @@ impl Tape {
         self.nodes[at as usize]
     }
 
-    /// The node after the value at `at` and all it holds.
+    /// Returns the node after the value at `at` and everything in it.
     pub(super) fn after(&self, at: u32) -> u32 {
         match self.node(at) {
             TapeNode::Array { after } | TapeNode::Object { after, .. } => after,
@@ -80,7 +80,7 @@ impl Tape {
         }
     }
 
-    /// The string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
+    /// Returns the string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
     pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> StringText<'a> {
         if let TapeNode::String { span, escaping } = self.node(at) {
             StringText::new(span.of(text), escaping)
@@ -89,7 +89,7 @@ impl Tape {
         }
     }
 
-    /// Where in the text the string or number at `at` begins.
+    /// Returns where in the text the string or number at `at` begins.
     pub(super) fn position(&self, at: u32) -> usize {
         match self.node(at) {
             TapeNode::String { span, .. } | TapeNode::Number { span, .. } => span.start as usize,
@@ -97,10 +97,10 @@ impl Tape {
         }
     }
 
-    /// Where in the text the value or name at `at` begins.
+    /// Returns where in the text the value or name at `at` begins.
     ///
-    /// Only strings and numbers have a span. The others are found from the nearest of those before them: between
-    /// two tokens there is nothing but white space and marks. It takes time, so it is for messages.
+    /// Only strings and numbers have a span. The others are located from the nearest of those before them: between two
+    /// tokens there are only white space and punctuation. It is slow, so it is only for messages.
     pub(super) fn start(&self, text: &str, at: u32) -> usize {
         let is_spanned = |node: &TapeNode| matches!(node, TapeNode::String { .. } | TapeNode::Number { .. });
         let nodes = &self.nodes[..=at as usize];
@@ -136,7 +136,7 @@ impl Tape {
         self.nodes[at as usize] = TapeNode::Object { after: narrow(self.nodes.len()), order };
     }
 
-    /// The names of the object whose `order` is given, in canonical order.
+    /// Returns the names of the object with this `order`, in canonical order.
     pub(super) fn names(&self, order: u32) -> &[u32] {
         let order = order as usize;
         let count = self.orders[order] as usize;
@@ -154,8 +154,8 @@ impl TextSpan {
     }
 }
 
-/// An offset as the tape stores it. A text has at most `u32::MAX` bytes and fewer nodes and names than
-/// bytes, so nothing is lost.
+/// Converts an offset for the tape. A text has at most `u32::MAX` bytes and fewer nodes and names than bytes, so
+/// nothing is lost.
 fn narrow(offset: usize) -> u32 {
     debug_assert!(u32::try_from(offset).is_ok());
     u32::try_from(offset).unwrap_or(u32::MAX)

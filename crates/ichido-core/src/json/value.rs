@@ -1,4 +1,4 @@
-//! Looking into a document: one value, and the way from it to others.
+//! Reads a document: one value, and the path from it to others.
 
 use std::borrow::Cow;
 use std::{fmt, iter};
@@ -6,14 +6,14 @@ use std::{fmt, iter};
 use super::tape::{Tape, TapeNode};
 use super::{Document, Form, JsonError, names, writer};
 
-/// One value of a document, by its place on the tape.
+/// One value of a document, by its position on the tape.
 #[derive(Clone, Copy)]
 pub struct Value<'d, 'a> {
     document: &'d Document<'a>,
     node: u32,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `null`
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl<'d, 'a> Value<'d, 'a> {
-    /// What this value is.
+    /// Returns the kind of this value.
     pub fn kind(self) -> Kind {
         match self.node() {
             TapeNode::Null => Kind::Null,
@@ -43,22 +43,22 @@ impl<'d, 'a> Value<'d, 'a> {
         }
     }
 
-    /// The text of a string, its escapes resolved; borrowed from the document when there are none.
+    /// Returns the text of a string, unescaped; borrowed from the document if it has no escapes.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         matches!(self.node(), TapeNode::String { .. }).then(|| self.document.text_at(self.node).decode())
     }
 
-    /// The truth of a boolean.
+    /// Returns the value of a boolean.
     pub fn as_bool(self) -> Option<bool> {
         if let TapeNode::Bool(truth) = self.node() { Some(truth) } else { None }
     }
 
-    /// A number as it is written in the text.
+    /// Returns a number as written in the text.
     pub fn as_number_text(self) -> Option<&'a str> {
         if let TapeNode::Number { span, .. } = self.node() { Some(span.of(self.document.text)) } else { None }
     }
 
-    /// The member of an object by its unescaped name.
+    /// Returns the member of an object by its unescaped name.
     pub fn get(self, name: &str) -> Option<Self> {
         let names = self.names();
         let place =
@@ -66,24 +66,24 @@ impl<'d, 'a> Value<'d, 'a> {
         place.ok().map(|index| self.member(names[index]))
     }
 
-    /// The elements of an array; nothing for any other value.
+    /// Returns the elements of an array; nothing for any other value.
     pub fn elements(self) -> impl Iterator<Item = Self> + use<'d, 'a> {
         self.nodes_inside(Kind::Array, Tape::after).map(move |node| Self { node, ..self })
     }
 
-    /// The members of an object in the order of the text; nothing for any other value.
+    /// Returns the members of an object in text order; nothing for any other value.
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Self)> + use<'d, 'a> {
-        // A name is followed by its value, and that by the next name.
+        // A name is followed by its value, then by the next name.
         self.nodes_inside(Kind::Object, |tape, name| tape.after(name + 1))
             .map(move |name| (self.document.text_at(name).decode(), self.member(name)))
     }
 
-    /// The canonical bytes of this value alone, in `form`.
+    /// Returns the canonical bytes of this value alone, in `form`.
     pub fn canonical(self, form: &Form) -> Result<Vec<u8>, JsonError> {
         writer::canonical(self.document, self.node, form)
     }
 
-    /// Where in the text the value begins, in bytes.
+    /// Returns where in the text the value begins, in bytes.
     pub fn position(self) -> usize {
         self.document.tape.start(self.document.text, self.node)
     }
@@ -92,7 +92,7 @@ impl<'d, 'a> Value<'d, 'a> {
         Self { document, node: 0 }
     }
 
-    /// The member or element that a step of a pointer leads to.
+    /// Returns the member or element for one step of a pointer.
     pub(super) fn step(self, token: &str) -> Option<Self> {
         match self.node() {
             TapeNode::Object { .. } => self.get(token),
@@ -101,12 +101,12 @@ impl<'d, 'a> Value<'d, 'a> {
         }
     }
 
-    /// The node of this value.
-    pub(super) fn place(self) -> u32 {
+    /// Returns the node of this value.
+    pub(super) fn node_index(self) -> u32 {
         self.node
     }
 
-    /// The node of the name, for the value of a member.
+    /// Returns the node of the name, for the value of a member.
     pub(super) fn name_node(self) -> Option<u32> {
         self.node.checked_sub(1)
     }
@@ -115,7 +115,7 @@ impl<'d, 'a> Value<'d, 'a> {
         self.document.tape.node(self.node)
     }
 
-    /// The nodes inside a value of kind `kind`, from its first on, each found from the last by `next`.
+    /// Returns the nodes inside a value of kind `kind`, each found from the previous one by `next`.
     fn nodes_inside(
         self,
         kind: Kind,
@@ -129,25 +129,25 @@ impl<'d, 'a> Value<'d, 'a> {
         })
     }
 
-    /// The names of an object in canonical order; nothing for any other value.
+    /// Returns the names of an object in canonical order; nothing for any other value.
     fn names(self) -> &'d [u32] {
         if let TapeNode::Object { order, .. } = self.node() { self.document.tape.names(order) } else { &[] }
     }
 
-    /// The value of the member whose name is the node `name`.
+    /// Returns the value of the member whose name is the node `name`.
     fn member(self, name: u32) -> Self {
         Self { node: name + 1, ..self }
     }
 }
 
-/// Shows the kind only: a body may hold secrets, and debug output ends in logs.
+/// Shows only the kind: a body may contain secrets, and debug output ends up in logs.
 impl fmt::Debug for Value<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Value").field(&self.kind()).finish()
     }
 }
 
-/// An array index as RFC 6901 writes it: digits without a leading zero.
+/// Parses an array index as RFC 6901 writes it: digits without a leading zero.
 fn array_index(token: &str) -> Option<usize> {
     match token.as_bytes() {
         [b'0'] => Some(0),

@@ -1,7 +1,6 @@
 //! The canonical writer: one spelling for every value.
 //!
-//! Guarantee: what it writes is JSON that reads as the same value, and writing that again in the same form
-//! changes nothing.
+//! Guarantee: it writes JSON that reads as the same value, and writing that again in the same form changes nothing.
 
 use std::borrow::Cow;
 
@@ -9,7 +8,7 @@ use super::tape::{Escaping, TapeNode, TextSpan};
 use super::{Document, Form, GROWTH_MAX, JsonError, JsonErrorKind, NUMBER_DIGITS_MAX, Numbers, Unicode};
 use super::{names, number, string};
 
-/// The canonical bytes of the value at `node` of `document`, in `form`.
+/// Returns the canonical bytes of the value at `node` of `document`, in `form`.
 pub(super) fn canonical(document: &Document<'_>, node: u32, form: &Form) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer {
         document,
@@ -19,7 +18,7 @@ pub(super) fn canonical(document: &Document<'_>, node: u32, form: &Form) -> Resu
         out_bytes_max: document.bytes_max.saturating_mul(GROWTH_MAX).saturating_add(NUMBER_DIGITS_MAX),
     };
     writer.value(node)?;
-    // Once more at the end, so that refusal depends on the form alone, not on which numbers were spelled anew.
+    // Checked again at the end, so the result depends on the form alone, not on which numbers were rewritten.
     writer.check_growth(document.text.len())?;
     Ok(writer.out)
 }
@@ -27,7 +26,7 @@ pub(super) fn canonical(document: &Document<'_>, node: u32, form: &Form) -> Resu
 struct Writer<'d, 'a> {
     document: &'d Document<'a>,
     form: &'d Form,
-    /// Names of members that are not written, in rising order.
+    /// The names of members that are not written, in ascending order.
     left_out: Vec<u32>,
     out: Vec<u8>,
     out_bytes_max: usize,
@@ -91,7 +90,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// `names`, which are sorted as written, in the order of their normal form.
+    /// Returns `names`, which are sorted as written, in the order of their normal form.
     fn sorted_in_nfc<'n>(&self, names: &'n [u32]) -> Result<Cow<'n, [u32]>, JsonError> {
         let document = self.document;
         let is_ascii = |&name: &u32| {

@@ -109,7 +109,7 @@ fn a_wall_clock_that_is_ahead_makes_no_key_new() {
         assert_eq!(admit(Some(&kept), OTHER, &policy, now), Admission::Mismatch);
         let expired = settled(Settled::Applied, Kept::Whole, Expiry::At(at(50)));
         assert_eq!(admit(Some(&expired), SAME, &policy, now), Admission::Run { replaces: Some(fence(7)) });
-        // Leases end by the wall clock.
+        // The wall clock ends leases.
         let claimed = record(Phase::Claimed { lease_until: at(60) });
         let admission = admit(Some(&claimed), SAME, &policy, now);
         assert!(!matches!(admission, Admission::Wait { .. }), "{admission:?}");
@@ -153,7 +153,7 @@ fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
     }
 }
 
-/// The clock was ahead when it was claimed, and was set back: nobody knows how long ago that was.
+/// The clock was ahead when it was claimed, and was set back: its age is unknown.
 #[test]
 fn a_claim_of_a_clock_that_was_ahead_has_lapsed_and_runs_again_only_in_a_transaction() {
     let month = 30 * 24 * 3_600;
@@ -260,7 +260,7 @@ fn a_keyed_operation_runs_again_only_while_its_upstream_remembers_the_key() {
     };
     let policy = Policy::build(draft).unwrap();
     let lapsed = record(Phase::Claimed { lease_until: at(-1) });
-    // Counted from the first claim, 60 s before: a later one may have been a repetition already.
+    // Counted from the first claim, 60 s before: a later one may already have been a repetition.
     for (later, lapsed_says, unknown_says) in [
         (3_539, Admission::TakeOver { from: fence(7) }, Admission::TakeOver { from: fence(7) }),
         (3_540, Admission::MarkUnknown { fence: fence(7) }, Admission::Unknown),
@@ -573,7 +573,7 @@ fn phases() -> impl Strategy<Value = Phase> {
 }
 
 proptest! {
-    /// Work runs only where there is nothing, where a settled record expired, or where repeating is harmless.
+    /// Work runs only if there is nothing, if a settled record expired, or if repeating is harmless.
     #[test]
     fn nothing_runs_twice_while_its_record_lives(phase in phases(), same in any::<bool>(), mode in 0_usize..3) {
         let policy = &modes()[mode];

@@ -9,7 +9,7 @@ use crate::verdict::Next;
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 const SOON: Timestamp = Timestamp::from_secs(1_060);
 const LATER: Timestamp = Timestamp::from_secs(1_090);
-/// When `after` and `refusal` take their steps: by then everything is due, and nothing travels.
+/// When `after` and `refusal` take their steps: by then everything is due and nothing is in transit.
 const THEN: Timestamp = Timestamp::from_secs(1_100);
 
 fn fence(number: u64) -> Fence {
@@ -37,7 +37,7 @@ fn killed_twice(safety: Safety) -> [Event; 6] {
     [marked(1), began(1), died(1, true, safety), marked(2), began(2), died(2, true, safety)]
 }
 
-/// A failure of a call to a receiver that honours keys; it may travel until `SOON`.
+/// A failed call to a receiver that honours keys; it may be in transit until `SOON`.
 fn failed(number: u64, failure: Failure, effect: Effect) -> Event {
     Event::Failed { fence: fence(number), failure, effect, safety: Safety::Keyed, travels_until: SOON }
 }
@@ -66,7 +66,7 @@ fn requeued(safety: Safety) -> Event {
     Event::Requeued { allowed: true, safety }
 }
 
-/// A message that is allowed three tries, after these events, each legal.
+/// A message with three attempts, after these events, each legal.
 fn after(events: &[Event]) -> State {
     let mut state = State::queued(NOW, allowed(3));
     for event in events {
@@ -178,7 +178,7 @@ fn what_had_not_begun_when_the_worker_died_was_not_done() {
     for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
         for alone in [true, false] {
             let mut state = State::queued(NOW, allowed(1));
-            // More often than it has tries, and than deaths are allowed: it was never called.
+            // More often than it has attempts, and than deaths are allowed: it was never called.
             for number in 1..=5 {
                 state = state.step(marked(number), THEN).unwrap();
                 let (next, spent) = state.advance(died(number, alone, safety), THEN).unwrap();
@@ -250,7 +250,7 @@ fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
     );
 }
 
-/// Nobody knows whether it was called, so the next call is marked, and its last attempt is not taken from it.
+/// It is unknown whether it was called, so the next call gets a start mark, and its last attempt is not used up.
 #[test]
 fn a_lone_death_without_a_mark_is_charged_to_nobody() {
     let once = after(&[claimed(1), died(1, true, Safety::Keyed)]);
@@ -537,7 +537,7 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The fence that an event of a worker carries.
+/// The fence of a worker's event.
 fn fence_of(event: Event) -> Option<Fence> {
     match event {
         Event::Began { fence }
@@ -596,7 +596,7 @@ proptest! {
         }
     }
 
-    /// Tries stay within what is allowed, and a doubt goes away only by proof, by a decision, or with success.
+    /// Attempts stay within the limit, and a doubt ends only with proof, a decision or success.
     #[test]
     fn tries_are_bounded_and_doubts_are_kept(
         events in proptest::collection::vec(events(), 0..60), tries in 1_u32..5,

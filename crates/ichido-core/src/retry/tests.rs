@@ -15,7 +15,7 @@ fn wait_secs(retry: &Retry, failure: u32, dice: f64) -> f64 {
     retry.wait(nth(failure), dice, None).as_secs_f64()
 }
 
-/// Least and greatest wait after each failure, in seconds.
+/// The minimum and maximum wait after each failure, in seconds.
 fn ranges(retry: &Retry, failures: u32) -> Vec<(f64, f64)> {
     (1..=failures).map(|n| (wait_secs(retry, n, 0.0), wait_secs(retry, n, 1.0))).collect()
 }
@@ -59,7 +59,7 @@ fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
 #[test]
 fn the_horizon_counts_every_call_and_the_longest_hints() {
     let (call, hint) = (Duration::from_secs(30), Duration::from_secs(100));
-    // 9 calls of 30 s, 6 waits that the hint lengthens to 110 s, then 128 s and 256 s and a tenth of each.
+    // 9 calls of 30 s, 6 waits that the hint extends to 110 s, then 128 s and 256 s and a tenth of each.
     let expected = Duration::from_millis(270_000 + 660_000 + 140_800 + 281_600);
     assert_eq!(Retry::OUTBOX.horizon(call, hint), expected);
     let once = Retry { tries: nth(1), ..Retry::OUTBOX };
@@ -152,7 +152,7 @@ fn tries_without_end_are_refused_and_never_made() {
     for tries in [TRIES_MAX + 1, u32::MAX] {
         let retry = with_tries(tries);
         assert_eq!(retry.clone().checked(), Err(ScheduleError::TooManyTries));
-        // Unchecked, it is the longest schedule there is, and no slower to add up.
+        // Unchecked, it is the longest possible schedule, and no slower to add up.
         assert_eq!(retry.waits().count(), 999);
         let (call, hint) = (Duration::from_secs(30), Duration::from_secs(100));
         assert_eq!(retry.horizon(call, hint), most.horizon(call, hint));
@@ -296,7 +296,7 @@ fn guarantees() -> impl Strategy<Value = Guarantee> {
 }
 
 proptest! {
-    /// A repetition that the weaker of two promises lets through is let through by each of them.
+    /// A repetition that the weaker of two guarantees allows is allowed by each of them.
     #[test]
     fn the_weaker_promise_lets_nothing_through_that_one_of_the_two_refuses(
         one in guarantees(),

@@ -1,4 +1,4 @@
-//! JSON, chapter by chapter: what is refused and where, and the one spelling of what is not.
+//! JSON, chapter by chapter: what is refused and where, and the one spelling of everything else.
 
 mod growth;
 mod lookup;
@@ -34,7 +34,7 @@ fn canonical(text: &str) -> String {
     canonical_in(&Form::default(), text)
 }
 
-/// Checks that `text` is refused by the reader, or in the default form, for `fault` at `position`.
+/// Checks that the reader, or the default form, refuses `text` with `fault` at `position`.
 #[track_caller]
 fn refused(text: impl AsRef<[u8]>, position: usize, fault: JsonErrorKind) {
     refused_in(&Form::default(), text, position, fault);

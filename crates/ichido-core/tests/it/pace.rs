@@ -6,7 +6,7 @@ mod simulation;
 use destination::LimitModel;
 use simulation::{CallCounts, Simulation};
 
-/// Rate limiters as they are met in the wild, each allowing ten a second.
+/// Common rate limiters, each allowing ten a second.
 const MODELS: [LimitModel; 4] = [
     LimitModel::Bucket { burst: 1.0 },
     LimitModel::Bucket { burst: 10.0 },
@@ -14,10 +14,10 @@ const MODELS: [LimitModel; 4] = [
     LimitModel::SlidingWindow,
 ];
 const SEEDS: u64 = 20;
-/// At a limit, a few calls must be refused before it is known to be one.
+/// At a limit, a few calls must be refused before it is known.
 const REFUSED_MAX: f64 = 0.08;
 
-/// Over the seeds: the least accepted a second, the greatest share refused, and all that was sent.
+/// Over the seeds: the minimum accepted per second, the maximum share refused, and all that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Worst {
     accepted_per_second: f64,
@@ -34,7 +34,7 @@ fn worst(run: impl Fn(u64) -> CallCounts) -> Worst {
     })
 }
 
-/// Prints what was measured, for whoever runs with `--nocapture`, and holds it to the bounds.
+/// Prints the measurements, for runs with `--nocapture`, and checks them against the limits.
 fn check(what: &str, worst: Worst, accepted_min: f64) {
     println!("{what}: {:.2}/s, {:.2} %", worst.accepted_per_second, worst.refused_share * 100.0);
     assert!(accepted_min <= worst.accepted_per_second, "{what}: {worst:?}");
@@ -118,8 +118,8 @@ fn what_holds_for_ten_a_second_holds_for_one_and_for_a_hundred() {
     }
 }
 
-/// What is accepted of random refusals, as a share of the most that any constant rate gets accepted: the mean over the seeds and the
-/// least.
+/// What is accepted despite random refusals, as a share of the maximum of any constant rate: the mean over the seeds
+/// and the minimum.
 #[derive(Clone, Copy, Debug)]
 struct Shares {
     mean: f64,
@@ -132,7 +132,8 @@ fn shares(best: f64, seeds: u64, run: impl Fn(u64) -> CallCounts) -> Shares {
     Shares { mean: shares.iter().sum::<f64>() / count, least: shares.into_iter().fold(f64::MAX, f64::min) }
 }
 
-/// The most that a constant rate gets accepted. A bucket of one token accepts nothing in place of a call that was refused at random.
+/// The maximum that a constant rate gets accepted. A bucket of one token accepts nothing in place of a call that was
+/// refused at random.
 fn most(model: LimitModel, limit: u32, per_thousand: u32) -> f64 {
     let spare = match model {
         LimitModel::Bucket { burst: 1.0 } => f64::from(per_thousand) / 1_000.0,
@@ -141,7 +142,8 @@ fn most(model: LimitModel, limit: u32, per_thousand: u32) -> f64 {
     f64::from(limit) * (1.0 - spare)
 }
 
-/// Beside each limiter, a share of the calls is refused whatever the rate. The bounds are a little below what was measured.
+/// In addition to each limiter, a share of the calls is refused whatever the rate. The limits are a little below the
+/// measurements.
 #[test]
 fn refusals_at_any_rate_do_not_bring_the_pace_down() {
     for (per_thousand, mean_min, least_min) in [(20, 0.87, 0.7), (100, 0.7, 0.25)] {

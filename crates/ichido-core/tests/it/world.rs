@@ -1,8 +1,8 @@
-//! One message in an honest but unreliable world, explored exhaustively.
+//! One message in an honest but unreliable environment, explored exhaustively.
 //!
-//! A call, once begun, lands or vanishes at any time while it travels. Workers are refused, lose answers and die;
-//! receivers answer truthfully when asked; a person decides truthfully and requeues whatever may be requeued. In every
-//! world that can be reached, what must happen once happens at most once, and nothing that is said is false.
+//! A call, once started, lands or is lost at any time while it is in transit. Workers are refused, lose responses and
+//! die; receivers answer truthfully when asked; a person decides truthfully and requeues whatever may be requeued. In
+//! every reachable scenario, what must happen once happens at most once, and no statement is false.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
@@ -13,11 +13,11 @@ use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 
-/// How long a call may travel, and how long the world lasts, in seconds.
+/// How long a call may be in transit, and how long the scenario lasts, in seconds.
 const TRAVEL: i64 = 2;
 const END: i64 = 4;
 const CLAIMS_MAX: u64 = 3;
-/// Far above what is reached (some ten thousand), so that a mistake in the model cannot run for ever.
+/// Far above what is reached (some ten thousand), so a mistake in the model cannot run forever.
 const SCENARIOS_MAX: usize = 400_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,11 @@ struct Scenario {
     claims: u64,
     /// How often the work took effect.
     effects: u8,
-    /// A call under way lands before this moment, if it lands.
+    /// A call in transit lands before this time, if it lands.
     travelling: Option<i64>,
-    /// Whether the present holder has called.
+    /// Whether the current holder has called.
     called: bool,
-    /// Whether anybody has called.
+    /// Whether any holder has called.
     ever_called: bool,
 }
 
@@ -54,7 +54,7 @@ impl Scenario {
         Self { state, now: Self::START, claims: 0, effects, travelling: None, called, ever_called: called }
     }
 
-    /// The world after an event, if the message takes it.
+    /// Returns the scenario after an event, if the message accepts it.
     fn after(self, event: Event, change: impl Fn(&mut Self)) -> Option<Self> {
         let (first, second) = self.state.advance(event, at(self.now)).ok()?;
         let mut next = Self { state: second.unwrap_or(first), ..self };
@@ -66,7 +66,7 @@ impl Scenario {
         matches!(self.state, State::Queued { history, .. } | State::Failed { history, .. } if history.suspect)
     }
 
-    /// A second call while one travels: the first is counted as landed, the worst that can happen.
+    /// A second call while one is in transit: the first counts as landed, the worst case.
     fn call(&mut self) {
         (self.called, self.ever_called) = (true, true);
         if self.travelling.replace(self.now + TRAVEL).is_some() {
@@ -79,7 +79,7 @@ impl Scenario {
         let mut add =
             |name, scenario: Option<Scenario>| scenarios.extend(scenario.map(|scenario| (name, scenario)));
         let fence = Fence::new(self.claims + 1).expect("a small number");
-        // The call of a suspect is always marked.
+        // The call of a suspect always gets a start mark.
         let begun = if self.is_suspect() { Begun::NotYet } else { assumptions.begun };
         add(
             "claim",
@@ -104,7 +104,7 @@ impl Scenario {
         add("given up", self.after(Event::Decided(Decision::GiveUp), |_| ()));
         add("requeued", self.after(Event::Requeued { allowed: true, safety: assumptions.safety }, |_| ()));
         add("cancelled", self.after(Event::Cancelled, |_| ()));
-        // A parked message waits until its call can no longer be travelling, even past the end.
+        // A parked message waits until its call can no longer be in transit, even past the end.
         let waits = match self.state {
             State::Parked { history } => {
                 history.doubt.is_some_and(|doubt| at(self.now) < doubt.travels_until)
@@ -117,7 +117,7 @@ impl Scenario {
         scenarios
     }
 
-    /// An answer to the first claim, if what was done was not done by the present holder.
+    /// A response to the first claim, if the current holder did not do the work.
     fn answered_late(self, add: &mut impl FnMut(&'static str, Option<Scenario>)) {
         let by_the_holder = matches!(self.state, State::Sending { .. }) && self.called;
         let earlier = !by_the_holder || self.travelling.is_some();
@@ -127,7 +127,7 @@ impl Scenario {
         }
     }
 
-    /// What a worker that holds the message may do or suffer.
+    /// What can happen to a worker that holds the message.
     fn at_work(
         self,
         assumptions: Assumptions,
@@ -155,7 +155,7 @@ impl Scenario {
                 add("calls", Some(calling));
             }
         } else if self.travelling.is_some() {
-            // A clean refusal is possible only when the call has not landed and never will.
+            // A clean refusal is possible only if the call has not landed and never will.
             let refused = |next: &mut Scenario| next.travelling = None;
             add("refused", self.after(failed(again, Effect::NotDone), refused));
             add("refused for good", self.after(failed(Failure::ForGood, Effect::NotDone), refused));
@@ -175,10 +175,10 @@ impl Scenario {
         }
     }
 
-    /// What is wrong with this world, if anything is.
+    /// Returns what is wrong with this scenario, if anything is.
     fn violation(self, assumptions: Assumptions) -> Option<&'static str> {
         let happened = 0 < self.effects;
-        // Without marks, and where a repetition could do it twice, a message whose worker died may have been called.
+        // Without marks, and if a repetition could apply it twice, a message whose worker died may have been called.
         let is_known = assumptions.begun == Begun::NotYet || assumptions.safety != Safety::Neither;
         match self.state {
             State::Dead { .. } | State::Parked { .. } if !self.ever_called && is_known => {
@@ -201,7 +201,7 @@ impl Scenario {
     }
 }
 
-/// Every world that can be reached, each with the way there.
+/// Explores every reachable scenario, each with the path to it.
 fn explore(assumptions: Assumptions) -> usize {
     let key = |scenario: &Scenario| format!("{scenario:?}");
     let mut paths: HashMap<String, Vec<&'static str>> = HashMap::from([(key(&Scenario::new()), Vec::new())]);

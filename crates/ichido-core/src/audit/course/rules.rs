@@ -1,4 +1,6 @@
-//! The rules by which one entry follows another: the steps of the lifecycle, tried with everything that an entry does not record.
+//! The rules by which one entry follows another.
+//!
+//! The steps of the lifecycle are tried with every value that an entry does not record.
 
 use std::num::NonZeroU32;
 
@@ -10,12 +12,12 @@ use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
-/// The step of a second transition of one event: the death that follows the last attempt.
+/// The step of a second transition of one event: the death after the last attempt.
 const SPENT_STEP: i16 = 1;
-/// The step of a success that came late, beside the attempt that it belongs to.
+/// The step of a late success, next to the attempt that it belongs to.
 pub(super) const PROOF_STEP: i16 = 2;
 
-/// Earlier than every moment: what is due then is due whenever it is looked at.
+/// Earlier than every time: what is due then is always due.
 const ALWAYS: Timestamp = Timestamp::from_micros(i64::MIN);
 
 const SAFETIES: [Safety; 3] = [Safety::Repeatable, Safety::Keyed, Safety::Neither];
@@ -24,22 +26,22 @@ const BEGUN: [Begun; 3] = [Begun::NotYet, Begun::Yes, Begun::NotTracked];
 const FAILURES: [Failure; 3] = [Failure::Again { due: ALWAYS }, Failure::ForGood, Failure::InDoubt];
 const EITHER: [bool; 2] = [false, true];
 
-/// Where a message is after some of its entries.
+/// The position of a message after some of its entries.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
-    /// The state that the last entry left; `None` before the first, and where it cannot be told.
+    /// The state after the last entry; `None` before the first, and if it is unknown.
     pub(super) state: Option<State>,
     pub(super) last: Option<EntryId>,
-    /// Whether every entry so far was seen. Otherwise what they may have said is taken to be there.
+    /// Whether every entry so far was seen. Otherwise whatever they may have said is assumed.
     whole: bool,
-    /// The fence of the last attempt that ended, and what its end said: a proof repeats it.
+    /// The fence of the last ended attempt, and the counts at its end: a proof repeats them.
     attempt: Option<(i64, AttemptCounts)>,
     pub(super) proof: Option<EntryId>,
-    /// A new message was made from it: it is never sent again.
+    /// A new message replaced it: it is never sent again.
     replaced: bool,
 }
 
-/// What an entry says was tried.
+/// The attempts that an entry records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AttemptCounts {
     tries: i64,
@@ -48,7 +50,7 @@ struct AttemptCounts {
 }
 
 impl AttemptCounts {
-    /// `None` when the doubt has one of its two moments only.
+    /// Returns `None` if the doubt has only one of its two times.
     fn from_entry(entry: &Entry) -> Option<Self> {
         let doubt = match (entry.doubt_since, entry.travels_until) {
             (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
@@ -64,7 +66,7 @@ impl Course {
         Self { state: None, last: None, whole, attempt: None, proof: None, replaced: false }
     }
 
-    /// The course after an entry, or why the entry does not follow.
+    /// Returns the course after an entry, or why the entry does not follow.
     pub(super) fn follow(&self, entry: &Entry, issued: i64) -> Result<Self, Misfit> {
         let fence = fence(entry).filter(|_| (1..=issued).contains(&entry.id.fence));
         let fence = fence.ok_or(Misfit::FenceNotIssued)?;
@@ -85,7 +87,7 @@ impl Course {
         if follows { Ok(self.after(entry)) } else { Err(Misfit::NoSuchStep) }
     }
 
-    /// The course after an entry, whatever was before it.
+    /// Returns the course after an entry, whatever preceded it.
     pub(super) fn after(&self, entry: &Entry) -> Self {
         let mut next = Self { last: Some(entry.id), ..self.clone() };
         if entry.id.step == PROOF_STEP {
@@ -100,8 +102,10 @@ impl Course {
         next
     }
 
-    /// Whether an entry comes after the last one. Entries of one fence are the end of an attempt, the death that follows it, and
-    /// a late proof beside it; everything else has a fence of its own.
+    /// Returns whether an entry comes after the last one.
+    ///
+    /// Entries of one fence are the end of an attempt, the death that follows it, and a late proof; everything else has
+    /// its own fence.
     fn is_in_place(&self, id: EntryId) -> bool {
         match (self.last, id.step) {
             (None, 0) => true,
@@ -111,7 +115,8 @@ impl Course {
         }
     }
 
-    /// What operators do to other things than messages is not a step of the lifecycle, and says nothing of attempts.
+    /// An operator's action on something other than a message is not a step of the lifecycle and says nothing about
+    /// attempts.
     fn follow_action(&self, entry: &Entry) -> Result<Self, Misfit> {
         let says_no_more = entry.claimed_at.is_none()
             && (entry.tries, entry.deaths) == (0, 0)
@@ -126,7 +131,7 @@ impl Course {
         Ok(Self { last: Some(entry.id), ..self.clone() })
     }
 
-    /// A success that came late is kept beside the end of its attempt, and repeats what that end said.
+    /// A late success is stored next to the end of its attempt, and repeats its counts.
     fn is_proof(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
         let late = Event::LateSuccess { fence };
         let sending = Stage::Sending.as_str();
@@ -141,21 +146,21 @@ impl Course {
             && entry.effect == Effect::Done.as_str()
     }
 
-    /// Whether some step of the lifecycle leads to what an entry says.
+    /// Returns whether some step of the lifecycle leads to the entry.
     fn is_step(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
         let state = match self.state {
             Some(state) => state,
             None if self.whole && self.last.is_none() => {
                 State::Queued { due: ALWAYS, history: History::new(tries_allowed(entry)) }
             }
-            // What was before is not known, so it cannot be judged.
+            // The state before is unknown, so it cannot be judged.
             None => return true,
         };
         let leads = |before: State, event: Event| {
             let next = before.step(event, Timestamp::MAX);
             next.is_ok_and(|next| says(entry, counts, next, before))
         };
-        // An attempt is one entry, with the moment of its claim; the death that may follow it has that moment too.
+        // An attempt is one entry with the time of its claim; the death that may follow it has that time too.
         if let (Some(claimed_at), 0) = (entry.claimed_at, entry.id.step) {
             let ends = attempt_ends(entry, fence, counts);
             let may_be_proven = self.proof.is_some() || !self.whole;
@@ -168,7 +173,8 @@ impl Course {
             && actions.into_iter().any(|event| self.may_happen(event, entry.id) && leads(state, event))
     }
 
-    /// What the store refuses beside the lifecycle: a replaced message is not sent again, and a death at step 1 follows its attempt.
+    /// What the store refuses in addition to the lifecycle: a replaced message is not sent again, and a death at step 1
+    /// follows its attempt.
     fn may_happen(&self, event: Event, id: EntryId) -> bool {
         let spent_beside = (id.step == SPENT_STEP) == self.last.is_some_and(|last| last.fence == id.fence);
         let of_step = id.step == 0 || event == Event::Spent;
@@ -177,7 +183,7 @@ impl Course {
         spent_beside && of_step && !successor
     }
 
-    /// The last claim, as far as an entry needs one: where not everything was seen, there may have been one.
+    /// Returns the last claim, as far as an entry needs one: if not everything was seen, there may have been one.
     fn last_fence(&self, entry: &Entry) -> Option<Fence> {
         let of_entry = fence(entry).filter(|_| entry.claimed_at.is_some());
         let seen = || self.attempt.and_then(|(of, _)| Fence::new(of.unsigned_abs()));
@@ -186,10 +192,10 @@ impl Course {
     }
 }
 
-/// Whether an entry says what a step from one state to the next writes down.
+/// Returns whether an entry records what a step from one state to the next writes.
 fn says(entry: &Entry, counts: AttemptCounts, next: State, before: State) -> bool {
     let Some(history) = next.history().or(before.history()) else { return next == before };
-    // Of a message that is sent nobody asks any more since when it was in doubt: it may have been left out.
+    // Nobody needs the doubt of a sent message: it may have been omitted.
     let doubt = counts.doubt == history.doubt || next == State::Sent && counts.doubt.is_none();
     entry.to == next.name()
         && entry.effect == next.effect().as_str()
@@ -198,7 +204,7 @@ fn says(entry: &Entry, counts: AttemptCounts, next: State, before: State) -> boo
         && doubt
 }
 
-/// The state that an entry leaves; `None` when it is not a state that an entry can leave.
+/// Returns the state after an entry; `None` if no entry can leave that state.
 fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
     let counts = AttemptCounts::from_entry(entry)?;
     let history = History {
@@ -221,7 +227,7 @@ fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
     })
 }
 
-/// The states that a message may have been in while it was sent, from its claim on; none when it could not be claimed.
+/// Returns the possible states of a message while it was sent, from its claim on; none if it could not be claimed.
 fn sending(
     state: State,
     fence: Fence,
@@ -242,7 +248,7 @@ fn sending(
     })
 }
 
-/// The events that may have ended an attempt as an entry says, with every value that the entry does not record.
+/// Returns the events that may have ended an attempt as an entry says, with every value that it does not record.
 fn attempt_ends(entry: &Entry, fence: Fence, counts: AttemptCounts) -> Vec<Event> {
     let travels_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.travels_until);
     let failed = FAILURES.into_iter().flat_map(|failure| {
@@ -257,7 +263,7 @@ fn attempt_ends(entry: &Entry, fence: Fence, counts: AttemptCounts) -> Vec<Event
     named(entry, others.into_iter().chain(failed).chain(died))
 }
 
-/// The same for what happens to a message that nobody holds.
+/// Returns the same for events of a message that nobody holds.
 fn actions(entry: &Entry, last_fence: Option<Fence>) -> Vec<Event> {
     let late = last_fence.map(|fence| Event::LateSuccess { fence });
     let requeued = SAFETIES.map(|safety| Event::Requeued { allowed: true, safety });
@@ -267,12 +273,12 @@ fn actions(entry: &Entry, last_fence: Option<Fence>) -> Vec<Event> {
     named(entry, others.into_iter().chain(late).chain(requeued).chain(decided).chain(reconciled))
 }
 
-/// Those of these events that an entry names.
+/// Keeps the events that an entry names.
 fn named(entry: &Entry, events: impl Iterator<Item = Event>) -> Vec<Event> {
     events.filter(|event| event.name() == entry.kind).collect()
 }
 
-/// The fence of an entry, if it is one.
+/// Returns the fence of an entry, if it is valid.
 fn fence(entry: &Entry) -> Option<Fence> {
     u64::try_from(entry.id.fence).ok().and_then(Fence::new)
 }

@@ -20,16 +20,16 @@ type Forge = fn(&mut Vec<Entry>);
 /// More than any history here uses.
 const ISSUED: i64 = 1_000;
 
-/// Lives as the store records them: each transition that an event leads to is an entry.
+/// Lives as the store records them: each transition is an entry.
 struct Life {
     state: State,
     tries_allowed: u32,
     now: i64,
-    /// The last fence that was issued.
+    /// The last issued fence.
     fence: u64,
-    /// The fence of the last attempt that ended.
+    /// The fence of the last ended attempt.
     attempt: Option<Fence>,
-    /// A new message was made from it.
+    /// A new message replaced it.
     replaced: bool,
     entries: Vec<Entry>,
 }
@@ -47,7 +47,7 @@ impl Life {
         Fence::new(self.fence).unwrap()
     }
 
-    /// Takes the message by an event, under the fences that a store would give it; nothing happens where it does not apply.
+    /// Applies an event to the message, under the fences that a store would assign; does nothing if it does not apply.
     fn happen(&mut self, event: Event) {
         self.now += 1;
         let now = Timestamp::from_secs(self.now);
@@ -56,13 +56,13 @@ impl Life {
             _ => (None, None),
         };
         let event = self.fenced(event, held);
-        // As a store refuses it: the new message would be done beside it.
+        // As a store refuses it: the new message would be sent in addition.
         if self.replaced && matches!(event, Event::Requeued { .. } | Event::Replaced | Event::Discarded) {
             return;
         }
         let Ok((first, second)) = self.state.advance(event, now) else { return };
         match (self.state, first, event) {
-            // A claim and the mark of a beginning are no entries of their own.
+            // A claim and a start mark have no entries of their own.
             (_, State::Sending { .. }, Event::Claimed { .. } | Event::Began { .. }) => (),
             (State::Sending { .. }, State::Sending { .. }, Event::LateSuccess { fence }) => {
                 self.prove(fence, now);
@@ -200,7 +200,7 @@ fn misfits(entries: &[Entry], is_sending: bool) -> Vec<(i64, i16, Misfit)> {
     found
 }
 
-/// The life puts the right one in its place.
+/// The life fills in the correct one.
 fn any_fence() -> Fence {
     Fence::new(1).unwrap()
 }
@@ -258,7 +258,7 @@ fn success(fence: i64, tries: i64) -> Entry {
 }
 
 proptest! {
-    /// Whatever the lifecycle makes of a message follows, seen from its first entry on or from any other.
+    /// Whatever the lifecycle does to a message follows, seen from its first entry or from any other.
     #[test]
     fn every_history_of_the_lifecycle_is_accepted(
         events in proptest::collection::vec(events(), 0..80), tries in 1_u32..5,
@@ -276,7 +276,8 @@ proptest! {
         }
     }
 
-    /// A success that is put in after any end, as if there had been one more attempt, is refused unless the message waited.
+    /// A success that is inserted after any end, as if there had been one more attempt, is refused unless the message
+    /// waited.
     #[test]
     fn a_success_that_nothing_leads_to_is_refused(
         events in proptest::collection::vec(events(), 1..60), tries in 1_i64..9,
@@ -336,14 +337,14 @@ fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
         let next = entries[place].id;
         assert_eq!(misfits(&entries, false), [(next.fence, 0, Misfit::NoSuchStep)], "without {place}");
     }
-    // Between the first attempt and the moment when it came due.
+    // Between the first attempt and the time it came due.
     let mut entries = whole.entries.clone();
     for entry in &mut entries[1..] {
         entry.id.fence += 10;
     }
     entries.insert(1, success(5, 7));
     assert_eq!(misfits(&entries, false), [(5, 0, Misfit::NoSuchStep)]);
-    // By itself it could be true; what comes after it cannot.
+    // Alone it could be true; what comes after it cannot.
     entries[1].tries = 2;
     assert_eq!(misfits(&entries, false), [(12, 0, Misfit::NoSuchStep)]);
 }
@@ -425,14 +426,14 @@ fn a_proof_stands_beside_its_attempt_and_is_heeded() {
     let without: Vec<Entry> = resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
     assert_eq!(misfits(&without, false).len(), 1, "a failure that ends as sent needs a proof");
 
-    // Put in beside an attempt of a message that ended otherwise.
+    // Inserted next to an attempt of a message that ended otherwise.
     let proof = resent.entries.iter().find(|entry| entry.id.step == 2).unwrap().clone();
     let mut ended =
         life(&[claimed(), died(), Event::CameDue, claimed(), failed(Failure::ForGood, Effect::NotDone)]);
     ended.entries.push(proof);
     ended.entries.sort_by_key(|entry| entry.id);
     assert_eq!(ended.misfits(), [(1, 2, Misfit::ProofIgnored)]);
-    // Beside what is no attempt.
+    // Next to something that is not an attempt.
     let mut requeued = {
         let mut life = dead();
         life.happen(requeued());

@@ -1,4 +1,6 @@
-//! What each message's entries say together: whether each follows from the one before it, and whether the message is where they say.
+//! Judges all entries of a message together.
+//!
+//! Each entry must follow from the previous one, and the message must be in the state they give.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use crate::audit::course::{Misfit, Walk};
 use crate::audit::entry::{Entry, EntryId};
 use crate::time::Timestamp;
 
-/// A database's clock that is kept right by NTP goes back by less.
+/// A database clock that NTP keeps right goes back by less.
 const SET_BACK_MIN: Duration = Duration::from_secs(1);
 
 /// The entries of one message, as far as they were seen.
@@ -20,17 +22,17 @@ pub(super) struct Histories {
     walk: Walk,
 }
 
-/// What the rules need to know of the store beside its entries.
+/// What the rules need to know about the store besides its entries.
 #[derive(Clone, Debug, Default)]
 pub struct Issued {
-    /// The last fence that was issued.
+    /// The last issued fence.
     pub fence: i64,
-    /// The messages that leases name, each with the greatest of their fences.
+    /// The messages that leases name, each with its greatest fence.
     pub leases: HashMap<Uuid, i64>,
 }
 
 impl Issued {
-    /// Whether a worker holds a message of which this is the last entry: its claim is later than every entry.
+    /// Returns whether a worker holds the message with this last entry: its claim is later than every entry.
     pub fn is_sending(&self, message: Uuid, last: Option<EntryId>) -> bool {
         let lease = self.leases.get(&message);
         lease.is_some_and(|fence| last.is_none_or(|last| last.fence < *fence))
@@ -38,8 +40,9 @@ impl Issued {
 }
 
 impl Verifier<'_> {
-    /// Judges every entry by the rules, sealed or not. They come in the order of message, fence and step; at last comes
-    /// [`Verifier::histories_end`].
+    /// Judges every entry by the rules, sealed or not.
+    ///
+    /// They come in the order of message, fence and step; [`Verifier::histories_end`] comes last.
     pub fn histories(&mut self, entries: &[Entry], issued: &Issued) {
         for entry in entries {
             if self.walking.as_ref().is_none_or(|walking| walking.message != entry.id.message) {
@@ -57,7 +60,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// No further entries come.
+    /// Ends the entries.
     pub fn histories_end(&mut self, issued: &Issued) {
         let Some(Histories { message, walk }) = self.walking.take() else { return };
         if let Err((entry, misfit)) = walk.end(issued.is_sending(message, walk.last())) {
@@ -65,7 +68,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Tells of a message that is not where its entries say.
+    /// Reports a message that is not in the state its entries give.
     pub fn misplaced(&mut self, message: Uuid, kind: Kind, why: &'static str) {
         if !self.told.contains(&message) {
             let finding = Finding { kind, seal: None, message: Some(message), entry: None, at: None, why };
@@ -73,7 +76,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// An entry of a message of which something is known to be wrong follows from nothing for that reason: it is not told again.
+    /// An entry of a message with a known finding follows from nothing for that reason: it is not reported again.
     fn tell_misfit(&mut self, entry: EntryId, at: Option<Timestamp>, misfit: Misfit) {
         if !self.told.contains(&entry.message) {
             let (kind, why) = (Kind::DoesNotFollow, misfit.why());
@@ -81,7 +84,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Notes that a clock was set back, by so much.
+    /// Records that a clock was set back by this much.
     pub(super) fn set_back(&mut self, by: Duration) -> &mut SetBack {
         let set_back = self.report.set_back.get_or_insert_default();
         set_back.max = set_back.max.max(by);

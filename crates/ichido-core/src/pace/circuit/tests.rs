@@ -131,8 +131,8 @@ fn messages_that_have_failed_before_open_no_circuit() {
     assert_eq!(failing, closed(2));
 }
 
-/// A good message is the probe, whichever node asks first, and no retry delays it by more than one first rest (SPEC
-/// E2).
+/// A good message is the probe, whichever node asks first, and no retry delays it by more than one first rest.
+// SPEC E2.
 #[test]
 fn a_message_that_has_not_failed_is_the_probe() {
     let at = Timestamp::from_secs;

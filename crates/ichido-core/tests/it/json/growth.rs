@@ -1,7 +1,7 @@
-//! Hostile documents: cost stays in proportion to size.
+//! Hostile documents: the cost stays proportional to the size.
 //!
-//! These claims are about growth, not about seconds: a quadratic step would turn each of them from
-//! milliseconds into minutes.
+//! These tests are about growth, not about seconds: a quadratic step would turn each of them from milliseconds into
+//! minutes.
 
 use ichido_core::json::{
     Document, Form, GROWTH_MAX, JsonError, JsonErrorKind, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
@@ -9,7 +9,7 @@ use ichido_core::json::{
 
 use super::{NFC, canonical, canonical_in, leaving_out};
 
-/// An object of `count` members whose names `name` gives.
+/// An object of `count` members with the names that `name` returns.
 fn object(count: u32, name: impl Fn(u32) -> String) -> String {
     let members: Vec<String> = (0..count).map(|number| format!("\"{}\":{number}", name(number))).collect();
     format!("{{{}}}", members.join(","))
@@ -73,7 +73,7 @@ fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
     let refusal =
         Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&Form::default()).unwrap_err();
     assert_eq!(refusal.fault, JsonErrorKind::GrowsTooLong);
-    // It stops soon after the bound, not at the end.
+    // It stops soon after the limit, not at the end.
     let numbers_written = (text.len() * GROWTH_MAX + NUMBER_DIGITS_MAX) / NUMBER_DIGITS_MAX;
     assert!(refusal.position <= (numbers_written + 1) * "1e999,".len());
 }
@@ -93,7 +93,7 @@ fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
 #[test]
 fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
     let canonical = |text: &str| Document::parse(text.as_bytes(), 1_000).unwrap().canonical(&Form::default());
-    // The long numbers stay below the bound; what crosses it is copied, or spelled anew, or text.
+    // The long numbers stay below the limit; what exceeds it is copied, rewritten, or text.
     for last in ["7".repeat(20), format!("{}.0", "7".repeat(20)), format!("\"{}\"", "7".repeat(18))] {
         let text = format!("[{}{last}]", "1e997,".repeat(9));
         assert_eq!(canonical(&text).map_err(|error| error.fault), Err(JsonErrorKind::GrowsTooLong), "{last}");

@@ -1,4 +1,4 @@
-//! Looking into a document: values and pointers.
+//! Reading a document: values and pointers.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Properties that hold for every document, checked on documents nobody thought of.
+//! Properties that hold for every document, checked on random documents.
 
 mod model;
 mod spelling;
@@ -16,7 +16,7 @@ fn all_forms() -> impl Iterator<Item = Form> {
     })
 }
 
-/// Reads `text`; if it has a canonical form, that form must be its own canonical form.
+/// Parses `text`; if it has a canonical form, that form must be its own canonical form.
 fn check_fixed_point(text: &[u8]) -> Result<(), TestCaseError> {
     for form in all_forms() {
         if let Ok(once) = try_canonical(text, &form) {
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// Pieces that make JSON, or nearly.
+/// Fragments that form JSON, or nearly.
 const TOKENS: &[&str] = &[
     "{",
     "}",

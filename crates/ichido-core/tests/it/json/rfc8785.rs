@@ -68,7 +68,7 @@ fn the_numbers_of_appendix_b_have_the_published_spelling() {
         (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
     ] {
         let double = f64::from_bits(bits);
-        // Three spellings that all read as this double: scientific, in full, and with digits to spare.
+        // Three spellings that all read as this double: scientific, in full, and with extra digits.
         for text in [format!("{double:e}"), format!("{double}"), format!("{double:.25e}")] {
             assert_eq!(canonical_in(&DOUBLE, &text), expected, "{bits:016x} as {text}");
         }

@@ -1,17 +1,17 @@
-//! Destinations that allow so many calls a second and refuse the rest.
+//! Destinations that allow a number of calls per second and refuse the rest.
 
 use std::collections::VecDeque;
 
 pub(crate) const SECOND: i64 = 1_000_000;
 
-/// How a destination counts. Refused calls are not counted by any of them.
+/// How a destination counts. None of them counts refused calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LimitModel {
     /// A token bucket that holds `burst` tokens and refills evenly.
     Bucket { burst: f64 },
-    /// So many from one full second to the next.
+    /// A limit from one full second to the next.
     FixedWindow,
-    /// So many in any second.
+    /// A limit in any second.
     SlidingWindow,
     /// It has no limit.
     Unlimited,
@@ -22,7 +22,7 @@ pub(crate) struct LimitedDestination {
     pub(crate) limit: u32,
     tokens: f64,
     refilled: i64,
-    /// Moments of the calls accepted in the last second.
+    /// The times of the calls accepted in the last second.
     accepted: VecDeque<i64>,
 }
 
@@ -31,7 +31,7 @@ impl LimitedDestination {
         Self { model, limit, tokens: f64::MAX, refilled: 0, accepted: VecDeque::new() }
     }
 
-    /// Accepts the call, or says how many microseconds later it would be.
+    /// Accepts the call, or returns how many microseconds later it would.
     pub(crate) fn call(&mut self, now: i64) -> Result<(), i64> {
         match self.model {
             LimitModel::Bucket { burst } => self.call_bucket(now, burst),

@@ -19,7 +19,7 @@ pub(crate) struct Simulation {
     settings: Settings,
     destination: LimitedDestination,
     says_retry_after: bool,
-    /// So many calls in a thousand are refused at any rate.
+    /// This many calls in a thousand are refused at any rate.
     refused_anyway: i64,
     latency_max: i64,
     nodes: Vec<SimulatedNode>,
@@ -32,11 +32,11 @@ pub(crate) struct Simulation {
 
 #[derive(Default)]
 struct SimulatedNode {
-    /// Slots held and calls under way.
+    /// Slots held and calls in flight.
     busy: u32,
     /// Accepted calls not yet reported to the pace.
     accepted: u32,
-    /// Whether it will ask for slots by itself, or waits for an answer to make room.
+    /// Whether it will ask for slots on its own, or waits for a response to free a slot.
     awake: bool,
 }
 
@@ -47,7 +47,7 @@ enum SimulationEvent {
     Answered { node: usize, sent: i64, refused: Option<i64> },
 }
 
-/// What happened in a span of time.
+/// The counts of a period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallCounts {
     pub(crate) sent: u32,
@@ -83,39 +83,39 @@ impl Simulation {
         };
         for node in 0..nodes {
             simulation.nodes.push(SimulatedNode::default());
-            // Nodes start within a second, so that each seed meets a window at another phase.
+            // Nodes start within a second, so each seed meets a window at another phase.
             let start = simulation.dice.between(0, SECOND);
             simulation.wake(node, start);
         }
         simulation
     }
 
-    /// Refusals say when to come again, in whole seconds.
+    /// Refusals say when to retry, in whole seconds.
     pub(crate) fn with_retry_after(mut self) -> Self {
         self.says_retry_after = true;
         self
     }
 
-    /// So many calls in a thousand are refused at any rate, and are to come again after a second.
+    /// This many calls in a thousand are refused at any rate, and may be retried after a second.
     pub(crate) fn with_random_refusals(mut self, per_thousand: i64) -> Self {
         self.refused_anyway = per_thousand;
         self
     }
 
-    /// Answers take up to this many seconds.
+    /// Responses take up to this many seconds.
     pub(crate) fn with_latency(mut self, seconds: u32) -> Self {
         self.latency_max = i64::from(seconds) * SECOND;
         self
     }
 
-    /// From `second` on the destination allows `limit` a second.
+    /// From `second` on, the destination allows `limit` a second.
     pub(crate) fn with_limit_from(mut self, second: u32, limit: u32) -> Self {
         self.run(i64::from(second) * SECOND);
         self.destination.limit = limit;
         self
     }
 
-    /// Runs up to `from` seconds, then to `to`, and tells what happened in between.
+    /// Runs up to `from` seconds, then to `to`, and returns the counts in between.
     pub(crate) fn watch(&mut self, from: u32, to: u32) -> CallCounts {
         self.run(i64::from(from) * SECOND);
         self.counts = CallCounts::default();
@@ -173,7 +173,7 @@ impl Simulation {
         self.at(self.now + latency, SimulationEvent::Answered { node, sent: self.now, refused });
     }
 
-    /// The dice are thrown only where they matter, so that the seeds mean the same without.
+    /// Random numbers are drawn only if needed, so the seeds mean the same without.
     fn is_refused_anyway(&mut self) -> bool {
         0 < self.refused_anyway && self.dice.between(0, 1_000) < self.refused_anyway
     }
@@ -195,7 +195,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the pace what was accepted since the last report, as a node does whenever it writes the row.
+    /// Reports to the pace what was accepted since the last report, as a node does whenever it writes the row.
     fn report(&mut self, node: usize) {
         if let Some(count) = NonZeroU32::new(std::mem::take(&mut self.nodes[node].accepted)) {
             self.pace = self.pace.on_success(&self.settings, Timestamp::from_micros(self.now), count);
@@ -213,7 +213,7 @@ impl Simulation {
     }
 }
 
-/// The generator of Steele, Lea and Flood (2014): small, and good enough to shake a test.
+/// The generator of Steele, Lea and Flood (2014): small, and good enough for a test.
 struct SplitMix(u64);
 
 impl SplitMix {

@@ -1,4 +1,4 @@
-//! Values as the tests think of them, apart from any spelling.
+//! Values as the tests see them, independent of any spelling.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Decimal {
 }
 
 impl ModelValue {
-    /// Makes this another value, somewhere.
+    /// Changes this into another value, somewhere.
     pub(super) fn change(&mut self, dice: &mut Dice) {
         match self {
             Self::Null => *self = Self::Bool(false),
@@ -73,7 +73,7 @@ impl ModelValue {
     }
 }
 
-/// Values of all kinds. Names, texts and numbers come from small sets now and then, so that equal ones meet.
+/// Values of all kinds. Names, texts and numbers sometimes come from small sets, so equal ones meet.
 pub(super) fn model() -> impl Strategy<Value = ModelValue> {
     let leaf = prop_oneof![
         Just(ModelValue::Null),
@@ -96,7 +96,7 @@ fn decimal() -> impl Strategy<Value = Decimal> {
         .prop_map(|(negative, digits, exponent)| Decimal::new(negative, &digits, exponent))
 }
 
-/// Text for names and strings, with the characters that escapes and sorting care about.
+/// Text for names and strings, with the characters that matter for escapes and sorting.
 pub(super) fn name() -> impl Strategy<Value = String> {
     let special = prop::sample::select(SPECIAL);
     prop_oneof![
@@ -107,7 +107,7 @@ pub(super) fn name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Control characters, what must or may be escaped, and the edges of the lengths of UTF-8 and UTF-16.
+/// Control characters, characters that must or may be escaped, and the boundaries of UTF-8 and UTF-16 lengths.
 const SPECIAL: &[char] = &[
     '\0',
     '\u{8}',

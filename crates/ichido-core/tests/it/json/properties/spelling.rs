@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::model::{Decimal, ModelValue};
 
-/// Choices drawn beforehand, so that a failing case shrinks and repeats.
+/// Choices drawn in advance, so a failing case shrinks and repeats.
 #[derive(Clone, Debug)]
 pub(super) struct Dice {
     throws: Vec<u8>,
@@ -33,7 +33,7 @@ impl Dice {
 }
 
 impl ModelValue {
-    /// One spelling of this value, as the dice fall.
+    /// One random spelling of this value.
     pub(super) fn spell(&self, dice: &mut Dice) -> String {
         let mut out = String::new();
         self.spell_to(dice, &mut out);
@@ -112,7 +112,7 @@ fn spell_string(text: &str, dice: &mut Dice, out: &mut String) {
     out.push('"');
 }
 
-/// Spells a number with the point anywhere, zeros to spare, and the exponent that makes it right again.
+/// Writes a number with the point anywhere, extra zeros, and the exponent that corrects it.
 fn spell_number(number: &Decimal, dice: &mut Dice, out: &mut String) {
     let digits = &number.digits;
     if digits.is_empty() {
@@ -120,7 +120,7 @@ fn spell_number(number: &Decimal, dice: &mut Dice, out: &mut String) {
         return;
     }
     let count = i32::try_from(digits.len()).expect("digits are few");
-    // Where the point stands when there is no exponent.
+    // Where the point is without an exponent.
     let plain = number.exponent + count;
     let point = match dice.throw(3) {
         0 if plain.abs() < 100 => plain,
