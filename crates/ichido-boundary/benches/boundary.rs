@@ -1,7 +1,7 @@
 //! A thousand boundary files, read and judged: `cargo bench -p ichido-boundary --bench boundary`.
 //!
-//! The files are 250 ways of four, each in a folder of its own. `clean` is the starting set; in `broken` no hop requires
-//! the key or lets it pass, so that every file has findings whose places must be looked up.
+//! The files are 250 hop chains of four, each in its own folder. `clean` is the starting set; in `broken` no hop
+//! requires or passes the key, so every file has findings whose locations must be looked up.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot run has nothing better to do than stop")]
 
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use ichido_boundary::{Boundary, STARTING, check};
 
 const FILES: usize = 1_000;
-/// Odd, so that the median is one of them.
+/// Odd, so the median is one of them.
 const ROUNDS: usize = 11;
 
 fn main() {
-    // `cargo test` starts it too, and only wants to know that it compiles.
+    // `cargo test` starts it too, and only needs it to compile.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// How many findings there are, and how long it took to find them.
+/// The number of findings, and the time to find them.
 #[expect(clippy::disallowed_methods, reason = "a bench measures time; nothing of the library sees it")]
 fn round(texts: &[String; 4]) -> (usize, Duration) {
     let start = Instant::now();

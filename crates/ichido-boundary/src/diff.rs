@@ -1,8 +1,8 @@
-//! Two versions of the files: which changes loosen a guarantee.
+//! Compares two versions of the files: which changes loosen a guarantee.
 //!
-//! A change loosens when a rule finds more than before, or when it takes from what was promised although every rule
-//! still holds: a status more to retry after, a shorter time that outcomes are kept, a header that no longer passes.
-//! Every member of the dialect has its row in the test `loosening`: when a change of it loosens, or why it never does.
+//! A change loosens if a rule finds more than before, or if it weakens a guarantee although every rule still holds: one
+//! more status to retry after, a shorter time to keep outcomes, a header that no longer passes. Every member of the
+//! dialect has a row in the test `loosening`: which change of it loosens, or why none does.
 
 mod adapter;
 mod cors;
@@ -19,7 +19,7 @@ use super::read::Boundary;
 use super::rules::{Finding, check, rule};
 use super::{Enabled, HopChain};
 
-/// Takes the changes of one file, from its old to its new version.
+/// Finds the loosening changes of one file, from its old to its new version.
 type Compare = fn(&Pair<'_>) -> Vec<Loosening>;
 
 const COMPARISONS: [Compare; 6] =
@@ -29,11 +29,11 @@ const COMPARISONS: [Compare; 6] =
 struct Pair<'a> {
     before: &'a Boundary,
     after: &'a Boundary,
-    /// How long outcomes are kept where an operation does not say otherwise, before and after.
+    /// How long outcomes are kept by default, before and after.
     default_ttl: (Option<Duration>, Option<Duration>),
 }
 
-/// A change that loosens, before its place is looked up in the new file.
+/// A loosening change, before its location in the new file is looked up.
 struct Loosening {
     rule: &'static str,
     pointer: String,
@@ -44,9 +44,9 @@ fn loosening(rule: &'static str, pointer: impl Into<String>, what: impl Into<Str
     Loosening { rule, pointer: pointer.into(), what: what.into() }
 }
 
-/// The changes from `old` to `new` that loosen a guarantee, each with the rule that it concerns.
+/// Returns the changes from `old` to `new` that loosen a guarantee, each with its rule.
 ///
-/// Files are paired by their boundary, and by their folder's name where there are several of one boundary.
+/// Files are paired by their boundary, and by their folder's name if several files have the same boundary.
 pub fn loosened(old: &[Boundary], new: &[Boundary]) -> Vec<Finding> {
     let (old_chains, new_chains) = (hop_chains(old), hop_chains(new));
     let mut findings: Vec<Finding> = Vec::new();
@@ -80,14 +80,15 @@ fn finding(file: &Boundary, change: &Loosening) -> Option<Finding> {
     Some(Finding { mend, ..Finding::new(rule, file.place(&change.pointer), &change.what) })
 }
 
-/// How long the way that this file is on keeps outcomes.
+/// Returns how long this file's hop chain keeps outcomes.
 fn default_ttl(file: &Boundary, chains: &[HopChain<'_>]) -> Option<Duration> {
     let chain = chains.iter().find(|chain| chain.files().any(|one| std::ptr::eq(one, file)));
     chain.and_then(HopChain::owner).and_then(|owner| Enabled::ttl(&owner.http.idempotency.enabled))
 }
 
-/// The file of `new` that `before` has become: the only one about its boundary, or the one of its name in a folder of
-/// the same name, or the only one there.
+/// Returns the file of `new` that `before` has become.
+///
+/// It is the only one about its boundary, or the one with its name in a folder of the same name, or the only one there.
 fn counterpart<'a>(before: &Boundary, old: &[Boundary], new: &'a [Boundary]) -> Option<&'a Boundary> {
     let is_alike = |file: &&Boundary| file.name() == before.name();
     let is_beside = |file: &&Boundary| is_alike(file) && place(file).0 == place(before).0;
@@ -106,20 +107,20 @@ fn only<'a>(mut files: impl Iterator<Item = &'a Boundary>) -> Option<&'a Boundar
     files.next().filter(|_| files.next().is_none())
 }
 
-/// The names of a file's folder and of the file itself.
+/// Returns the names of a file's folder and of the file itself.
 fn place(file: &Boundary) -> (&str, &str) {
     let mut steps = file.file().rsplit(['/', '\\']);
     let name = steps.next().unwrap_or_default();
     (steps.next().unwrap_or_default(), name)
 }
 
-/// What is found in `new` and was not in `old`, but for what `known` says already.
+/// Returns the findings in `new` that were not in `old`, except those in `known`.
 fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[Finding]) -> Vec<Finding> {
     let pair = |finding: &Finding| pairs.iter().find(|pair| pair.after.file() == finding.place.file);
     let mut were = check(old);
     let mut news = check(new);
-    // What stands where it stood is taken first: a list that grew moves what comes after, so that then only the words
-    // tell what was there.
+    // Findings at the same location are matched first: a longer list shifts what follows, so after that only the words
+    // can match.
     for by_place in [true, false] {
         news.retain(|finding| {
             let before = pair(finding).map(|pair| pair.before.file());
@@ -149,26 +150,26 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
     news.into_iter().map(describe).collect()
 }
 
-/// The words of a finding, sorted: what it lists comes in the order of the file, which means nothing.
+/// Returns the words of a finding, sorted: the order of listed items is that of the file, which has no meaning.
 fn words(finding: &Finding) -> Vec<&str> {
     let mut words: Vec<&str> = finding.what.split([' ', ',']).collect();
     words.sort_unstable();
     words
 }
 
-/// What a finding is about: the first two steps of its pointer, such as one operation or one list of headers.
+/// Returns the subject of a finding: the first two steps of its pointer, such as one operation or one list of headers.
 fn group(finding: &Finding) -> &str {
     let pointer = finding.place.pointer.as_str();
     let mut slashes = pointer.match_indices('/').map(|(index, _)| index);
     slashes.nth(2).and_then(|end| pointer.get(..end)).unwrap_or(pointer)
 }
 
-/// The entries of `before` that are not in `after`.
+/// Returns the entries of `before` that are not in `after`.
 fn lost<'a, T: PartialEq>(before: &'a [T], after: &'a [T]) -> impl Iterator<Item = &'a T> {
     before.iter().filter(|entry| !after.contains(entry))
 }
 
-/// The texts of `before` that are not in `after`, whatever their case, each once and in lower case.
+/// Returns the texts of `before` that are not in `after`, in any case, each once and in lower case.
 fn lost_names(before: &[String], after: &[String]) -> Vec<String> {
     let is_lost = |name: &&String| !after.iter().any(|other| other.eq_ignore_ascii_case(name));
     let mut lost: Vec<String> = before.iter().filter(is_lost).map(|name| name.to_ascii_lowercase()).collect();

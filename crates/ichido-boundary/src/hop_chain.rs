@@ -1,22 +1,22 @@
-//! Ways: which files belong together, from the browser to the service.
+//! Hop chains: which files belong together, from the browser to the service.
 
 use super::read::Boundary;
 use super::{Enabled, HeaderLists, Mode, Name, Traffic, model};
 
-/// The files of one key's way, from the browser on.
+/// The files of one key's path, from the browser on.
 #[derive(Clone, Debug)]
 pub struct HopChain<'a> {
     files: Vec<&'a Boundary>, // Invariant: sorted by name and file.
 }
 
-/// The ways that `files` make: one if each boundary is there at most once, else one for each folder.
+/// Groups `files` into hop chains: one if no boundary appears twice, else one for each folder.
 pub fn hop_chains(files: &[Boundary]) -> Vec<HopChain<'_>> {
     let mut sorted: Vec<&Boundary> = files.iter().collect();
     sorted.sort_by_key(|file| (file.name(), file.file()));
     if sorted.windows(2).all(|pair| pair[0].name() != pair[1].name()) {
         return vec![HopChain { files: sorted }];
     }
-    // Stable, so that within a folder the order stays.
+    // Stable, so the order within a folder stays.
     sorted.sort_by_key(|file| folder(file));
     sorted.chunk_by(|a, b| folder(a) == folder(b)).map(|files| HopChain { files: files.to_vec() }).collect()
 }
@@ -26,22 +26,22 @@ fn folder(file: &Boundary) -> &str {
 }
 
 impl<'a> HopChain<'a> {
-    /// All files, from the browser on.
+    /// Returns all files, from the browser on.
     pub fn files(&self) -> impl Iterator<Item = &'a Boundary> {
         self.files.iter().copied()
     }
 
-    /// The file about this boundary.
+    /// Returns the file about this boundary.
     pub fn file(&self, name: Name) -> Option<&'a Boundary> {
         self.files().find(|file| file.name() == name)
     }
 
-    /// The files between browser and adapter, without the adapter's own.
+    /// Returns the files between browser and adapter, without the adapter's own.
     pub fn hops(&self) -> impl Iterator<Item = &'a Boundary> {
         self.files().filter(|file| file.name() != Name::Adapter)
     }
 
-    /// The files that promise to complete idempotency, with what they promise and where that stands.
+    /// Returns the files that complete idempotency, with their guarantees and the pointer to these.
     pub fn owners(&self) -> impl Iterator<Item = (&'a Boundary, &'a Enabled, &'static str)> {
         let owners = self.files().filter(|file| file.http.idempotency.mode == Some(Mode::Enabled));
         owners.map(|file| {
@@ -50,12 +50,12 @@ impl<'a> HopChain<'a> {
         })
     }
 
-    /// The promises that hold: the adapter's own, else those of the boundary before it.
+    /// Returns the file whose guarantees apply: the adapter's own, else that of the boundary before it.
     pub fn owner(&self) -> Option<&'a Boundary> {
         self.owners().last().map(|(file, ..)| file)
     }
 
-    /// The lists of headers about this traffic: file, direction, lists.
+    /// Returns the lists of headers about this traffic: file, direction, lists.
     pub(super) fn lists(
         &self,
         of: Traffic,

@@ -3,9 +3,9 @@
 //! This crate reads boundary files, checks them against the rules of `ichido check`, compares two versions of them and writes
 //! reports. The proxy runs on the same files.
 //!
-//! Guarantee: nothing in this crate does I/O, reads a clock or draws a random number. A text becomes a [`Boundary`] or one
-//! error with its line and column, never a panic; unknown members are kept and ignored. The same files always give the same
-//! findings in the same order, each with its rule, its place and how to fix it.
+//! Guarantee: nothing in this crate does I/O, reads a clock or draws a random number. A text becomes a [`Boundary`] or
+//! one error with its line and column, never a panic; unknown members are kept and ignored. The same files always give
+//! the same findings in the same order, each with its rule, its location and how to fix it.
 //!
 //! Where to start: [`Boundary::read`] parses a file, [`check`] finds what is wrong with a set of files, [`loosened`] finds the
 //! guarantees that a change removes, [`rules()`] lists the rules, and [`report`] formats findings.
@@ -57,14 +57,14 @@
 //! # }
 //! ```
 //!
-//! The adapter finds what it owes in [`Enabled`] of the [`owner`] file: [`Enabled::profile`], [`Enabled::in_flight_wait`],
-//! [`Enabled::ttl`], [`Fingerprint::inputs`] for what is compared, [`BodyHash::body_rules`] for the digest, the headers that a
-//! replay keeps; and in its own file [`Members::identity`], whose [`Identity::rule`] says where the caller's name is, and
-//! [`Members::operations`], each of which becomes a policy by [`Operation::draft`].
-//! `echo_key` of [`Idempotency`] and [`Observability`] hold at every hop.
+//! The adapter finds its obligations in [`Enabled`] of the [`owner`] file: [`Enabled::profile`],
+//! [`Enabled::in_flight_wait`], [`Enabled::ttl`], [`Fingerprint::inputs`] for the comparison, [`BodyHash::body_rules`]
+//! for the digest, and the headers that a replay keeps. Its own file has [`Members::identity`], whose
+//! [`Identity::rule`] says where the caller's identity is, and [`Members::operations`], each of which becomes a policy
+//! with [`Operation::draft`]. `echo_key` of [`Idempotency`] and [`Observability`] apply at every hop.
 //!
-//! A proxy does not start where [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] gives the line
-//! and column of a value, and [`schema`] lists every member of the dialect.
+//! A proxy does not start if [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] returns the line and
+//! column of a value, and [`schema`] lists every member of the dialect.
 // SPEC C8.
 
 mod diff;
@@ -89,15 +89,15 @@ pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadErrorKind, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
 
-/// The header that hops add themselves to.
+/// The header to which hops add themselves.
 // SPEC F1.
 pub const HOPS_HEADER: &str = "Ichido-Hops";
 
-/// The header that tells a request in flight from an outcome.
+/// The header that distinguishes a request in flight from an outcome.
 // SPEC C6.
 pub const STATUS_HEADER: &str = "Idempotency-Status";
 
-/// The file whose boundary owns the outcome: the adapter's own if it is `enabled`, else the one before it.
+/// Returns the file whose boundary owns the outcome: the adapter's own if it is `enabled`, else the one before it.
 pub fn owner(files: &[Boundary]) -> Option<&Boundary> {
     let owners = files.iter().filter(|file| file.http.idempotency.mode == Some(Mode::Enabled));
     owners.max_by_key(|file| file.name())

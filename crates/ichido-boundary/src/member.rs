@@ -1,7 +1,7 @@
-//! Members: how a value of JSON becomes a value of the model, or one error that says where and why.
+//! Members: turns a JSON value into a value of the model, or into one error with location and reason.
 //!
-//! Every type of the model says its [`Schema`] beside how it is read, so that the published schema, the list of
-//! members and the reader cannot drift apart.
+//! Every type of the model declares its [`Schema`] next to its reader, so the published schema, the list of members and
+//! the reader cannot drift apart.
 
 mod declare;
 mod spelling;
@@ -14,64 +14,64 @@ use std::borrow::Cow;
 
 use ichido_core::json::{Kind, Value};
 
-/// The longest name of a direction or an operation: what an HTTP header or a metric label still bears.
+/// The longest name of a direction or an operation: the most that an HTTP header or a metric label holds.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// How many elements a list may have, and how many names the file may choose in one place.
+/// The maximum number of elements in a list, and of names that a file chooses in one object.
 pub const COUNT_MAX: usize = 1_000;
 
-/// How many unknown members are remembered; a file with more is not a boundary file.
+/// The maximum number of unknown members that are recorded; a file with more is not a boundary file.
 pub const UNKNOWN_MAX: usize = 100;
 
-/// The greatest whole number: what every JSON library reads exactly.
+/// The greatest integer that every JSON library reads exactly.
 pub const WHOLE_MAX: u64 = (1 << 53) - 1;
 
-/// How much of a word that is not known is shown.
+/// How much of an unknown word is shown.
 pub(super) const SHOWN_CHARS_MAX: usize = 40;
 
-/// What a member may hold.
+/// The values that a member accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schema {
     /// `true` or `false`.
     Bool,
-    /// A whole number within these bounds, both included.
+    /// An integer in this range, inclusive.
     Integer {
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The greatest.
+        /// The maximum.
         max: u64,
     },
-    /// Any text.
+    /// Any string.
     String,
-    /// One of these words and no other.
+    /// One of these words.
     OneOf(&'static [&'static str]),
     /// An array of these.
     Array(Box<Schema>),
     /// An object with these members; others are kept and ignored.
     Object(Vec<Member>),
-    /// An object whose members' names are the file's own choice.
+    /// An object whose member names the file chooses.
     Map(Box<Schema>),
-    /// One of these shapes.
+    /// One of these schemas.
     AnyOf(Vec<Schema>),
     /// Anything.
     Any,
 }
 
-/// One member of an object, as the dialect has it.
+/// One member of an object of the dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its name.
     pub name: &'static str,
     /// What it means.
     pub doc: &'static str,
-    /// What it may hold.
+    /// The values it accepts.
     pub schema: Schema,
 }
 
-/// A value that does not have the shape its place asks for.
+/// A value that does not match the schema of its member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InvalidValue {
-    /// Where it stands, in bytes.
+    /// Its position, in bytes.
     pub(super) position: usize,
     /// The JSON pointer to it.
     pub(super) pointer: String,
@@ -79,29 +79,29 @@ pub(super) struct InvalidValue {
     pub(super) what: String,
 }
 
-/// A member that the dialect does not know, and that is spelled almost like one that it does.
+/// An unknown member whose name is almost that of a known one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MisspelledMember {
     /// The JSON pointer to it.
     pub pointer: String,
-    /// What it may be meant to be.
+    /// The known name.
     pub meant: &'static str,
 }
 
-/// What is gathered while a file is read.
+/// What is collected while a file is read.
 #[derive(Default)]
 pub(super) struct ReadContext {
-    /// Pointers to the members that the dialect does not know, [`UNKNOWN_MAX`] at most.
+    /// Pointers to unknown members, at most [`UNKNOWN_MAX`].
     pub(super) unknown: Vec<String>,
-    /// Those of them that are spelled almost like one that it knows, [`UNKNOWN_MAX`] at most.
+    /// Those whose name is almost a known one, at most [`UNKNOWN_MAX`].
     pub(super) misspelled: Vec<MisspelledMember>,
 }
 
-/// A value and the way that led to it.
+/// A value and the path to it.
 #[derive(Clone, Copy)]
 pub(super) struct LocatedValue<'d> {
     value: Value<'d, 'd>,
-    /// What holds it, and its name or its index there; `None` for the whole file.
+    /// The parent, and the name or index in it; `None` for the whole file.
     holder: Option<(&'d LocatedValue<'d>, PathSegment<'d>)>,
 }
 
@@ -116,7 +116,7 @@ pub(super) trait FromJson: Sized {
     fn schema() -> Schema;
     fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue>;
 
-    /// Reads the member of this name. An absent one says nothing, as the default does.
+    /// Reads the member of this name. An absent member gives the default.
     fn read_member(
         holder: LocatedValue<'_>,
         name: &str,
@@ -163,7 +163,7 @@ impl<'d> LocatedValue<'d> {
         self.value.get(name).is_some()
     }
 
-    /// The text form of the pointer to it.
+    /// Returns the text form of its pointer.
     pub(super) fn pointer(self) -> String {
         match self.holder {
             None => String::new(),
@@ -172,7 +172,7 @@ impl<'d> LocatedValue<'d> {
         }
     }
 
-    /// Makes sure that it is an object, and remembers the members that are not in `known`.
+    /// Checks that it is an object, and records the members that are not in `known`.
     pub(super) fn object(
         self,
         known: &[&'static str],
@@ -195,7 +195,7 @@ impl<'d> LocatedValue<'d> {
         Ok(())
     }
 
-    /// Refuses more than [`COUNT_MAX`] of anything.
+    /// Refuses more than [`COUNT_MAX`] elements or names.
     pub(super) fn count(self, count: usize) -> Result<(), InvalidValue> {
         match count {
             0..=COUNT_MAX => Ok(()),
@@ -203,7 +203,7 @@ impl<'d> LocatedValue<'d> {
         }
     }
 
-    /// The one of these that the text names.
+    /// Returns the value that the text names.
     pub(super) fn one_of<T: Copy>(self, all: &[T], word: fn(T) -> &'static str) -> Result<T, InvalidValue> {
         let known = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
         let text = self.text().ok_or_else(|| self.mismatch(&format!("one of {}", known())))?;
@@ -238,7 +238,7 @@ impl<'d> LocatedValue<'d> {
     }
 }
 
-/// A name as a step of a JSON pointer writes it.
+/// Escapes a name for a JSON pointer.
 pub(super) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

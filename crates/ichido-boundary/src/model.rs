@@ -1,7 +1,7 @@
-//! The model: what a boundary file says, member by member, in the words of the file.
+//! The model: what a boundary file says, member by member, with the file's names.
 //!
-//! A field is named like its member. `None`, or a struct of nothing but `None`, means that the file is silent; the
-//! methods beside the fields say what then holds.
+//! A field has the name of its member. `None`, or a struct with only `None`, means that the file does not say; the
+//! methods next to the fields return what then applies.
 
 mod adapter;
 mod body;
@@ -39,7 +39,7 @@ pub(super) use headers::{applies, is_token, malformed_name, traffic};
 use super::member::{NamedValues, object, words};
 
 words! {
-    /// Which boundary a file is about. The order is that of the way from the browser.
+    /// The boundary that a file is about, in order from the browser.
     Name {
         /// The browser sends, the BFF receives.
         BrowserToBff = "browser_to_bff",
@@ -53,16 +53,17 @@ words! {
 }
 
 ichido_core::words! {
-    /// Who stands at the two ends of a boundary, by the word for it in names of boundaries and directions.
+    /// The parties at the two ends of a boundary, with their names in boundaries and directions.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Party {
-        /// Where the person is and the key is made.
+        /// Where the person is and the key is created.
         Browser = "browser",
         /// The backend for the frontend.
         Bff = "bff",
         /// The gateway.
         Gateway = "gateway",
-        /// The last component before the side effect: it alone completes idempotency (SPEC C2).
+        /// The last component before the side effect: it alone completes idempotency.
+        // SPEC C2.
         Adapter = "adapter",
         /// Where the side effect happens.
         Service = "service",
@@ -70,20 +71,20 @@ ichido_core::words! {
 }
 
 impl Name {
-    // A boundary lies between two neighbours, and both enums go from the browser on.
-    /// Who sends across this boundary.
+    // A boundary is between two neighbours, and both enums start at the browser.
+    /// Returns the party that sends across this boundary.
     pub const fn sender(self) -> Party {
         Party::ALL[self as usize]
     }
 
-    /// Who receives across this boundary.
+    /// Returns the party that receives across this boundary.
     pub const fn receiver(self) -> Party {
         Party::ALL[self as usize + 1]
     }
 }
 
 object! {
-    /// All that a file says.
+    /// Everything that a file says.
     Members {
         /// Which boundary the file is about.
         boundary: Option<Name>,

@@ -1,23 +1,23 @@
 //! Rules and their pages: a rule is declared by its page in `docs/rules`.
 //!
-//! The page is the only place that says what a rule asks for and why; `ichido check --explain` prints it. A page without
-//! one of its parts does not compile.
+//! Only the page says what a rule requires and why; `ichido check --explain` prints it. A page that lacks a part does
+//! not compile.
 
 use super::rules::RuleCheck;
 
 /// One rule.
 pub struct Rule {
-    /// Its name, such as `ICH-B020`. It never changes its meaning.
+    /// Its id, such as `ICH-B020`. The meaning of an id never changes.
     pub id: &'static str,
-    /// How bad it is to break it.
+    /// How severe a violation is.
     pub severity: Severity,
-    /// The requirements it stands for.
+    /// The requirements it covers.
     pub spec: &'static str,
     /// What must hold, in one sentence.
     pub title: &'static str,
     /// What goes wrong otherwise.
     pub why: &'static str,
-    /// What to write instead.
+    /// How to fix it.
     pub mend: &'static str,
     /// The whole page, in Markdown.
     pub page: &'static str,
@@ -25,33 +25,33 @@ pub struct Rule {
 }
 
 ichido_core::words! {
-    /// How bad it is to break a rule.
+    /// How severe a violation of a rule is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Severity {
-        /// The work could be done twice, or the key get lost: a proxy does not start.
+        /// The work could be done twice, or the key could get lost: a proxy does not start.
         Error = "error",
         /// Something is harder to see or to use than it should be.
         Warning = "warning",
     }
 }
 
-/// What to put where in the starting set, to break a rule and to keep it.
+/// A change to the starting set that breaks a rule, and one that satisfies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
     /// The file.
     pub file: &'static str,
     /// The JSON pointer to the value that is replaced; empty for the whole file.
     pub pointer: &'static str,
-    /// A value that breaks the rule; `null` where the file is left out.
+    /// A value that breaks the rule; `null` if the file is left out.
     pub failing: &'static str,
-    /// A value that keeps it.
+    /// A value that satisfies it.
     pub mended: &'static str,
-    /// A file of the starting set that is not given in either case.
+    /// A file of the starting set that is missing in both cases.
     pub without: Option<&'static str>,
 }
 
 impl Rule {
-    /// The rule that a page declares.
+    /// Creates the rule that a page declares.
     pub(super) const fn new(page: &'static str, check: RuleCheck) -> Self {
         let (_, rest) = split(page, "# ");
         let (id, rest) = split(rest, ": ");
@@ -68,7 +68,7 @@ impl Rule {
         Self { id, severity, spec, title, why, mend, page, check }
     }
 
-    /// The example of its page; `None` where the page does not write it like the others.
+    /// Returns the example of its page; `None` if the page has a different format.
     pub fn example(&self) -> Option<Example> {
         let (place, values) = self.page.split_once("\nFound, ")?.1.split_once(":\n\n")?;
         let (failing, mended) = values.split_once("\nMended, ")?;
@@ -79,13 +79,13 @@ impl Rule {
     }
 }
 
-/// The JSON in a part of a page.
+/// Returns the JSON in a part of a page.
 fn value(part: &'static str) -> &'static str {
     let json = part.split_once("```json\n").and_then(|(_, json)| json.split_once("\n```"));
     json.map_or("null", |(json, _)| json)
 }
 
-/// What is before and after the first `mark`, which must be there.
+/// Splits a text at the first `mark`, which must exist.
 const fn split(text: &'static str, mark: &str) -> (&'static str, &'static str) {
     let mut at = 0;
     while !begins(text.as_bytes(), at, mark.as_bytes()) {
@@ -95,7 +95,7 @@ const fn split(text: &'static str, mark: &str) -> (&'static str, &'static str) {
     (before, rest.split_at(mark.len()).1)
 }
 
-/// Whether `mark` is at this place in the text, which must not end before it.
+/// Returns whether `mark` is at this position of the text, which must not end before it.
 const fn begins(text: &[u8], at: usize, mark: &[u8]) -> bool {
     assert!(at + mark.len() <= text.len(), "a rule's page lacks a part, or has it in another place");
     let mut index = 0;
@@ -105,7 +105,7 @@ const fn begins(text: &[u8], at: usize, mark: &[u8]) -> bool {
     index == mark.len()
 }
 
-/// Two rules are one if they have the same id.
+/// Two rules are equal if they have the same id.
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id

@@ -1,4 +1,4 @@
-//! From a file's bytes to a [`Boundary`], or to one error with its line and column.
+//! Parses a file's bytes into a [`Boundary`], or into one error with its line and column.
 
 use ichido_core::json::{Document, JsonError, JsonErrorKind, LineColumn};
 
@@ -10,7 +10,7 @@ use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_n
 /// The largest file that is read: a boundary file has a few kilobytes.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// One boundary file, read.
+/// One parsed boundary file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Boundary {
     file: String,
@@ -21,22 +21,22 @@ pub struct Boundary {
     misspelled: Vec<MisspelledMember>,
 }
 
-/// Where something stands, or should stand, in a file.
+/// The location of a value, or of a missing value, in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The file, as it was named to [`Boundary::read`].
+    /// The file, as named in [`Boundary::read`].
     pub file: String,
-    /// The line and column of the value, or of the nearest one around the place where it is missing.
+    /// The line and column of the value, or of the nearest one around it if it is missing.
     pub at: LineColumn,
-    /// The JSON pointer to the value, there or missing.
+    /// The JSON pointer to the value, whether it exists or not.
     pub pointer: String,
 }
 
-/// A file that is no boundary file. Shown as `file:line:column: what is wrong`.
+/// A file that is not a valid boundary file, displayed as `file:line:column: what is wrong`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{at}: {kind}")]
 pub struct ReadError {
-    /// The file, as it was named to [`Boundary::read`].
+    /// The file, as named in [`Boundary::read`].
     pub file: String,
     /// Where it is wrong.
     pub at: LineColumn,
@@ -47,13 +47,13 @@ pub struct ReadError {
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadErrorKind {
-    /// Over [`BYTES_MAX`].
+    /// Larger than [`BYTES_MAX`].
     #[error("the file is larger than {BYTES_MAX} bytes; a boundary file has a few thousand")]
     TooLarge,
-    /// Not JSON, nested too deep, or with a member twice.
+    /// Not JSON, nested too deep, or with a repeated member.
     #[error("{0}")]
     NotJson(JsonErrorKind),
-    /// A value that does not fit its place.
+    /// A value that its member does not accept.
     #[error("{}: {what}", render_pointer(.pointer))]
     InvalidValue {
         /// The JSON pointer to it.
@@ -61,13 +61,13 @@ pub enum ReadErrorKind {
         /// What is wrong with it.
         what: String,
     },
-    /// No `boundary`.
+    /// `boundary` is missing.
     #[error("the file does not say which boundary it is about; add \"boundary\": one of {}", Name::WORDS.join(", "))]
     NoName,
 }
 
 impl ReadErrorKind {
-    /// The JSON pointer to the value at fault; empty for the whole file.
+    /// Returns the JSON pointer to the invalid value; empty for the whole file.
     pub fn pointer(&self) -> &str {
         match self {
             Self::InvalidValue { pointer, .. } => pointer,
@@ -81,9 +81,9 @@ fn render_pointer(pointer: &str) -> String {
 }
 
 impl Boundary {
-    /// Reads a file that is called `file` in messages.
+    /// Parses a file that messages call `file`.
     ///
-    /// It takes bytes, and looks at no more than [`BYTES_MAX`] of them.
+    /// It reads at most [`BYTES_MAX`] bytes.
     pub fn read(file: &str, bytes: &[u8]) -> Result<Self, ReadError> {
         let refuse = |position: usize, kind: ReadErrorKind| ReadError {
             file: file.to_owned(),
@@ -108,40 +108,40 @@ impl Boundary {
         if let Some((pointer, what)) = malformed_name(&members) {
             return Err(refuse(position(&document, &pointer), ReadErrorKind::InvalidValue { pointer, what }));
         }
-        // It was read as UTF-8, so nothing is replaced.
+        // It was parsed as UTF-8, so nothing is replaced.
         let text = String::from_utf8_lossy(bytes).into_owned();
         let ReadContext { unknown, misspelled } = context;
         Ok(Self { file: file.to_owned(), text, name, members, unknown, misspelled })
     }
 
-    /// The file's name in messages.
+    /// Returns the file's name in messages.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The file's text, with all that the dialect does not know.
+    /// Returns the file's text, including unknown members.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Which boundary it is about.
+    /// Returns which boundary it is about.
     pub const fn name(&self) -> Name {
         self.name
     }
 
-    /// JSON pointers to members that the dialect does not know and nothing reads.
+    /// Returns JSON pointers to unknown members, which nothing reads.
     pub fn unknown_members(&self) -> &[String] {
         &self.unknown
     }
 
-    /// The unknown members that are spelled almost like one that is known.
+    /// Returns the unknown members whose names are almost known ones.
     pub fn misspelled_members(&self) -> &[MisspelledMember] {
         &self.misspelled
     }
 
-    /// Whether `party` lets a header of a request or an answer cross. What no list is about, passes.
+    /// Returns whether `party` passes a header of a request or a response. A header passes if no list covers it.
     ///
-    /// For answers the crossing makes no difference.
+    /// For responses the crossing makes no difference.
     pub fn passes(&self, party: Party, crossing: Crossing, of: Traffic, header: &str) -> bool {
         let lists = self.headers.iter().flat_map(NamedValues::iter);
         lists
@@ -157,12 +157,12 @@ impl Boundary {
     }
 }
 
-/// Every member of the dialect, `boundary` first.
+/// Returns every member of the dialect, `boundary` first.
 pub fn schema() -> Schema {
     Members::schema()
 }
 
-/// What the file says is read as if the boundary were its members: `boundary.http.retry`.
+/// Gives access to the file's members as if the boundary were the members: `boundary.http.retry`.
 impl std::ops::Deref for Boundary {
     type Target = Members;
 
@@ -176,7 +176,7 @@ ichido_core::debug_only! {
     Boundary as boundary { file, name, members, unknown }
 }
 
-/// Where the value stands that the pointer leads to, or the nearest one around it.
+/// Returns the position of the value at the pointer, or of the nearest one around it.
 fn position(document: &Document<'_>, pointer: &str) -> usize {
     let mut value = document.root();
     for token in pointer.split('/').skip(1) {
@@ -188,10 +188,10 @@ fn position(document: &Document<'_>, pointer: &str) -> usize {
     value.position()
 }
 
-/// Finds places in one file.
+/// Finds locations in one file.
 pub(super) struct Locator<'a> {
     boundary: &'a Boundary,
-    /// `None` never: the text was read before.
+    /// Never `None`: the text was parsed before.
     document: Option<Document<'a>>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Locator<'a> {
         Self { boundary, document: Document::parse(boundary.text.as_bytes(), BYTES_MAX).ok() }
     }
 
-    /// The place that the pointer leads to, or would lead to if the member were there.
+    /// Returns the location of the pointer, whether its value exists or not.
     pub(super) fn find(&self, pointer: &str) -> Place {
         let position = self.document.as_ref().map_or(0, |document| position(document, pointer));
         Place {
@@ -212,7 +212,7 @@ impl<'a> Locator<'a> {
 }
 
 impl Boundary {
-    /// Where the value that the JSON pointer leads to stands, or would stand if it were there.
+    /// Returns the location of the value at the JSON pointer, whether it exists or not.
     pub fn place(&self, pointer: &str) -> Place {
         Locator::new(self).find(pointer)
     }

@@ -1,8 +1,8 @@
-//! Findings, for people and for machines.
+//! Formats findings for people and for machines.
 //!
-//! Guarantee: the same findings give the same text, in the order in which they come; nothing of a file's text is shown
-//! but the words that a finding quotes, and those cannot end a line, an annotation or a colour. What is accepted is told
-//! as well, with its reason.
+//! Guarantee: the same findings give the same text, in their order. Of a file's text only the words that a finding
+//! quotes are shown, and those cannot end a line, an annotation or a colour. Accepted findings are shown too, with
+//! their reason.
 
 mod drawing;
 mod github;
@@ -19,16 +19,16 @@ pub use sarif::sarif;
 use super::page::Severity;
 use super::rules::Finding;
 
-/// What a report tells of.
+/// The contents of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Findings<'a> {
-    /// What is to be mended.
+    /// The findings to fix.
     pub open: &'a [Finding],
-    /// What is accepted although a rule finds it.
+    /// The findings that are accepted.
     pub allowed: &'a [Allowed],
 }
 
-/// A finding that is accepted.
+/// An accepted finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// The finding.
@@ -38,19 +38,19 @@ pub struct Allowed {
 }
 
 impl<'a> Findings<'a> {
-    /// Findings of which none is accepted.
+    /// Creates findings of which none is accepted.
     pub const fn open(open: &'a [Finding]) -> Self {
         Self { open, allowed: &[] }
     }
 
-    /// How many errors and how many warnings are to be mended.
+    /// Returns how many errors and warnings are to be fixed.
     fn counts(&self) -> (usize, usize) {
         let errors = self.open.iter().filter(|finding| finding.rule.severity == Severity::Error).count();
         (errors, self.open.len() - errors)
     }
 }
 
-/// JSON for a file or a pipe: indented, with a line feed at its end.
+/// Formats JSON for a file or a pipe: indented, with a final line feed.
 fn pretty(report: &serde_json::Value) -> String {
     format!("{report:#}\n")
 }

@@ -1,7 +1,7 @@
-//! The rules: what must hold on the key's way, why, and how it is mended.
+//! The rules for hop chains: what must hold, why, and how to fix it.
 //!
-//! One file for each group; [`rules()`] lists them all in the order of their ids. A check takes a whole [`HopChain`], so that a rule
-//! about one file and a rule about several look alike.
+//! Each group of rules has its own file; [`rules()`] lists them all in the order of their ids. A check takes a whole
+//! [`HopChain`], so a rule about one file and a rule about several look alike.
 
 mod adapter;
 mod exchange;
@@ -25,7 +25,7 @@ use super::page::{Rule, Severity};
 use super::read::{Boundary, Locator, Place, ReadError};
 use super::{Enabled, HOPS_HEADER, Traffic};
 
-/// A rule that is broken, and where.
+/// A broken rule and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
@@ -34,11 +34,11 @@ pub struct Finding {
     pub place: Place,
     /// What is wrong there.
     pub what: String,
-    /// How it is mended: as the rule says, or, where a change is judged, by putting back what was there.
+    /// How to fix it: as the rule says or, if a change is judged, by reverting it.
     pub mend: String,
 }
 
-/// What a check found, before its place is looked up.
+/// What a check found, before its location is looked up.
 pub(super) struct Violation<'a> {
     file: &'a Boundary,
     pointer: String,
@@ -51,7 +51,7 @@ impl<'a> Violation<'a> {
     }
 }
 
-/// What is found in what each owner promises: the place in it, and what is wrong there.
+/// Collects violations in each owner's guarantees: the pointer within them, and what is wrong.
 fn in_promises<'a, P: std::fmt::Display, W: Into<String>, F: IntoIterator<Item = (P, W)>>(
     chain: &HopChain<'a>,
     find: impl Fn(&'a Enabled) -> F,
@@ -66,14 +66,14 @@ fn in_promises<'a, P: std::fmt::Display, W: Into<String>, F: IntoIterator<Item =
 /// Finds where a rule is broken.
 pub(super) type RuleCheck = for<'a> fn(&HopChain<'a>) -> Vec<Violation<'a>>;
 
-/// A rule by its page in `docs/rules`, and its check.
+/// Declares a rule from its page in `docs/rules` and its check.
 macro_rules! rule {
     ($id:literal, $check:expr) => {
         Rule::new(include_str!(concat!("../../../docs/rules/", $id, ".md")), $check)
     };
 }
 
-/// The rule that a file can be read at all; [`Boundary::read`] checks it.
+/// The rule that a file must be readable; [`Boundary::read`] checks it.
 pub static UNREADABLE: Rule = rule!("ICH-B000", |_| Vec::new());
 
 /// All other rules, in the order of their ids.
@@ -138,18 +138,19 @@ static RULES: [Rule; 58] = [
     rule!("ICH-B090", observability::keys_are_redacted),
 ];
 
-/// Every rule in the order of its id, [`UNREADABLE`] first.
+/// Returns every rule in the order of its id, [`UNREADABLE`] first.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     std::iter::once(&UNREADABLE).chain(&RULES)
 }
 
-/// The rule of this id; case does not matter.
+/// Returns the rule with this id, in any case.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     rules().find(|rule| rule.id.eq_ignore_ascii_case(id))
 }
 
-/// Everything that is wrong with these files, alone and together: errors first, and then in the order of file, line,
-/// column and rule.
+/// Returns everything that is wrong with these files, alone and together.
+///
+/// Errors come first; findings are sorted by file, line, column and rule.
 pub fn check(files: &[Boundary]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = hop_chains(files).iter().flat_map(check_chain).collect();
     findings.sort_by(|a, b| a.order().cmp(&b.order()));
@@ -164,7 +165,7 @@ fn check_chain(chain: &HopChain<'_>) -> Vec<Finding> {
     if findings.is_empty() {
         return Vec::new();
     }
-    // A file is looked through once, however many findings there are in it.
+    // A file is searched once, however many findings it has.
     let locators: Vec<(&Boundary, Locator<'_>)> =
         chain.files().map(|file| (file, Locator::new(file))).collect();
     let find = |found: &Violation<'_>| {
@@ -174,18 +175,18 @@ fn check_chain(chain: &HopChain<'_>) -> Vec<Finding> {
     findings.into_iter().map(|(rule, found)| Finding::new(rule, find(&found), &found.what)).collect()
 }
 
-/// The longest that a finding's own words may be: they quote words of the file, which may be of any length.
+/// The maximum length of a finding's text, which quotes words of the file of any length.
 const WHAT_CHARS_MAX: usize = 400;
 
 impl Finding {
-    /// Keeps only words that a terminal may show: no control characters, and not endless.
+    /// Creates a finding whose text is safe for a terminal: no control characters, and a limited length.
     pub(super) fn new(rule: &'static Rule, place: Place, what: &str) -> Self {
         let shown = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
         Self { rule, place, what: shown.map(plain).collect(), mend: rule.mend.to_owned() }
     }
 
-    /// By what findings are sorted.
+    /// Returns the sort key of findings.
     pub(super) fn order(&self) -> (Severity, &Place, &'static str, &str) {
         (self.rule.severity, &self.place, self.rule.id, &self.what)
     }

@@ -1,4 +1,4 @@
-//! The starting set: files that keep every rule, for a team to begin with.
+//! The starting set: files that satisfy every rule, for a team to begin with.
 
 /// The boundary files and their texts, from the browser on.
 pub const STARTING: [(&str, &str); 4] = [
@@ -8,5 +8,5 @@ pub const STARTING: [(&str, &str); 4] = [
     ("adapter.json", include_str!("starting/adapter.json")),
 ];
 
-/// A README to stand beside them.
+/// A README for them.
 pub const STARTING_README: &str = include_str!("starting/README.md");

@@ -1,4 +1,4 @@
-//! What an adapter does.
+//! Changes to what an adapter does.
 
 use ichido_core::ledger::Class;
 
@@ -66,7 +66,7 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
         found.push(loosening("ICH-B080", format!("{pointer}/identity"), another_identity(told, is)));
     }
     let ttl = |operation: &Operation, kept| operation.ttl.as_ref().map(Ttl::length).or(kept);
-    // What is cut for all operations is said once, where it is cut.
+    // A change for all operations is reported once, where it was made.
     let kept = shorter("its outcomes are kept", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
     let kept = kept.filter(|_| old.ttl != new.ttl);
     found.extend(kept.map(|what| loosening("ICH-B052", format!("{pointer}/ttl"), what)));

@@ -1,9 +1,9 @@
-//! What pages on other origins may send and read.
+//! Changes to what pages on other origins may send and read.
 
 use super::{Loosening, Pair, list, loosening, lost_names};
 use crate::Items;
 
-/// Where one of the versions has no `cors`, only the page's own origin calls in it, and there is nothing to compare.
+/// If one version has no `cors`, only the page's own origin calls in it, and there is nothing to compare.
 pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (Some(old), Some(new)) = (&before.cors, &after.cors) else {
         return Vec::new();
@@ -17,7 +17,7 @@ fn lists(rule: &'static str, member: &str, done: &str, old: &Items, new: &Items)
     let (old, new) = (list(old.items.as_ref()), list(new.items.as_ref()));
     let lost = lost_names(old, new).into_iter();
     let lost = lost.map(|header| format!("`{header}`: was {done} by pages on other origins, is not"));
-    // Naming one header more is what the list is for; a star is no name.
+    // Adding a header name is what the list is for; a star is not a name.
     let wide = lost_names(new, old).into_iter().filter(|header| header.contains('*'));
     let wide = wide.map(|header| format!("`{header}`: was not in the list, is, and stands for every header"));
     lost.chain(wide).map(|what| loosening(rule, format!("/cors/{member}/items"), what)).collect()

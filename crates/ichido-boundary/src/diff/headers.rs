@@ -1,4 +1,4 @@
-//! Which headers pass.
+//! Changes to which headers pass.
 
 use ichido_core::key::NAMES;
 
@@ -7,7 +7,7 @@ use crate::member::escape;
 use crate::model::{applies, traffic};
 use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, NamedValues, Party, STATUS_HEADER, Traffic};
 
-/// The headers that must pass, each with the rule that says so; any other is [`of_lists`]'.
+/// The headers that must pass, each with its rule; the rule for any other is [`of_lists`].
 const OF_REQUESTS: [(&str, &str); 5] = [
     (NAMES[0], "ICH-B010"),
     (NAMES[1], "ICH-B010"),
@@ -22,7 +22,7 @@ const OF_ANSWERS: [(&str, &str); 4] = [
     ("Retry-After", "ICH-B016"),
 ];
 
-/// The rule about lists as such.
+/// Returns the rule about the lists themselves.
 const fn of_lists(traffic: Traffic) -> &'static str {
     match traffic {
         Traffic::Requests => "ICH-B015",
@@ -39,7 +39,8 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     directions.into_iter().flat_map(|(old, new)| direction_of(pair, old, new)).collect()
 }
 
-/// What a direction is called in the new file: `inbound` may have become `bff_inbound`, which means the same there.
+/// Returns the name of a direction in the new file: `inbound` may have become `bff_inbound`, which means the same
+/// there.
 fn renamed<'a>(pair: &Pair<'a>, old: &'a str) -> &'a str {
     if names(pair.after).any(|new| new == old) {
         return old;
@@ -58,7 +59,7 @@ fn names(file: &Boundary) -> impl Iterator<Item = &str> {
     file.headers.iter().flat_map(NamedValues::iter).map(|(direction, _)| direction)
 }
 
-/// The lists of a direction; where there are none, everything passes.
+/// Returns the lists of a direction; without any, everything passes.
 fn lists(file: &Boundary, direction: &str) -> HeaderLists {
     let mut all = file.headers.iter().flat_map(NamedValues::iter);
     all.find(|(name, _)| *name == direction).map(|(_, lists)| lists.clone()).unwrap_or_default()
@@ -79,7 +80,7 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
     }
     let promised = promised(pair.before, &old, traffic, wanted);
     for header in known(&[&old, &new], &promised) {
-        // `x-app-*` is asked about like a header: it passes where all that begin so do.
+        // `x-app-*` is checked like a header: it passes if all headers with this prefix do.
         if promised.contains(&header) && old.passes(&header) && !new.passes(&header) {
             let rule = wanted.iter().find(|(name, _)| name.eq_ignore_ascii_case(&header));
             let rule = rule.map_or(of_lists(traffic), |(_, rule)| rule);
@@ -103,8 +104,9 @@ fn named(names: Option<&Vec<String>>, header: &str) -> bool {
     list(names).iter().any(|name| name.eq_ignore_ascii_case(header))
 }
 
-/// The headers that somebody counts on: what must pass, and what an old list lets through by name. Where this direction
-/// had none, those of the file's other directions count, because they got through here as well.
+/// Returns the headers that callers rely on: those that must pass, and those an old list names.
+///
+/// If this direction had no list, those of the file's other directions count, because they passed here as well.
 fn promised(before: &Boundary, old: &HeaderLists, of: Traffic, wanted: &[(&str, &str)]) -> Vec<String> {
     let mut promised: Vec<String> = wanted.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
     let allowed: Vec<String> = if let Some(allow) = &old.allow {
@@ -117,7 +119,7 @@ fn promised(before: &Boundary, old: &HeaderLists, of: Traffic, wanted: &[(&str, 
     promised
 }
 
-/// The headers that can be asked about: what is promised, what it covers, and what the lists name.
+/// Returns the headers to check: those that are relied on, what they cover, and those that the lists name.
 fn known(here: &[&HeaderLists; 2], promised: &[String]) -> Vec<String> {
     let entries = here.iter().flat_map(|lists| [&lists.allow, &lists.drop]).flatten().flatten();
     let mut known: Vec<String> = entries.map(|name| name.to_ascii_lowercase()).collect();

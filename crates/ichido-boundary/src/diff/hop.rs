@@ -1,4 +1,4 @@
-//! What a hop asks for, and how long it waits.
+//! Changes to what a hop requires, and how long it waits.
 
 use super::render::render_names;
 use super::{Loosening, Pair, list, loosening};
@@ -61,7 +61,7 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let mut known: Vec<&str> = said.chain(["POST", "PATCH"]).collect();
     known.sort_unstable();
     known.dedup();
-    // What a safe method does needs no key, and the rules ask that it does not count.
+    // A safe method needs no key, and the rules require that it does not count.
     known.retain(|method| !SAFE_METHODS.contains(method));
     for method in known.into_iter().filter(|method| new.allows(method) && !new.changes_state(method)) {
         if old.changes_state(method) {
@@ -75,7 +75,7 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     found
 }
 
-/// A time that is longer or shorter is not looser; what then no longer fits, the rules about time find.
+/// A longer or shorter time is not looser; the rules about time find what no longer fits.
 fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.timeouts, &after.http.timeouts);
     let bounds = [

@@ -1,4 +1,4 @@
-//! What the owner of the outcome promises.
+//! Changes to what the owner of the outcome guarantees.
 
 use ichido_core::json::{Numbers, Unicode};
 
@@ -26,7 +26,9 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     found
 }
 
-/// What is hashed of a body. Requests that differed must not become one, nor a retry of before a request of its own.
+/// Finds changes to what is hashed of a body.
+///
+/// Different requests must not become equal, and a retry of an earlier request must not become a new one.
 fn form(old: &BodyHash, new: &BodyHash, base: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     for member in lost(list(new.input.leave_out.as_ref()), list(old.input.leave_out.as_ref())) {
@@ -92,7 +94,7 @@ const fn unicode(unicode: Unicode) -> &'static str {
     }
 }
 
-/// What a duplicate is answered.
+/// Finds changes to the response to a duplicate.
 fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loosening> {
     let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
     let wait = shorter("a duplicate waits for the outcome", old.in_flight_wait(), new.in_flight_wait());

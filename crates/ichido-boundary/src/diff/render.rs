@@ -1,4 +1,4 @@
-//! What a file says and said, in few words.
+//! Formats what a file says and said, briefly.
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use super::Pair;
 use crate::Boundary;
 use crate::read::BYTES_MAX;
 
-/// The longest that a value is shown; longer ones are cut.
+/// The longest value that is shown; longer ones are cut.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// `was …, is …` for the value that the pointer leads to, where that has changed. An element stands for its list, and an
-/// object for those of its members that have changed.
+/// Returns `was …, is …` for the value at the pointer, if it has changed.
+///
+/// An element stands for its list, and an object for its changed members.
 pub(super) fn change(pair: &Pair<'_>, pointer: &str) -> Option<String> {
     let (before, after) = (read(pair.before)?, read(pair.after)?);
     let (was, is) = (find(before.root(), pointer), find(after.root(), pointer));
@@ -87,13 +88,13 @@ fn bracketed(open: char, inside: impl Iterator<Item = String>, close: char) -> S
     format!("{open}{}{close}", inside.collect::<Vec<_>>().join(", "))
 }
 
-/// `…: was …, is …` for a time that has become shorter.
+/// Returns `…: was …, is …` for a time that has become shorter.
 pub(super) fn shorter(what: &str, was: Option<Duration>, is: Option<Duration>) -> Option<String> {
     let (was, is) = (was?, is?);
     (is < was).then(|| format!("{what}: was {}, is {}", render_duration(was), render_duration(is)))
 }
 
-/// A time in the greatest unit that tells it exactly.
+/// Formats a duration in the greatest exact unit.
 pub(super) fn render_duration(time: Duration) -> String {
     const UNITS: [(u128, &str); 4] =
         [(24 * 60 * 60 * 1000, "day"), (60 * 60 * 1000, "hour"), (60 * 1000, "minute"), (1000, "second")];
@@ -106,7 +107,7 @@ pub(super) fn render_duration(time: Duration) -> String {
     }
 }
 
-/// A list in the order of the file.
+/// Formats a list in the order of the file.
 pub(super) fn render_names(list: &[String]) -> String {
     if list.is_empty() { "none".to_owned() } else { list.join(", ") }
 }

@@ -1,4 +1,4 @@
-//! When a hop tries again.
+//! Changes to when a hop retries.
 
 use std::num::NonZeroU32;
 
@@ -40,7 +40,7 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     found
 }
 
-/// The first wait that has become shorter: whoever is overloaded gets the next try sooner.
+/// Finds the first wait that has become shorter: an overloaded receiver gets the next attempt sooner.
 fn sooner(old: &RetryPlan, new: &RetryPlan) -> Option<Loosening> {
     let mut failures = (1..new.attempts.get()).filter_map(NonZeroU32::new);
     failures.find_map(|failure| {

@@ -1,6 +1,6 @@
-//! How the model declares its objects and words: the type, its shape and its reader in one place.
+//! How the model declares its objects and words: the type, its schema and its reader in one place.
 
-/// The name of a field that Rust reserves (`r#type`), as JSON has it.
+/// Returns the JSON name of a field whose name Rust reserves (`r#type`).
 pub(crate) const fn plain(name: &'static str) -> &'static str {
     match name.as_bytes() {
         [b'r', b'#', ..] => name.split_at("r#".len()).1,
@@ -8,7 +8,7 @@ pub(crate) const fn plain(name: &'static str) -> &'static str {
     }
 }
 
-/// The members of an object of the dialect: a struct whose fields they are, and how they are read.
+/// Declares the members of an object of the dialect: a struct with a field for each, and their reader.
 macro_rules! members {
     (
         $(#[doc = $doc:literal])+
@@ -42,7 +42,7 @@ macro_rules! members {
     };
 }
 
-/// An object of the dialect that is read member by member.
+/// Declares an object of the dialect that is read member by member.
 macro_rules! object {
     ($(#[doc = $doc:literal])+ $name:ident $members:tt) => {
         $crate::member::members! { $(#[doc = $doc])+ $name $members }
@@ -63,7 +63,7 @@ macro_rules! object {
     };
 }
 
-/// A closed set of words: an enum, and how each is spelled.
+/// Declares a closed set of words: an enum, and how each value is spelled.
 macro_rules! words {
     ($(#[doc = $doc:literal])+ $name:ident $words:tt) => {
         ichido_core::words! {
@@ -75,7 +75,7 @@ macro_rules! words {
     };
 }
 
-/// How an enum of words is read.
+/// Implements the reader of an enum of words.
 macro_rules! one_of {
     ($name:ty) => {
         impl $crate::member::FromJson for $name {

@@ -1,4 +1,4 @@
-//! Spelling: whether a name that nobody knows is meant to be one that is known.
+//! Spelling: finds the known name that an unknown one is meant to be.
 
 /// The shortest known name that is compared letter by letter: short words are close to too many others.
 const CHARS_MIN: usize = 5;
@@ -6,17 +6,17 @@ const CHARS_MIN: usize = 5;
 /// From this length on, two letters may differ.
 const LONG_CHARS: usize = 9;
 
-/// The known name that is meant, where one is close enough.
+/// Returns the known name that is meant, if one is close enough.
 ///
-/// A name that differs in its case or its hyphens alone is always taken for a slip; any other only where the known
-/// name is not there itself, because a member of somebody's own may well sound like one of ours.
+/// A name that differs only in case or hyphens always counts as a typo; any other only if the known name is absent,
+/// because a member of the file's own may resemble one of ours.
 pub(super) fn meant(
     name: &str,
     known: &[&'static str],
     is_there: impl Fn(&str) -> bool,
 ) -> Option<&'static str> {
     let longest = known.iter().map(|one| one.len()).max().unwrap_or_default();
-    // Nothing close is much longer, and a file's names can be of any length.
+    // A close name is not much longer, and a file's names can have any length.
     if longest + LONG_CHARS < name.len() {
         return None;
     }
@@ -26,12 +26,12 @@ pub(super) fn meant(
     same.or(close).copied()
 }
 
-/// The letters and digits, in lower case.
+/// Returns the letters and digits, in lower case.
 fn bare(name: &str) -> String {
     name.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether few letters must be changed, added, taken away or swapped with their neighbour, or only the plural differs.
+/// Returns whether few letters must be changed, added, removed or swapped, or only the plural differs.
 fn is_close(name: &str, known: &str) -> bool {
     let allowed = match known.len() {
         0..CHARS_MIN => 0,
@@ -41,7 +41,7 @@ fn is_close(name: &str, known: &str) -> bool {
     singular(name) == singular(known) || strsim::osa_distance(name, known) <= allowed
 }
 
-/// The name without the end of a plural: `retries` is `retry`, `statuses` is `status`.
+/// Returns the name without a plural ending: `retries` is `retry`, `statuses` is `status`.
 fn singular(name: &str) -> String {
     if let Some(rest) = name.strip_suffix("ies") {
         return format!("{rest}y");

@@ -1,4 +1,4 @@
-//! Values of JSON as values of Rust: truths, numbers, texts, lists, and objects by name.
+//! JSON values as Rust values: booleans, numbers, strings, lists, and objects by name.
 
 use std::borrow::Cow;
 
@@ -37,14 +37,14 @@ impl FromJson for u64 {
     }
 }
 
-/// A status of HTTP: nothing else in the model takes 16 bits.
+/// An HTTP status: nothing else in the model has 16 bits.
 impl FromJson for u16 {
     fn schema() -> Schema {
         Schema::Integer { min: 100, max: 599 }
     }
 
     fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
-        // The bounds fit, so nothing is lost.
+        // The range fits, so nothing is lost.
         integer(at, 100, 599, "an HTTP status (100 to 599)")
             .map(|status| u16::try_from(status).unwrap_or(599))
     }
@@ -55,7 +55,7 @@ fn integer(at: LocatedValue<'_>, min: u64, max: u64, expected: &str) -> Result<u
         return Err(at.mismatch(expected));
     };
     let number = digits.parse().ok().filter(|number| (min..=max).contains(number));
-    // The spelling is bounded, because the text of a file can be one long number.
+    // The text is cut, because a file can be one long number.
     number.ok_or_else(|| at.wrong(format!("expected {expected}, found {digits:.20}")))
 }
 
@@ -74,12 +74,12 @@ impl<T: FromJson> FromJson for Vec<T> {
     }
 }
 
-/// Values under names that the file chooses, in the order of the file.
+/// Values under names that the file chooses, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedValues<T>(pub Vec<(String, T)>);
 
 impl<T> NamedValues<T> {
-    /// The names and their values.
+    /// Returns the names and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

@@ -1,4 +1,4 @@
-//! What an adapter does: its operations, and who asks for them.
+//! What an adapter does: its operations and their callers.
 
 pub use ichido_core::ledger::EffectMode as Effect;
 use ichido_core::ledger::{Class, PolicyDraft};
@@ -7,7 +7,7 @@ use super::{Enabled, IdentityNames, Length, Ttl};
 use crate::member::{object, one_of, words};
 
 words! {
-    /// What kind of work an operation does.
+    /// The kind of work that an operation does.
     // SPEC C10.
     OperationClass {
         /// Changes nothing.
@@ -16,7 +16,7 @@ words! {
         Mutate = "mutate",
         /// Cannot be undone.
         Irreversible = "irreversible",
-        /// Acts outside.
+        /// Acts on an external system.
         ExternalEffect = "external_effect",
         /// Charges somebody: an external effect.
         Billing = "billing",
@@ -26,7 +26,7 @@ words! {
 one_of! { Effect }
 
 words! {
-    /// Where the caller's stable name comes from.
+    /// Where the caller's identity comes from.
     IdentitySource {
         /// A header that a trusted hop sets.
         Header = "header",
@@ -34,13 +34,13 @@ words! {
         JwtClaim = "jwt_claim",
         /// An API key, by its hash.
         ApiKey = "api_key",
-        /// There is one caller, and its name stands in the file.
+        /// There is one caller, named in the file.
         Single = "single",
     }
 }
 
 object! {
-    /// Who asks. Its secrets and public keys are no part of the file.
+    /// The caller's identity. Its secrets and public keys are not part of the file.
     Identity {
         /// Where the caller's stable name comes from.
         source: Option<IdentitySource>,
@@ -51,7 +51,7 @@ object! {
 }
 
 object! {
-    /// One thing that can be asked for.
+    /// One operation that can be requested.
     Operation {
         /// The methods it answers to; without it, every state-changing one.
         methods: Option<Vec<String>>,
@@ -71,7 +71,7 @@ object! {
 }
 
 impl OperationClass {
-    /// The class as the ledger knows it.
+    /// Returns the ledger's class.
     pub const fn class(self) -> Class {
         match self {
             Self::FromJson => Class::Read,
@@ -83,9 +83,10 @@ impl OperationClass {
 }
 
 impl Operation {
-    /// What the file asks of the ledger for this operation; `promises` are those of the boundary that owns the outcome.
+    /// Returns the policy that the file requests for this operation; `promises` are those of the boundary that owns the
+    /// outcome.
     ///
-    /// A class that is not given counts as an external effect: the least is assumed, and the most protected.
+    /// A missing class counts as an external effect, which is protected most.
     pub fn draft(&self, promises: &Enabled) -> PolicyDraft {
         let class = self.class.map_or(Class::ExternalEffect, OperationClass::class);
         let ttl = self.ttl.as_ref().or(promises.storage.ttl.as_ref());

@@ -1,24 +1,24 @@
-//! From the file's words about a body to the rules of its digest.
+//! Turns the file's words about a body into the rules of its digest.
 
 use ichido_core::digest::BodyRules;
 use ichido_core::json::{Form, LeaveOut, Numbers, Pointer, PointerError, TooManyLeftOut, Unicode};
 
 use super::BodyHash;
 
-/// Why the file's words do not make a form of the body.
+/// Why the file's words do not describe a form of the body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyRulesError {
-    /// A word for how numbers, texts or bodies are compared that is not one of ours.
+    /// An unknown word for how numbers, texts or bodies are compared.
     #[error("`{member}` says \"{word}\", which is not one of: {}", known.join(", "))]
     UnknownWord {
-        /// The member, from `body_hash` on.
+        /// The member, relative to `body_hash`.
         member: &'static str,
         /// What it says.
         word: String,
         /// What it could say.
         known: &'static [&'static str],
     },
-    /// A pointer in `leave_out` that leads nowhere.
+    /// An invalid pointer in `leave_out`.
     #[error("`input.leave_out` has \"{pointer}\": {error}")]
     BadPointer {
         /// The text.
@@ -32,13 +32,13 @@ pub enum BodyRulesError {
         /// The text.
         pointer: String,
     },
-    /// More pointers in `leave_out` than a form takes.
+    /// More pointers in `leave_out` than a form accepts.
     #[error("`input.leave_out`: {0}")]
     TooManyLeftOut(TooManyLeftOut),
 }
 
 impl BodyRulesError {
-    /// The member at fault, from `body_hash` on, with points between the steps.
+    /// Returns the invalid member, relative to `body_hash`, with dots between the steps.
     pub fn member(&self) -> &'static str {
         match self {
             Self::UnknownWord { member, .. } => member,
@@ -47,18 +47,19 @@ impl BodyRulesError {
     }
 }
 
-/// The spellings of the forms a body is brought to.
+/// The words for the canonical forms of a body.
 const ENCODINGS: &[&str] = &["canonical_json", "jcs", "rfc8785"];
-/// The spellings of the order of members. There is one order; these are words for it.
+/// The words for the order of members. There is only one order.
 const MEMBER_ORDERS: &[&str] = &["sorted", "lexicographic", "lexicographical", "utf16_code_units"];
-/// The spellings of what makes two numbers equal.
+/// The words for what makes two numbers equal.
 const NUMBERS: &[&str] = &["exact", "decimal", "exact_no_exponent", "double"];
-/// The spellings of what makes two texts equal.
+/// The words for what makes two texts equal.
 const UNICODE: &[&str] = &["as_written", "none", "nfc"];
 
 impl BodyHash {
-    /// The rules for the digest of a body, as [`ichido_core::digest`] takes them; exact numbers and text as written where
-    /// the file is silent.
+    /// Returns the digest rules of a body, for [`ichido_core::digest`].
+    ///
+    /// The defaults are exact numbers and text as written.
     pub fn body_rules(&self) -> Result<BodyRules, BodyRulesError> {
         let rules = &self.input.encoding.rules;
         let encoding = word("input.encoding.type", self.input.encoding.r#type.as_ref(), ENCODINGS)?;
@@ -93,7 +94,7 @@ impl BodyHash {
         let pointers = texts.map(|text| {
             let pointer = Pointer::parse(text)
                 .map_err(|error| BodyRulesError::BadPointer { pointer: text.clone(), error })?;
-            // JSON could have such members; whoever writes this means all of them, and would leave out nothing.
+            // JSON could have such members; an author who writes this means all of them, and would leave out nothing.
             let is_wide = text.split('/').skip(1).any(|step| step.is_empty() || step.contains('*'));
             if is_wide { Err(BodyRulesError::TooWide { pointer: text.clone() }) } else { Ok(pointer) }
         });
@@ -101,7 +102,7 @@ impl BodyHash {
     }
 }
 
-/// The known spelling of `found`, whatever its case; `None` where the file is silent.
+/// Returns the known spelling of `found`, in any case; `None` if the file does not say.
 fn word(
     member: &'static str,
     found: Option<&String>,

@@ -1,15 +1,15 @@
-//! Claims of a token, by their names or by the path through nested objects.
+//! Claims of a token, by their names or by their path through nested objects.
 
 use ichido_core::json::Value;
 
 use crate::member::escape;
 
-/// How deep a claim may be nested; issuers nest two or three deep.
+/// The maximum nesting of a claim; issuers nest two or three deep.
 pub const CLAIM_DEPTH_MAX: usize = 8;
 
-/// The path to a claim: `sub`, `actor.actor_id`, or `['tenant.id']` for a name that has a dot in it.
+/// The path to a claim: `sub`, `actor.actor_id`, or `['tenant.id']` for a name with a dot.
 ///
-/// A name with `://` in it is one name as it is written, because issuers use URIs to name their own claims.
+/// A name with `://` is one name as written, because issuers use URIs to name their own claims.
 ///
 /// ```
 /// use ichido_boundary::ClaimPath;
@@ -24,32 +24,32 @@ pub const CLAIM_DEPTH_MAX: usize = 8;
 pub struct ClaimPath(Vec<String>); // Invariant: 1..=CLAIM_DEPTH_MAX names, none of them empty or with a `*`.
 
 impl ClaimPath {
-    /// Reads a path; `None` where the text names nothing, or everything.
+    /// Parses a path; `None` if the text names nothing, or everything.
     pub fn parse(text: &str) -> Option<Self> {
         let names = names(text)?;
-        // A blank or a comma is a slip: no token has such a claim, so all callers would be alike.
+        // A blank or a comma is a typo: no token has such a claim, so all callers would be equal.
         let is_slip = |letter: char| letter.is_whitespace() || letter.is_control() || letter == ',';
         let is_named = names.iter().all(|name| !name.contains(is_slip));
         (is_named && names.len() <= CLAIM_DEPTH_MAX).then_some(Self(names))
     }
 
-    /// The claim that the path leads to; `None` where the token does not have it.
+    /// Returns the claim at the path; `None` if the token does not have it.
     pub fn find<'d, 'a>(&self, claims: Value<'d, 'a>) -> Option<Value<'d, 'a>> {
         self.0.iter().try_fold(claims, |value, name| value.get(name))
     }
 
-    /// The name of the claim itself, without the objects that it is in.
+    /// Returns the name of the claim itself, without the objects that contain it.
     pub fn last(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// The path as a JSON pointer, which no other path has.
+    /// Returns the path as a JSON pointer, which no other path has.
     pub fn pointer(&self) -> String {
         self.0.iter().flat_map(|name| ["/".to_owned(), escape(name)]).collect()
     }
 }
 
-/// As a file may write it.
+/// Writes it as in a file.
 impl std::fmt::Display for ClaimPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let plain = |name: &String| !name.contains(['.', '[']) || (self.0.len() == 1 && name.contains("://"));
@@ -66,7 +66,7 @@ impl std::fmt::Display for ClaimPath {
     }
 }
 
-/// The names of a path, in their order; `None` where one of them is missing or is a `*`.
+/// Returns the names of a path in order; `None` if one of them is missing or is a `*`.
 pub(super) fn names(text: &str) -> Option<Vec<String>> {
     if text.contains("://") && !text.starts_with('[') {
         return is_name(text).then(|| vec![text.to_owned()]);
@@ -88,7 +88,7 @@ pub(super) fn names(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The name in `'name']` or `"name"]`, and what follows it.
+/// Splits `'name']` or `"name"]` into the name and what follows it.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     match text.strip_prefix('\'') {
         Some(quoted) => quoted.split_once("']"),

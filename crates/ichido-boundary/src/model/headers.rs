@@ -31,12 +31,12 @@ object! {
     }
 }
 
-/// Whether requests or answers are meant.
+/// Whether requests or responses are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// From the sender to the receiver.
     Requests,
-    /// Back again.
+    /// From the receiver back to the sender.
     Answers,
 }
 
@@ -50,30 +50,30 @@ pub enum Crossing {
 }
 
 impl HeaderLists {
-    /// Whether the header passes. Case does not matter.
+    /// Returns whether the header passes, in any case.
     pub fn passes(&self, header: &str) -> bool {
         self.allows(header) && !self.drops(header)
     }
 
-    /// Whether `drop` takes the header out.
+    /// Returns whether `drop` removes the header.
     pub(crate) fn drops(&self, header: &str) -> bool {
         self.drop.as_ref().is_some_and(|drop| names(drop, header))
     }
 
-    /// Whether `allow` lets the header through.
+    /// Returns whether `allow` passes the header.
     pub(crate) fn allows(&self, header: &str) -> bool {
         self.allow.as_ref().is_none_or(|allow| names(allow, header))
     }
 }
 
 impl Items {
-    /// Whether the list names the header itself. Case does not matter.
+    /// Returns whether the list names the header itself, in any case.
     pub fn names(&self, header: &str) -> bool {
         self.items.iter().flatten().any(|item| item.eq_ignore_ascii_case(header))
     }
 }
 
-/// Whether the list names the header, by itself or by a beginning with `*`.
+/// Returns whether the list names the header, or a prefix of it with `*`.
 fn names(list: &[String], header: &str) -> bool {
     list.iter().any(|entry| match entry.strip_suffix('*') {
         Some(start) => header.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)),
@@ -81,10 +81,10 @@ fn names(list: &[String], header: &str) -> bool {
     })
 }
 
-/// The first entry of a list of headers that can be no header's name, by its pointer, and what is wrong with it.
+/// Finds the first entry of a list of headers that cannot be a header name: its pointer, and what is wrong.
 ///
-/// Such an entry matches nothing: a list that names ` idempotency-key` lets no key through, and one that drops
-/// `*-id` drops nothing.
+/// Such an entry matches nothing: a list that names ` idempotency-key` passes no key, and one that drops `*-id` drops
+/// nothing.
 pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
     let by_direction = members.headers.iter().flat_map(NamedValues::iter).flat_map(|(direction, lists)| {
         let base = format!("/headers/{}", escape(direction));
@@ -109,26 +109,26 @@ pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
     })
 }
 
-/// Whether it is a token, the last `*` aside, which stands for any end.
+/// Returns whether it is a token, apart from a final `*`, which stands for any ending.
 fn is_name(entry: &str) -> bool {
     entry == "*" || is_token(entry.strip_suffix('*').unwrap_or(entry))
 }
 
-/// Whether it is a header's name: a token (RFC 9110, 5.6.2), but for `*`, which lists take for any end.
+/// Returns whether it is a header name: a token (RFC 9110, 5.6.2), except for `*`, which lists use for any ending.
 pub(crate) fn is_token(name: &str) -> bool {
     let is_of_a_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_of_a_token)
 }
 
-/// Whether the direction is about requests or about answers. Its case does not matter.
+/// Returns whether the direction is about requests or about responses, in any case.
 pub(crate) fn traffic(direction: &str) -> Traffic {
     if direction.to_ascii_lowercase().contains("response") { Traffic::Answers } else { Traffic::Requests }
 }
 
-/// Whether `party` applies the lists of this direction, in the file `name`, to requests at this crossing.
+/// Returns whether `party` applies the lists of this direction, in the file `name`, to requests at this crossing.
 ///
-/// A party's name in the direction makes it that party's; else `outbound` is the sender's and `inbound` the
-/// receiver's. A direction with neither word holds at both crossings.
+/// A party's name in the direction assigns it to that party; otherwise `outbound` is the sender's and `inbound` the
+/// receiver's. A direction with neither word applies at both crossings.
 pub(crate) fn applies(direction: &str, name: Name, party: Party, crossing: Crossing) -> bool {
     let direction = direction.to_ascii_lowercase();
     let word = match crossing {

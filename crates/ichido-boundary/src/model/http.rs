@@ -1,11 +1,11 @@
-//! How requests cross a boundary: methods, idempotency, retries, time.
+//! How requests cross a boundary: methods, idempotency, retries and timeouts.
 
 use std::time::Duration;
 
 use super::{Idempotency, Retry};
 use crate::member::object;
 
-/// What changes state where a file does not say.
+/// The methods that change state by default.
 const STATE_CHANGING_DEFAULT: [&str; 2] = ["POST", "PATCH"];
 
 object! {
@@ -43,12 +43,12 @@ object! {
 }
 
 impl Methods {
-    /// Whether requests of this method pass. Case matters, as in HTTP.
+    /// Returns whether requests with this method pass. Case matters, as in HTTP.
     pub fn allows(&self, method: &str) -> bool {
         self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|one| one == method))
     }
 
-    /// Whether requests of this method need a key.
+    /// Returns whether requests with this method need a key.
     pub fn changes_state(&self, method: &str) -> bool {
         match &self.state_changing {
             Some(methods) => methods.iter().any(|one| one == method),
@@ -58,12 +58,12 @@ impl Methods {
 }
 
 impl Timeouts {
-    /// How long one try may take; where only the time in all is given, that.
+    /// Returns how long one attempt may take; if only the total time is given, that.
     pub fn of_a_try(&self) -> Option<Duration> {
         self.upstream_timeout_ms.or(self.client_timeout_ms).map(Duration::from_millis)
     }
 
-    /// How long all tries together may take, if the file bounds that.
+    /// Returns how long all attempts together may take, if the file limits that.
     pub fn in_all(&self) -> Option<Duration> {
         self.client_timeout_ms.map(Duration::from_millis)
     }

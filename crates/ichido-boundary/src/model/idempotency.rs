@@ -1,4 +1,4 @@
-//! Who requires the key, and who owns the outcome.
+//! Which party requires the key, and which owns the outcome.
 
 use ichido_core::json::Kind;
 
@@ -8,7 +8,8 @@ use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, m
 words! {
     /// What a boundary does about idempotency.
     Mode {
-        /// It checks that the key is there and passes it on; it stores nothing (SPEC C2).
+        /// It checks that the key is there and passes it on; it stores nothing.
+        // SPEC C2.
         ValidateOnly = "validate_only",
         /// It completes idempotency: only the adapter does.
         Enabled = "enabled",
@@ -42,24 +43,24 @@ members! {
     }
 }
 
-/// Who requires the key, and who owns the outcome.
+/// Which party requires the key, and which owns the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Idempotency {
     members: IdempotencyMembers,
-    /// The members of `enabled` that stand in `http.idempotency` itself and are read by nobody, because there is an
-    /// `enabled` that says otherwise, or because the mode is another.
+    /// The members of `enabled` in `http.idempotency` itself that nobody reads: `enabled` contradicts them, or the mode
+    /// is another.
     pub unread: Vec<&'static str>,
-    /// Where the members of `enabled` stand.
+    /// Where the members of `enabled` are.
     is_flat: bool,
 }
 
-/// How many steps lead to a member of `/http/idempotency`.
+/// The number of steps to a member of `/http/idempotency`.
 const DEPTH: usize = 3;
 
-/// Words for promising nothing: `"storage": "none"`.
+/// Words for guaranteeing nothing: `"storage": "none"`.
 const NOTHING: [&str; 4] = ["none", "off", "disabled", "never"];
 
-/// What the file says is read as if it were a part of this: `idempotency.mode`.
+/// Gives access to the members as if they were part of this: `idempotency.mode`.
 impl std::ops::Deref for Idempotency {
     type Target = IdempotencyMembers;
 
@@ -69,12 +70,12 @@ impl std::ops::Deref for Idempotency {
 }
 
 impl Idempotency {
-    /// The JSON pointer to the members of `enabled`.
+    /// Returns the JSON pointer to the members of `enabled`.
     pub const fn enabled_pointer(&self) -> &'static str {
         if self.is_flat { "/http/idempotency" } else { "/http/idempotency/enabled" }
     }
 
-    /// Whether a state-changing request needs a key here.
+    /// Returns whether a state-changing request needs a key here.
     pub fn requires_key(&self) -> bool {
         match self.mode {
             Some(Mode::ValidateOnly) => self.validate_only.require_header_when_state_changing == Some(true),
@@ -83,7 +84,7 @@ impl Idempotency {
         }
     }
 
-    /// What is done about a state-changing request without a key, if the file says so.
+    /// Returns the reaction to a state-changing request without a key, if the file has one.
     pub fn on_missing_key(&self) -> Option<&Reaction> {
         match self.mode {
             Some(Mode::Enabled) => self.enabled.on_missing_key.as_ref(),
@@ -118,7 +119,7 @@ impl FromJson for Idempotency {
 fn read_flat(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Enabled, InvalidValue> {
     let mut inside = ReadContext::default();
     let enabled = Enabled::read(at, &mut inside)?;
-    // At this level it takes `mode` and its neighbours for unknown; deeper down it is right.
+    // At this level it counts `mode` and its neighbours as unknown; deeper down it is right.
     let is_deeper = |pointer: &str| DEPTH < pointer.matches('/').count();
     inside.unknown.retain(|pointer| is_deeper(pointer));
     inside.misspelled.retain(|one| is_deeper(&one.pointer));
@@ -127,17 +128,17 @@ fn read_flat(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Enabled,
     Ok(enabled)
 }
 
-/// The members beside `enabled` that do not say the same as those inside it.
+/// Returns the members next to `enabled` that contradict those inside it.
 fn at_odds(at: LocatedValue<'_>, enabled: &Enabled) -> Vec<&'static str> {
     let present = Enabled::NAMES.iter().copied().filter(|name| at.has(name));
-    // What cannot even be read says something else.
+    // An unreadable member is a contradiction.
     match Enabled::read(at, &mut ReadContext::default()) {
         Ok(beside) => present.filter(|name| !beside.agrees(enabled, name)).collect(),
         Err(_) => present.collect(),
     }
 }
 
-/// The members of `enabled` that stand where the mode is another, and promise something all the same.
+/// Returns the members of `enabled` that guarantee something although the mode is another.
 fn out_of_place(at: LocatedValue<'_>) -> Vec<&'static str> {
     let promises = |name: &str| {
         at.value().get(name).is_some_and(|value| match (name, value.as_str().as_deref(), value.as_bool()) {

@@ -1,14 +1,14 @@
-//! From the file's words about the caller to where the adapter finds its name.
+//! Turns the file's words about the caller into where the adapter finds its identity.
 
 use ichido_core::json::Kind;
 
 use super::{ClaimPath, Identity, IdentitySource, is_portable, is_token};
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
-/// How many claims may name a caller together: tenant, organisation, user and some more.
+/// The maximum number of claims that identify a caller together: tenant, organisation, user and some more.
 pub const IDENTITY_CLAIMS_MAX: usize = 8;
 
-/// Names of what says who the caller is: one text, or a list of them.
+/// The names that identify the caller: one text, or a list of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentityNames(pub Vec<String>);
 
@@ -31,47 +31,47 @@ impl FromJson for IdentityNames {
     }
 }
 
-/// Where the adapter finds the caller's name.
+/// Where the adapter finds the caller's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentityRule {
     /// In this header, which a trusted hop sets.
     Header(String),
-    /// In these claims of a verified token, all of which it must have.
+    /// In these claims of a verified token, which must have all of them.
     Claims(Vec<ClaimPath>), // Invariant: 1..=IDENTITY_CLAIMS_MAX.
-    /// Beside the hash of the API key in this header.
+    /// By the hash of the API key in this header.
     ApiKey(String),
-    /// There is one caller, of this name.
+    /// There is one caller, with this name.
     Single(String),
 }
 
-/// Why the file's words do not say where the caller's name comes from.
+/// Why the file's words do not say where the caller's identity comes from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// No source.
+    /// The source is missing.
     #[error("`source` is missing")]
     NoSource,
-    /// No name, or an empty one.
+    /// The name is missing or empty.
     #[error("`name` is missing")]
     NoName,
-    /// Several names where one is needed.
+    /// Several names where only one is allowed.
     #[error("`name` has several names; only claims name a caller together, so write one, or use jwt_claim")]
     SeveralNames,
-    /// More claims than a name may have.
+    /// More claims than an identity may have.
     #[error("`name` has more than {IDENTITY_CLAIMS_MAX} claims")]
     TooManyClaims,
-    /// Not the name of a claim.
+    /// Not a claim name.
     #[error("`{0}` is not a claim; write its name, such as sub, or the path to it, such as actor.actor_id")]
     NotAClaim(String),
-    /// Not the name of a header.
+    /// Not a header name.
     #[error("`{0}` is no header's name")]
     NotAHeader(String),
-    /// A header's name that proxies drop.
+    /// A header name that proxies drop.
     #[error("proxies drop the header `{0}`; use a name of letters, digits and hyphens")]
     Dropped(String),
 }
 
 impl Identity {
-    /// Where the adapter finds the caller's name.
+    /// Returns where the adapter finds the caller's identity.
     pub fn rule(&self) -> Result<IdentityRule, IdentityError> {
         let source = self.source.ok_or(IdentityError::NoSource)?;
         let names = self.name.as_ref().map_or(&[][..], |names| &names.0);

@@ -1,7 +1,7 @@
 //! The inputs of a fingerprint: one list for `ichido check` and for the adapter.
 //!
-//! Guarantee: every text that is read as an input has a meaning at run time. What the adapter could not read is an
-//! error here, so a file that names it is refused by the check and at the start.
+//! Guarantee: every text that is parsed as an input has a meaning at run time. An input that the adapter could not read
+//! is an error here, so `ichido check` and the start of the proxy refuse a file that names it.
 
 use ichido_core::key::NAMES;
 
@@ -29,27 +29,27 @@ pub enum FingerprintInput {
     BodyHash,
     /// A claim of the verified token: `claims.tenant_id`, `claims.actor.actor_id`.
     Claim(ClaimPath),
-    /// A header, by its name in small letters: `headers.x-tenant`, or the bare name where it has a hyphen.
+    /// A header, by its name in lower case: `headers.x-tenant`, or the bare name if it has a hyphen.
     Header(String),
 }
 
 /// Why a text is not an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// Not one of the words that have a meaning.
+    /// Not a known word.
     #[error(
         "the adapter cannot read `{0}`; write `claims.NAME`, `headers.NAME`, `identity`, `route.operation`, \
          `idempotency-key`, `method`, `path`, `query` or `body_hash`"
     )]
     Unknown(String),
-    /// A header that a proxy takes off, or that is not about the request.
+    /// A header that a proxy removes, or that is not about the request.
     #[error(
         "the adapter does not get the header in `{0}`: it belongs to one connection, or proxies drop its name"
     )]
     NotRead(String),
 }
 
-/// Headers that end at each hop, or say nothing of what is asked for.
+/// Headers that end at each hop, or say nothing about the request.
 const OF_ONE_HOP: [&str; 13] = [
     "connection",
     "content-length",
@@ -67,7 +67,7 @@ const OF_ONE_HOP: [&str; 13] = [
 ];
 
 impl FingerprintInput {
-    /// Reads an input as a file spells it.
+    /// Parses an input as a file spells it.
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let unknown = || InputError::Unknown(text.to_owned());
         Ok(match text {
@@ -84,14 +84,14 @@ impl FingerprintInput {
                     Some([name]) => header(name, text)?,
                     _ => return Err(unknown()),
                 },
-                // A word alone could be a claim or a header; no claim that is in use has a hyphen.
+                // A single word could be a claim or a header; no claim in use has a hyphen.
                 (name, None) if name.contains('-') => header(name, text)?,
                 _ => return Err(unknown()),
             },
         })
     }
 
-    /// Its name in the hash, which no other input has; `None` where every fingerprint has it anyway.
+    /// Returns its name in the hash, which no other input has; `None` if every fingerprint has it anyway.
     pub fn name(&self) -> Option<String> {
         match self {
             Self::Claim(path) => Some(format!("claims{}", path.pointer())),
@@ -108,7 +108,7 @@ impl FingerprintInput {
     }
 }
 
-/// The word before the first `.`, `:` or `[`, and the names after it.
+/// Splits an input into the word before the first `.`, `:` or `[`, and the names after it.
 fn holder(text: &str) -> (&str, Option<&str>) {
     let Some(at) = text.find(['.', ':', '[']) else { return (text, None) };
     let (word, rest) = text.split_at(at);
@@ -126,16 +126,16 @@ fn header(name: &str, text: &str) -> Result<FingerprintInput, InputError> {
     }
 }
 
-/// Whether a header's name has letters, digits and hyphens alone.
+/// Returns whether a header name has only letters, digits and hyphens.
 ///
-/// Services that read headers as environment variables (CGI, WSGI, Rack, PHP) take `X_User_Id`, and some `X.User.Id`, for
-/// `X-User-Id`. A proxy that drops the one and lets the other pass drops nothing, so proxies drop every such name.
+/// Services that read headers as environment variables (CGI, WSGI, Rack, PHP) take `X_User_Id`, and some `X.User.Id`,
+/// for `X-User-Id`. A proxy that drops one and passes the other drops nothing, so proxies drop every such name.
 pub fn is_portable(header: &str) -> bool {
     header.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 impl Fingerprint {
-    /// The inputs that the file names, each once, in an order that does not depend on the file's.
+    /// Returns the inputs that the file names, each once, in an order that does not depend on the file.
     pub fn inputs(&self) -> Result<Vec<FingerprintInput>, InputError> {
         let texts = self.include.iter().flatten();
         let mut inputs: Vec<_> = texts.map(|text| FingerprintInput::parse(text)).collect::<Result<_, _>>()?;

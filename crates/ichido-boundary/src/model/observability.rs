@@ -16,21 +16,21 @@ object! {
 }
 
 words! {
-    /// What becomes of `x-request-id`.
+    /// What happens to `x-request-id`.
     RequestId {
-        /// The one that came is passed on; where none came, one is made.
+        /// The received one is passed on; if there is none, one is created.
         Keep = "keep",
-        /// One is made for every request, whatever came.
+        /// A new one is created for every request.
         New = "new",
     }
 }
 
 words! {
-    /// What becomes of `traceparent` and `tracestate`.
+    /// What happens to `traceparent` and `tracestate`.
     Traceparent {
-        /// They are passed on as they came.
+        /// They are passed on unchanged.
         Pass = "pass",
-        /// They are taken out.
+        /// They are removed.
         Drop = "drop",
     }
 }

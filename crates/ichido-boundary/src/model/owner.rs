@@ -1,4 +1,4 @@
-//! What the owner of the outcome promises: fingerprint, replay, in-flight, conflict, retention.
+//! What the owner of the outcome guarantees: fingerprint, replay, in-flight, conflict, retention.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ object! {
 }
 
 impl Enabled {
-    /// Whether the other says the same of this member.
+    /// Returns whether the other says the same about this member.
     pub(crate) fn agrees(&self, other: &Self, member: &str) -> bool {
         match member {
             "owner" => self.owner == other.owner,
@@ -177,24 +177,24 @@ impl Enabled {
         }
     }
 
-    /// How long a duplicate waits for the first one's outcome.
+    /// Returns how long a duplicate waits for the first request's outcome.
     pub fn in_flight_wait(&self) -> Option<Duration> {
         self.response_replay.on_duplicate_while_inflight.wait_up_to_ms.map(Duration::from_millis)
     }
 
-    /// The status for a duplicate whose first request still runs.
+    /// Returns the status for a duplicate whose first request is still in flight.
     pub fn in_flight_status(&self) -> Option<u16> {
         let after_waiting = self.response_replay.on_duplicate_while_inflight.on_timeout.as_ref();
         let on_lock = self.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
         after_waiting.and_then(|reaction| reaction.status).or(on_lock)
     }
 
-    /// The status for another request under the same key.
+    /// Returns the status for another request under the same key.
     pub fn conflict_status(&self) -> Option<u16> {
         self.conflict_rule.same_key_different_fingerprint.as_ref().and_then(|reaction| reaction.status)
     }
 
-    /// The profile whose statuses these are; ours where the file is silent on both, `None` where they are nobody's.
+    /// Returns the profile with these statuses; ours if the file has neither, `None` if no profile has them.
     pub fn profile(&self) -> Option<Profile> {
         let (conflict, in_flight) = (self.conflict_status(), self.in_flight_status());
         [Profile::Ichido, Profile::Ietf, Profile::Stripe].into_iter().find(|profile| {
@@ -204,21 +204,21 @@ impl Enabled {
         })
     }
 
-    /// How long an outcome is kept.
+    /// Returns how long an outcome is kept.
     pub fn ttl(&self) -> Option<Duration> {
         self.storage.ttl.as_ref().map(Ttl::length)
     }
 }
 
 impl Ttl {
-    /// The length; the longest that can be told where the sum is longer still.
+    /// Returns the duration; the longest possible one if the sum is longer.
     pub fn length(&self) -> Duration {
         sum(self.days, self.hours, self.minutes)
     }
 }
 
 impl Length {
-    /// The length; the longest that can be told where the sum is longer still.
+    /// Returns the duration; the longest possible one if the sum is longer.
     pub fn length(&self) -> Duration {
         sum(self.days, self.hours, self.minutes)
     }

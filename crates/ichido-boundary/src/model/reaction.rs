@@ -1,4 +1,4 @@
-//! Reactions: what is done about a request that cannot simply pass.
+//! Reactions: what happens to a request that cannot simply pass.
 
 use ichido_core::json::Kind;
 
@@ -21,7 +21,7 @@ members! {
 /// Words for refusing a request: an action that begins with one is a refusal, if the rest of it says nothing else.
 const REFUSING: [&str; 6] = ["reject", "refuse", "deny", "error", "fail", "conflict"];
 
-/// What may follow in the words for a refusal. `fail_open` and `reject_or_execute` are none.
+/// What may follow in the words for a refusal. `fail_open` and `reject_or_execute` are not refusals.
 const OF_A_REFUSAL: [&str; 21] = [
     "bad",
     "body",
@@ -46,10 +46,10 @@ const OF_A_REFUSAL: [&str; 21] = [
     "with",
 ];
 
-/// Words for giving the stored answer again, of which one must be there.
+/// Words for replaying the stored response, of which one must be present.
 const REPLAYING: [&str; 6] = ["replay", "stored", "cached", "original", "saved", "recorded"];
 
-/// What else may stand in the words for a replay. `replay_or_execute` is none.
+/// What else may appear in the words for a replay. `replay_or_execute` is not one.
 const OF_A_REPLAY: [&str; 17] = [
     "and",
     "answer",
@@ -70,19 +70,19 @@ const OF_A_REPLAY: [&str; 17] = [
     "with",
 ];
 
-/// Words for telling that the first request still runs, of which one must be there, unless it is a refusal.
+/// Words for "the first request is still in flight", of which one must be present, unless it is a refusal.
 const RUNNING: [&str; 8] =
     ["accepted", "flight", "inflight", "pending", "processing", "progress", "running", "unfinished"];
 
-/// What else may stand in the words for that. `execute` is none.
+/// What else may appear in those words. `execute` is not one.
 const OF_RUNNING: [&str; 14] = [
     "after", "answer", "error", "http", "in", "key", "later", "request", "respond", "response", "retry",
     "return", "status", "with",
 ];
 
 impl Reaction {
-    /// Whether the action is a refusal: a word such as `reject` or `reject_request`, or, without a word, a status
-    /// from 400 on.
+    /// Returns whether the action is a refusal: a word such as `reject` or `reject_request` or, without a word, a
+    /// status from 400 on.
     pub fn refuses(&self) -> bool {
         match &self.action {
             Some(action) => {
@@ -94,7 +94,8 @@ impl Reaction {
         }
     }
 
-    /// Whether the action gives the stored answer again: `replay`, `replay_stored_response`, `return_stored_response`.
+    /// Returns whether the action replays the stored response: `replay`, `replay_stored_response`,
+    /// `return_stored_response`.
     pub fn replays(&self) -> bool {
         self.action.as_deref().is_some_and(|action| {
             let words = words(action);
@@ -103,8 +104,9 @@ impl Reaction {
         })
     }
 
-    /// Whether the action tells that the first request still runs: `processing`, `return_202_processing`, `reject`;
-    /// without a word, any status does.
+    /// Returns whether the action reports that the first request is still in flight.
+    ///
+    /// Such words are `processing`, `return_202_processing` and `reject`; without a word, any status does.
     pub fn tells_of_running(&self) -> bool {
         self.action.as_deref().is_none_or(|action| {
             let words = words(action);
@@ -115,7 +117,7 @@ impl Reaction {
         })
     }
 
-    /// The status that the action's words name, where it is another than the one beside them.
+    /// Returns the status that the action's words name, if it differs from the one next to them.
     pub fn status_at_odds(&self) -> Option<u16> {
         status_in(self.action.as_deref()?).filter(|named| self.status != Some(*named))
     }
@@ -130,7 +132,7 @@ fn is_one_of(word: &str, lists: &[&[&str]]) -> bool {
     lists.iter().any(|list| list.contains(&word)) || status_in(word).is_some()
 }
 
-/// The status that a word names: three digits from 100 to 599 that stand alone.
+/// Returns the status that a word names: three digits from 100 to 599 that stand alone.
 fn status_in(word: &str) -> Option<u16> {
     let numbers = word.split(|character: char| !character.is_ascii_digit());
     numbers

@@ -4,15 +4,14 @@ use ichido_core::json::{Kind, Value};
 
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
-/// What is kept out of logs: every text and every name that stands anywhere in the member, but for what is said to be
-/// shown; and then what is said to be shown.
+/// What is kept out of logs: every text and name in the member, except what is declared to be shown; and what is shown.
 ///
-/// Files write this in many forms; which of them a logger reads is not ours to say, so only the names are taken.
+/// Files write this in many forms; which of them a logger reads is not our decision, so only the names are collected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redaction(
     /// What is kept out.
     pub Vec<String>,
-    /// What is said to be shown, by a list such as `never_redact` or a word such as `plain`.
+    /// What is declared to be shown, by a list such as `never_redact` or a word such as `plain`.
     pub Vec<String>,
 );
 
@@ -36,28 +35,28 @@ const SHOWING: [&str; 16] = [
     "visible",
 ];
 
-/// Words that let the header be shown whose member they are: `"authorization": "plain"`.
+/// Words that allow the header of their member to be shown: `"authorization": "plain"`.
 const SHOWN: [&str; 11] =
     ["allow", "clear", "full", "keep", "log", "none", "off", "pass", "plain", "raw", "show"];
 
-/// Members that switch what they stand in on or off.
+/// Members that switch their object on or off.
 const SWITCHES: [&str; 5] = ["enabled", "active", "redact", "redacted", "mode"];
 
 /// Words for off.
 const OFF: [&str; 4] = ["off", "disabled", "none", "never"];
 
 impl Redaction {
-    /// Whether it keeps the header or field out. Case does not matter.
+    /// Returns whether it keeps the header or field out, in any case.
     pub fn names(&self, name: &str) -> bool {
         self.0.iter().any(|one| one.eq_ignore_ascii_case(name)) && !self.shows(name)
     }
 
-    /// Whether it says that the header or field is shown. Case does not matter.
+    /// Returns whether it says that the header or field is shown, in any case.
     pub fn shows(&self, name: &str) -> bool {
         self.1.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
-    /// Recurses no deeper than the reader of JSON lets a text go.
+    /// Recurses no deeper than the JSON reader allows.
     fn gather(&mut self, value: Value<'_, '_>, is_shown: bool) {
         if is_off(value) {
             return;
@@ -84,7 +83,7 @@ impl Redaction {
     }
 }
 
-/// Whether an object is switched off by one of its members.
+/// Returns whether one of its members switches an object off.
 fn is_off(value: Value<'_, '_>) -> bool {
     value.members().any(|(name, member)| {
         let is_no =

@@ -1,4 +1,4 @@
-//! Whether and when the sender tries again.
+//! Whether and when the sender retries.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -57,27 +57,27 @@ impl FromJson for Backoff {
     }
 }
 
-/// Words for not trying again.
+/// Words for not retrying.
 const OFF: [&str; 5] = ["disabled", "none", "off", "never", "no_retry"];
 
-/// A retry that is switched on, every number filled in and within its bounds.
+/// A retry that is switched on, with every number filled in and in range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPlan {
-    /// The tries in all, the first one included; [`TRIES_MAX`] at most.
+    /// The total number of attempts, including the first; at most [`TRIES_MAX`].
     pub attempts: NonZeroU32,
-    /// The methods that are tried again.
+    /// The methods that are retried.
     pub methods: Vec<String>,
-    /// The statuses after which it is tried again.
+    /// The statuses after which a request is retried.
     pub statuses: Vec<u16>,
-    /// Whether it is tried again when no answer came.
+    /// Whether a request is retried if there was no response.
     pub on_network_error: bool,
-    /// Whether a state-changing request is tried again only with a key.
+    /// Whether a state-changing request is retried only with a key.
     pub needs_key: bool,
     waits: Vec<Duration>,
 }
 
 impl Retry {
-    /// Whether the file switches retries off, or is silent.
+    /// Returns whether the file switches retries off, or does not mention them.
     pub fn is_off(&self) -> bool {
         match &self.mode {
             Some(mode) => OFF.iter().any(|off| off.eq_ignore_ascii_case(mode)),
@@ -85,7 +85,7 @@ impl Retry {
         }
     }
 
-    /// The retry as the file has it; `None` where there is none, or a single try.
+    /// Returns the retry as configured; `None` if there is none, or a single attempt.
     pub fn plan(&self) -> Option<RetryPlan> {
         let attempts = self.max_attempts.unwrap_or(1).min(TRIES_MAX.into());
         let attempts = u32::try_from(attempts).ok().and_then(NonZeroU32::new)?;
@@ -105,10 +105,10 @@ impl Retry {
 }
 
 impl RetryPlan {
-    /// Whether the file lets a request of `method` be tried again after what was `seen`.
+    /// Returns whether the file allows a request with `method` to be retried after what was `seen`.
     ///
-    /// What the file allows is not yet what may be done: a hop that does not own idempotency asks
-    /// [`hop_may_repeat`](ichido_core::retry::hop_may_repeat) as well.
+    /// The file's permission is not enough: a hop that does not own idempotency also asks
+    /// [`hop_may_repeat`](ichido_core::retry::hop_may_repeat).
     pub fn covers(&self, method: &str, seen: &Seen<'_>) -> bool {
         let after = match seen {
             Seen::Network(_) => self.on_network_error,
@@ -118,7 +118,7 @@ impl RetryPlan {
         after && self.methods.iter().any(|one| one == method)
     }
 
-    /// The wait after failure `n`, counted from 1, before the next try; `None` when that was the last.
+    /// Returns the wait after failure `n`, counted from 1, before the next attempt; `None` if that was the last.
     pub fn wait_after(&self, failure: NonZeroU32) -> Option<Duration> {
         if self.attempts <= failure {
             return None;
@@ -127,7 +127,7 @@ impl RetryPlan {
         Some(self.waits.get(index).or(self.waits.last()).copied().unwrap_or(Duration::ZERO))
     }
 
-    /// All waits of a request that fails on every try.
+    /// Returns all waits of a request that fails at every attempt.
     pub fn waits_in_all(&self) -> Duration {
         let failures = (1..self.attempts.get()).filter_map(NonZeroU32::new);
         failures.filter_map(|failure| self.wait_after(failure)).fold(Duration::ZERO, Duration::saturating_add)

@@ -1,10 +1,12 @@
-//! The hops, drawn: who requires, passes, retries and owns. A broken link is red and has its rules' ids.
+//! Draws the hops: which party requires, passes, retries and owns.
+//!
+//! A broken link is red and shows its rules' ids.
 
 use std::fmt::Write as _;
 
 use crate::{Boundary, Finding, HopChain, Mode, Name, Party, Rule, Severity, hop_chains};
 
-/// A flowchart in Mermaid, one for each way, with what is found in the files on their links.
+/// Returns a Mermaid flowchart of every hop chain, with the findings of the files on their links.
 pub fn mermaid(files: &[Boundary], findings: &[Finding]) -> String {
     let mut drawing =
         Drawing { chart: String::from("flowchart LR\n"), links: 0, broken: Vec::new(), findings };
@@ -12,7 +14,7 @@ pub fn mermaid(files: &[Boundary], findings: &[Finding]) -> String {
         drawing.draw(chain, index);
     }
     for link in drawing.broken {
-        // A `String` takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         _ = writeln!(drawing.chart, "    linkStyle {link} stroke:#c00,stroke-width:3px,color:#c00");
     }
     drawing.chart
@@ -20,7 +22,7 @@ pub fn mermaid(files: &[Boundary], findings: &[Finding]) -> String {
 
 struct Drawing<'a> {
     chart: String,
-    /// How many links there are: Mermaid knows them by their order.
+    /// The number of links: Mermaid identifies them by their order.
     links: usize,
     /// The links that are red.
     broken: Vec<usize>,
@@ -66,7 +68,7 @@ impl Drawing<'_> {
     }
 }
 
-/// What a party does about the key.
+/// Describes what a party does about the key.
 fn role(chain: &HopChain<'_>, party: Party) -> String {
     let receives = chain.files().find(|file| file.name().receiver() == party);
     let owner = chain.owner().map(Boundary::name);
@@ -84,7 +86,7 @@ fn role(chain: &HopChain<'_>, party: Party) -> String {
     format!("{}<br/>{does}", party.as_str())
 }
 
-/// How the sender of this file tries.
+/// Describes the attempts of this file's sender.
 fn describe_attempts(file: &Boundary) -> String {
     let a_try = file
         .http

@@ -1,12 +1,14 @@
-//! Findings as JSON.
+//! Formats findings as JSON.
 
 use serde_json::{Value, json};
 
 use super::{Allowed, Findings, pretty};
 use crate::Finding;
 
-/// An object with `files`, `errors`, `warnings`, `findings` and `allowed`; `files` is how many were checked. What is
-/// allowed has its `reason`, and does not count as an error or a warning.
+/// Returns an object with `files`, `errors`, `warnings`, `findings` and `allowed`.
+///
+/// `files` is the number of checked files. An allowed finding has its `reason` and does not count as an error or a
+/// warning.
 pub fn json(findings: &Findings<'_>, files: usize) -> String {
     let (errors, warnings) = findings.counts();
     let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {

@@ -1,4 +1,4 @@
-//! Findings for a person at a terminal.
+//! Formats findings for a person at a terminal.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use ichido_core::text::visible;
 use super::{Allowed, Findings};
 use crate::{Boundary, Finding, Name, Severity, hop_chains, rules};
 
-/// Each finding with its place, its reason and its mend, errors first; then what is accepted, with why.
+/// Writes each finding with its location, its reason and how to fix it, errors first; then the allowed ones, with their
+/// reasons.
 pub fn people(findings: &Findings<'_>) -> String {
     let mut text = String::new();
     for severity in [Severity::Error, Severity::Warning] {
@@ -32,7 +33,7 @@ fn head(Finding { rule, place, what, .. }: &Finding) -> String {
     format!("{id}: {title}\n  where: {file}:{at} ({pointer})\n  what:  {}", visible(what))
 }
 
-/// One line that sums up: what was judged, and how many findings there are.
+/// Returns a one-line summary: what was checked, and how many findings there are.
 pub fn summary(findings: &Findings<'_>, files: &[Boundary]) -> String {
     let judged = format!("{} ({})", number(files.len(), "file"), hops(files));
     let allowed = match findings.allowed.len() {
@@ -47,7 +48,7 @@ pub fn summary(findings: &Findings<'_>, files: &[Boundary]) -> String {
     }
 }
 
-/// The boundaries that were judged, and those that no file is about.
+/// Lists the checked boundaries, and those without a file.
 fn hops(files: &[Boundary]) -> String {
     let is_judged = |name: &Name| files.iter().any(|file| file.name() == *name);
     let (judged, missing): (Vec<Name>, Vec<Name>) = Name::ALL.into_iter().partition(is_judged);

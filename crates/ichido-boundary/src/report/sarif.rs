@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, which code scanning reads.
+//! Formats findings as SARIF 2.1.0, which code scanning reads.
 
 use ichido_core::text::{percent_encoded, visible};
 use serde_json::{Value, json};
@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::{Allowed, Findings, pretty};
 use crate::{Finding, Rule, rules};
 
-/// One run with all rules and these findings; `version` is the program's. What is allowed is a result with a suppression.
+/// Returns one run with all rules and these findings; `version` is the program's.
+///
+/// An allowed finding is a result with a suppression.
 pub fn sarif(findings: &Findings<'_>, version: &str) -> String {
     let open = findings.open.iter().map(|finding| result(finding, &json!([])));
     let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {
@@ -36,7 +38,7 @@ fn descriptor(rule: &Rule) -> Value {
     })
 }
 
-/// The suppressions are there even if there are none: the standard wants them with all results of a run or with no one.
+/// Suppressions are written even if there are none: the standard requires them for all results of a run or for none.
 fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -> Value {
     let mut location = json!({
         "physicalLocation": {
@@ -57,7 +59,7 @@ fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -
     })
 }
 
-/// A file's name as a relative URI: whatever is not plain is percent-encoded, byte by byte.
+/// Returns a file's name as a relative URI, percent-encoded byte by byte.
 fn uri(file: &str) -> String {
     percent_encoded(file, b"/-._~")
 }

@@ -1,4 +1,4 @@
-//! The adapter says who asks and what each operation does.
+//! Rules for the adapter: it declares the caller's identity and what each operation does.
 // SPEC C3, C10, F2.
 
 pub(super) mod identity;

@@ -1,7 +1,7 @@
-//! Headers of an answer that belong to one exchange alone, and mean something else on another day.
+//! Response headers that belong to one exchange and mean something else later.
 // SPEC C5.
 
-/// Who somebody is, or is asked to prove.
+/// Headers about the caller's identity or its proof.
 const OF_A_SESSION: [&str; 10] = [
     "authentication-info",
     "authorization",
@@ -15,7 +15,7 @@ const OF_A_SESSION: [&str; 10] = [
     "www-authenticate",
 ];
 
-/// What one connection, or one hop, says of itself.
+/// Headers about one connection or one hop.
 const OF_A_CONNECTION: [&str; 11] = [
     "alt-svc",
     "connection",
@@ -30,7 +30,7 @@ const OF_A_CONNECTION: [&str; 11] = [
     "server-timing",
 ];
 
-/// When and under which name the first answer was given.
+/// Headers about when and under which name the first response was given.
 const OF_A_REQUEST: [&str; 15] = [
     "age",
     "cf-ray",
@@ -49,7 +49,7 @@ const OF_A_REQUEST: [&str; 15] = [
     "x-trace-id",
 ];
 
-/// Whether a replay must not repeat the header. Its case does not matter.
+/// Returns whether a replay must not repeat the header, in any case.
 pub(super) fn is_of_one_exchange(header: &str) -> bool {
     let header = header.to_ascii_lowercase();
     let lists: [&[&str]; 3] = [&OF_A_SESSION, &OF_A_CONNECTION, &OF_A_REQUEST];

@@ -1,4 +1,4 @@
-//! What makes two requests the same request is explicit, and strong enough.
+//! Rules for fingerprints: what makes two requests the same is explicit and strong enough.
 // SPEC C3, C9, C12.
 
 pub(super) mod input;
@@ -20,7 +20,7 @@ pub(super) fn inputs_are_there<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         let claims = input::identity_claims(chain);
         let asks = inputs.iter().any(|one| input::is_caller(one) || input::is_identity_header(chain, one));
         let wanted: [(&str, bool); 4] = [
-            // Where the adapter names its claim, that one is asked for.
+            // If the adapter names its claim, that claim is required.
             ("who asks (`claims.sub`, or `identity`)", asks || !claims.is_empty()),
             ("`route.operation`", inputs.contains(&FingerprintInput::Operation)),
             ("`idempotency-key`", inputs.contains(&FingerprintInput::Key)),
@@ -58,7 +58,7 @@ pub(super) fn inputs_are_stable<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
 pub(super) fn inputs_are_read<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in chain.owners() {
-        // What changes, or names nothing, has its own rule.
+        // An input that changes, or names nothing, has its own rule.
         let stable =
             include(promises).enumerate().filter(|(_, one)| !input::is_nameless(one) && !input::changes(one));
         found.extend(stable.filter_map(|(index, one)| {
@@ -96,7 +96,7 @@ pub(super) fn normal_form_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>
             ("rules/object_member_order", encoding.rules.object_member_order.is_some()),
             ("rules/number_representation", encoding.rules.number_representation.is_some()),
         ];
-        // RFC 8785 settles the details itself.
+        // RFC 8785 specifies the details itself.
         let is_whole = encoding.r#type.as_deref().is_some_and(is_jcs);
         let silent =
             said.into_iter().filter(move |(member, is_said)| !is_said && (*member == "type" || !is_whole));

@@ -1,4 +1,4 @@
-//! The key, and what makes its way visible, survives every list of headers.
+//! Rules for headers: the key, and what makes its path visible, pass every list of headers.
 // SPEC C1, C5, C6, C8, F1.
 
 pub(super) mod answers;
@@ -36,7 +36,7 @@ pub(super) fn key_passes_cors<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 }
 
 pub(super) fn one_spelling_passes_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    // A list that stops both is found by the rules about single lists.
+    // The rules about single lists find a list that stops both.
     let by_lists = chain.lists(Traffic::Requests).map(|(file, direction, lists)| {
         (file, format!("/headers/{}/allow", escape(direction)), NAMES.map(|header| lists.passes(header)))
     });
@@ -83,12 +83,12 @@ pub(super) fn lists_name_headers<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
 pub(super) fn type_passes<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let is_json =
         chain.owners().any(|(_, promises, _)| promises.fingerprint.body_hash.input.encoding.r#type.is_some());
-    // What the adapter sends on is not hashed any more.
+    // What the adapter sends on is no longer hashed.
     let lists = stopped(chain, Traffic::Requests, &["content-type"]).into_iter();
     lists.filter(|found| is_json && found.file.name() != Name::Adapter).collect()
 }
 
-/// The spellings in which the key passes all lists of requests; both, where another rule finds that none does.
+/// Returns the spellings in which the key passes all lists of requests; both, if another rule finds that none does.
 pub(super) fn spellings_sent(chain: &HopChain<'_>) -> [bool; NAMES.len()] {
     let passes = NAMES.map(|header| {
         let by_lists = chain.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));

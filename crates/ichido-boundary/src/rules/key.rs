@@ -1,4 +1,4 @@
-//! The key is required where the request begins, and asked for at every hop.
+//! Rules for the key: it is required where the request begins, and at every hop.
 // SPEC C1, C2, C8, A1.
 
 use super::Violation;
@@ -8,7 +8,7 @@ use crate::{Boundary, HopChain, Methods, MisspelledMember, Mode, Name};
 /// The methods that change nothing (RFC 9110): they need no key.
 pub(crate) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
 
-/// The methods of HTTP that change state, which pass wherever `allowed` is not said.
+/// The HTTP methods that change state, which pass if `allowed` is missing.
 const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
 /// The status for a request without its key.
@@ -19,7 +19,7 @@ pub(super) fn mode_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const POINTER: &str = "/http/idempotency/mode";
     let found = |file: &'a Boundary| match file.http.idempotency.mode {
         Some(Mode::Disabled) => Some(Violation::new(file, POINTER, "idempotency is disabled here")),
-        // The adapter's promises may stand in the file before its own.
+        // The adapter's guarantees may be in the file before its own.
         None if file.name() == Name::Adapter => None,
         None => Some(Violation::new(file, POINTER, "`mode` is missing")),
         Some(Mode::ValidateOnly | Mode::Enabled) => None,
@@ -108,7 +108,7 @@ pub(super) fn members_are_spelled_right<'a>(chain: &HopChain<'a>) -> Vec<Violati
         .collect()
 }
 
-/// The methods that pass.
+/// Returns the methods that pass.
 fn passing(methods: &Methods) -> Box<dyn Iterator<Item = &str> + '_> {
     match &methods.allowed {
         Some(allowed) => Box::new(allowed.iter().map(String::as_str)),
@@ -120,7 +120,7 @@ fn named(methods: &Methods, method: &str) -> bool {
     methods.state_changing.iter().flatten().any(|one| one == method)
 }
 
-/// Whether it is a method of HTTP, or one that the way's files name.
+/// Returns whether it is an HTTP method, or one that the chain's files name.
 pub(super) fn is_method(chain: &HopChain<'_>, method: &str) -> bool {
     let is_of_http = SAFE_METHODS.contains(&method) || UNSAFE_METHODS.contains(&method);
     let named = chain.files().flat_map(|file| {

@@ -1,4 +1,4 @@
-//! Logs do not hold keys.
+//! Rules for logs: they do not contain keys.
 // SPEC C5.
 
 use ichido_core::key::NAMES;
@@ -7,7 +7,7 @@ use super::Violation;
 use super::headers::spellings_sent;
 use crate::HopChain;
 
-/// What proves who asks.
+/// Headers that prove the caller's identity.
 const PROOFS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
 
 pub(super) fn keys_are_redacted<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {

@@ -1,4 +1,4 @@
-//! Replay, in-flight and conflict are explicit, and a client can tell them apart.
+//! Rules for outcomes: replay, in-flight and conflict are explicit, and a client can distinguish them.
 // SPEC C5, C6, C8, A3, A4.
 
 use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
@@ -60,7 +60,7 @@ pub(super) fn running_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     })
 }
 
-/// What is wrong with the answer to a duplicate that has waited in vain.
+/// Returns what is wrong with the response to a duplicate that waited without an outcome.
 fn not_told(on_timeout: Option<&Reaction>) -> Option<String> {
     let Some(reaction) = on_timeout else {
         return Some("`on_timeout` is missing".to_owned());

@@ -1,4 +1,4 @@
-//! One owner, one way: only the adapter completes idempotency, and the files agree.
+//! Rules for ownership: only the adapter completes idempotency, and the files agree.
 // SPEC C2, C5, C8.
 
 pub(super) mod promises;
@@ -40,7 +40,7 @@ pub(super) fn the_owner_is_named<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
 pub(super) fn somebody_owns<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let candidate = chain.file(Name::GatewayToAdapter).or(chain.file(Name::Adapter));
     let is_owned = chain.owners().any(|(file, ..)| may_own(file.name()));
-    // Where the mode is missing or `disabled`, another rule says so.
+    // If the mode is missing or `disabled`, another rule reports it.
     let is_said = |file: &&Boundary| {
         file.http.idempotency.mode == Some(Mode::ValidateOnly) || file.name() == Name::Adapter
     };
@@ -53,7 +53,7 @@ pub(super) fn somebody_owns<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 
 pub(super) fn the_owner_is_among_them<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let files: Vec<&Boundary> = chain.files().collect();
-    // One file alone is not taken for a way; where the owner's file is there, other rules ask who owns.
+    // A single file is not a hop chain; if the owner's file exists, other rules check who owns.
     let [first, .., last] = files[..] else {
         return Vec::new();
     };
@@ -68,7 +68,7 @@ pub(super) fn the_owner_is_among_them<'a>(chain: &HopChain<'a>) -> Vec<Violation
 
 pub(super) fn echo_is_the_same<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let echoes = |file: &&Boundary| file.http.idempotency.echo_key == Some(true);
-    // The service behind the adapter need not know of keys, so silence there says nothing.
+    // The service behind the adapter need not know keys, so a missing member there says nothing.
     let counts = |file: &&Boundary| file.name() != Name::Adapter || file.http.idempotency.echo_key.is_some();
     let Some(echoing) = chain.files().find(echoes) else {
         return Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn methods_agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         .filter_map(|pair| {
             let (above, below) = (pair[0], pair[1]);
             let passing = above.http.methods.allowed.iter().flatten();
-            // A preflight request is answered by the first hop and goes no further.
+            // The first hop responds to a preflight request, which goes no further.
             let stopped: Vec<&str> = passing
                 .map(String::as_str)
                 .filter(|method| *method != "OPTIONS" && !below.http.methods.allows(method))

@@ -1,15 +1,15 @@
-//! What is refused is refused in words and by its status.
+//! Rules for refusals: the words and the status agree that it is one.
 // SPEC A8, C8.
 
 use crate::Reaction;
 
-/// Statuses below 500 after which a client tries again by itself.
+/// Statuses below 500 after which a client retries automatically.
 // SPEC A8.
 const REPEATED: [u16; 3] = [408, 425, 429];
 
-/// Why what becomes of a request is not a refusal for good; `None` where it is one.
+/// Returns why a reaction is not a final refusal; `None` if it is one.
 ///
-/// A status that is missing is not judged here.
+/// A missing status is not judged here.
 pub(super) fn not_refused(reaction: &Reaction) -> Option<String> {
     match (&reaction.action, reaction.status) {
         (Some(action), _) if !reaction.refuses() => Some(format!("`{action}` is not a refusal")),

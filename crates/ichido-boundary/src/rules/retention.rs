@@ -1,4 +1,4 @@
-//! Outcomes are kept for long enough.
+//! Rules for retention: outcomes are kept long enough.
 // SPEC C7, C12, A2.
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(super) fn ttl_covers_the_tries<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a
     })
 }
 
-/// Where the ledger itself would refuse a length, for a reason that `is_meant`.
+/// Finds times that the ledger itself would refuse, for a reason that `is_meant`.
 fn broken<'a>(
     chain: &HopChain<'a>,
     is_meant: fn(&PolicyError) -> bool,
@@ -60,17 +60,17 @@ fn broken<'a>(
         .collect()
 }
 
-/// How long somebody may still be trying: the browser by its file, or any client by its default schedule.
+/// Returns how long a caller may still retry: the browser by its file, or any client by its default schedule.
 fn horizon(chain: &HopChain<'_>) -> Duration {
     let by_file =
         chain.file(Name::BrowserToBff).and_then(|file| file.http.timeouts.in_all().max(timing::in_all(file)));
     by_file.unwrap_or_default().max(client_horizon())
 }
 
-/// Every length of time that outcomes are kept, where it stands, and for what kind of work.
+/// Returns every time that outcomes are kept, with its pointer and kind of work.
 fn lengths<'a>(chain: &HopChain<'a>) -> Vec<(&'a Boundary, String, &'a Ttl, Class)> {
     let owners = chain.owners().filter_map(|(file, promises, base): (_, &'a Enabled, _)| {
-        // Whatever the operations are, what they do not say themselves holds for all of them.
+        // Whatever the operations are, this time applies to all that have none of their own.
         Some((file, format!("{base}/storage/ttl"), promises.storage.ttl.as_ref()?, Class::ExternalEffect))
     });
     let operations = chain.files().flat_map(|file| {
@@ -84,7 +84,7 @@ fn lengths<'a>(chain: &HopChain<'a>) -> Vec<(&'a Boundary, String, &'a Ttl, Clas
     owners.chain(operations).collect()
 }
 
-/// A length of time as a person says it, rounded down.
+/// Formats a duration for people, rounded down.
 fn in_words(length: Duration) -> String {
     match length.as_secs() {
         seconds @ 0..60 => format!("{seconds} seconds"),

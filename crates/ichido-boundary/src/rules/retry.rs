@@ -1,17 +1,17 @@
-//! Whoever tries again does so only with a key, and a hop only where it may.
+//! Rules for retries: only with a key, and at a hop only where it may.
 // SPEC C4, A8.
 
 use super::Violation;
 use super::key::{SAFE_METHODS, is_method};
 use crate::{Boundary, Effect, HopChain, Name, OperationClass, Party};
 
-/// The most tries that a boundary may allow. Three hops of ten would already make a thousand calls of one.
+/// The maximum number of attempts of a boundary. Three hops of ten would already turn one call into a thousand.
 const ATTEMPTS_MAX: u64 = 10;
 
 pub(super) fn retries_need_the_key<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let plan = file.http.retry.plan()?;
-        // Whatever is not known to be safe may change state: `*` as well.
+        // Anything not known to be safe may change state, including `*`.
         let is_safe = |method: &String| SAFE_METHODS.contains(&method.as_str());
         let is_at_risk = plan.methods.is_empty() || !plan.methods.iter().all(is_safe);
         let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
@@ -21,7 +21,7 @@ pub(super) fn retries_need_the_key<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a
     chain.files().filter_map(found).collect()
 }
 
-/// Whether the sender stands between the one who began and the one who owns.
+/// Returns whether the sender is between the origin and the owner.
 fn sender_is_a_hop(file: &Boundary) -> bool {
     matches!(file.name().sender(), Party::Bff | Party::Gateway)
 }
@@ -82,14 +82,14 @@ pub(super) fn retries_are_bounded<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>
     found
 }
 
-/// What is wrong with the methods that are tried again.
+/// Returns what is wrong with the methods that are retried.
 fn unknown_methods<'a>(chain: &HopChain<'a>, file: &'a Boundary) -> Vec<Violation<'a>> {
     const POINTER: &str = "/http/retry/apply_to_methods";
     let Some(methods) = file.http.retry.apply_to_methods.as_ref().filter(|methods| !methods.is_empty())
     else {
         return vec![Violation::new(file, POINTER, "`apply_to_methods` is missing, or empty")];
     };
-    // Of a hop another rule finds all but POST.
+    // For a hop, another rule finds everything but POST.
     let unknown =
         methods.iter().enumerate().filter(|(_, method)| !sender_is_a_hop(file) && !is_method(chain, method));
     unknown

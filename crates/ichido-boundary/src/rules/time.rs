@@ -1,4 +1,4 @@
-//! Each hop's tries, and the wait for a running request, fit into the hop above.
+//! Rules for time: each hop's attempts, and the wait for a request in flight, fit into the hop above.
 // SPEC C8.
 
 use std::time::Duration;
@@ -36,10 +36,10 @@ pub(super) fn tries_fit_in_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 }
 
 pub(super) fn tries_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    // Of two files about one boundary the first counts; that there are two is found elsewhere.
+    // Of two files about one boundary the first counts; another rule finds that there are two.
     let files: Vec<&Boundary> = Name::ALL.into_iter().filter_map(|name| chain.file(name)).collect();
     let pairs = files.windows(2).map(|pair| (pair[0], pair[1]));
-    // The adapter's own calls are added to the wait, which another rule does.
+    // Another rule adds the adapter's own calls to the wait.
     pairs
         .filter(|(_, below)| below.name() != Name::Adapter)
         .filter_map(|(above, below)| {
@@ -64,7 +64,7 @@ pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let Some((gateway, a_try)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?))) else {
         return Vec::new();
     };
-    // A duplicate may wait in vain and then run: the first one's work proved undone.
+    // A duplicate may wait without an outcome and then run, if the first request proved undone.
     let needed = wait.saturating_add(calls);
     if needed < a_try {
         return Vec::new();

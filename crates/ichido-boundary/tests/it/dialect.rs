@@ -1,8 +1,8 @@
-//! The dialect: every member there is, as the code itself lists it.
+//! The dialect: every member, as listed by the code itself.
 
 use ichido_boundary::{Schema, schema};
 
-/// Every member by its pointer, with `*` for a name that the file chooses, and its shape.
+/// Every member by its pointer, with `*` for a name that the file chooses, and its schema.
 pub(crate) fn members() -> Vec<(String, Schema)> {
     let mut members = Vec::new();
     gather("", &schema(), &mut members);

@@ -1,4 +1,4 @@
-//! Files that look as if they kept their promises, and do not.
+//! Files that look as if they kept their guarantees, and do not.
 
 mod fingerprints;
 mod headers;

@@ -1,4 +1,4 @@
-//! Each rule finds what its page says, and nothing in what the page mends.
+//! Each rule finds what its page says, and nothing in the page's corrected example.
 
 use ichido_boundary::{Example, Rule, Severity, rule, rules};
 

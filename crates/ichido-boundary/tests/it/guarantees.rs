@@ -1,4 +1,4 @@
-//! No guarantee of the starting set can be taken away unseen.
+//! No guarantee of the starting set can be removed unnoticed.
 
 mod harmless;
 mod table;
@@ -12,14 +12,14 @@ use super::set::Set;
 use harmless::HARMLESS;
 use table::{MemberGuard, TABLE};
 
-/// The pattern of the table that a concrete pointer belongs to: names that the file chooses become `*`, and an index
-/// belongs to its list.
+/// The pattern of the table for a concrete pointer: names that the file chooses become `*`, and an index belongs to its
+/// list.
 pub(crate) fn pattern(pointer: &str) -> String {
     let mut steps: Vec<&str> = pointer.split('/').collect();
     if let [_, "headers" | "operations", name, ..] = &mut steps[..] {
         *name = "*";
     }
-    // What stands inside the redaction is read in any form.
+    // The redaction is read in any form.
     if let [_, "observability", "redaction", ..] = &steps[..] {
         steps.truncate(3);
     }
@@ -29,7 +29,7 @@ pub(crate) fn pattern(pointer: &str) -> String {
     steps.join("/")
 }
 
-/// What the table says of the member that a concrete pointer belongs to.
+/// The table's entry for the member at a concrete pointer.
 #[track_caller]
 fn member_guard(pointer: &str) -> &'static MemberGuard {
     let pattern = pattern(pointer);
@@ -37,7 +37,7 @@ fn member_guard(pointer: &str) -> &'static MemberGuard {
     &row.unwrap_or_else(|| panic!("{pattern} has neither a rule nor a reason to be free")).1
 }
 
-/// Every value inside `value`, by its pointer, elements of lists included.
+/// Every value inside `value`, by its pointer, including list elements.
 pub(crate) fn pointers(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), value)];
@@ -94,7 +94,7 @@ fn what_can_be_removed_from_the_starting_set_unseen_is_listed_with_its_reason() 
             if !Set::starting().without(&file, &pointer).findings().is_empty() {
                 continue;
             }
-            // A list's element is known by what it says, not by where it stands.
+            // A list element is identified by its text, not by its index.
             let shown = match value.pointer(&pointer) {
                 Some(Value::String(text)) if pointer.ends_with(|end: char| end.is_ascii_digit()) => {
                     format!("{file}{} {text}", pointer.rsplit_once('/').map_or("", |(list, _)| list))
@@ -123,7 +123,7 @@ enum Twist {
     Retype,
 }
 
-/// More of the same: another element, a greater number, the other truth, another word.
+/// More of the same: another element, a greater number, the other boolean, another word.
 fn widened(value: &Value) -> Value {
     match value {
         Value::Bool(truth) => json!(!truth),
@@ -177,7 +177,7 @@ proptest! {
         }
         places_are_in_their_files(&set, &findings);
 
-        // A second change, anywhere: what is already broken must not make a check stumble.
+        // A second change, anywhere: a broken file must not make a check fail.
         let left: Vec<(String, String)> = set
             .0
             .iter()
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// Whether a value of another kind is as good as the one that is there.
+/// Whether a value of another kind is as good as the existing one.
 fn takes_anything(pointer: &str) -> bool {
     let pattern = pattern(pointer);
     let mut members = dialect::members().into_iter();

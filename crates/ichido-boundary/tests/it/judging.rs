@@ -1,4 +1,4 @@
-//! What the rules find, and what they leave alone, beyond each rule's example.
+//! What the rules find, and what they ignore, beyond each rule's example.
 
 use ichido_boundary::{Boundary, check, hop_chains};
 
@@ -90,7 +90,7 @@ fn either_spelling_of_the_key_will_do_if_it_is_the_same_everywhere() {
         *value = super::set::value(&spell(value.to_string()));
     }
     assert_eq!(shown(&set), [""; 0]);
-    // One list alone speaks of the other spelling: nothing arrives.
+    // Only one list names the other spelling: nothing arrives.
     let allow = r#"["authorization", "content-type", "ichido-hops", "traceparent", "Idempotency-Key"]"#;
     let lost = set.with(GATEWAY, "/headers/adapter_inbound/allow", allow);
     assert_eq!(shown(&lost), ["ICH-B012 gateway_to_adapter.json/headers/adapter_inbound/allow"]);
@@ -128,13 +128,13 @@ fn the_profiles_of_others_are_as_good_as_ours() {
     assert_eq!(profile(422, 409), [""; 0]);
     assert_eq!(profile(409, 409), ["ICH-B043"]);
     assert_eq!(profile(422, 202), ["ICH-B043"]);
-    // Stripe marks replays in its own way, so a page must be able to read that mark.
+    // Stripe marks replays differently, so a page must be able to read that mark.
     assert_eq!(profile(400, 409), ["ICH-B017"]);
 }
 
 #[test]
 fn times_fit_from_the_bottom_up() {
-    // 2 × 7450 + 100 is all that one try of the browser has.
+    // 2 × 7450 + 100 is all that one attempt of the browser has.
     finds(BFF, "/http/timeouts/upstream_timeout_ms", "7450", &[]);
     finds(BFF, "/http/timeouts/upstream_timeout_ms", "7451", &["ICH-B062"]);
     finds(GATEWAY, "/http/timeouts/upstream_timeout_ms", "7000", &[]);
@@ -146,10 +146,10 @@ fn times_fit_from_the_bottom_up() {
     let wait = format!("{ENABLED}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
     finds(GATEWAY, &wait, "2500", &["ICH-B063"]);
     finds(GATEWAY, &wait, "60001", &["ICH-B042", "ICH-B063"]);
-    // Without a time for each try, the first may use up all there is; a single try may.
+    // Without a time for each attempt, the first may use all of it; a single attempt may.
     finds(BROWSER, "/http/timeouts", r#"{ "client_timeout_ms": 60000 }"#, &["ICH-B060"]);
     finds(GATEWAY, "/http/timeouts", r#"{ "client_timeout_ms": 6500 }"#, &[]);
-    // 3 × 15000 + 1000 + 2000 in all.
+    // 3 × 15000 + 1000 + 2000 in total.
     finds(BROWSER, "/http/timeouts/client_timeout_ms", "48000", &[]);
     finds(BROWSER, "/http/timeouts/client_timeout_ms", "47999", &["ICH-B061"]);
 }
@@ -212,7 +212,7 @@ fn a_time_to_live_follows_the_class_of_the_work() {
     finds(ADAPTER, pointer, r#"{ "hours": 1, "reason": "  " }"#, &["ICH-B051"]);
     finds(ADAPTER, pointer, r#"{ "hours": 1, "reason": "void at the close" }"#, &[]);
     finds(ADAPTER, pointer, r#"{ "minutes": 5, "reason": "void at the close" }"#, &["ICH-B052"]);
-    // A browser that goes on for two days outlives a key that is kept for one.
+    // A browser that retries for two days outlives a key that is kept for one.
     let patient = Set::starting().with(BROWSER, "/http/timeouts/client_timeout_ms", "172800000").with(
         GATEWAY,
         &format!("{ENABLED}/storage/ttl"),
@@ -270,7 +270,7 @@ fn a_read_is_passed_on_and_asked_for_nothing() {
 fn a_file_alone_is_judged_by_itself() {
     for (index, (file, value)) in Set::starting().0.into_iter().enumerate() {
         let alone = Set(vec![(file, value)]);
-        // Alone, the adapter's file has nobody that completes idempotency; the one before it says who does.
+        // The adapter's file alone has nobody that completes idempotency; the one before it says who does.
         let expected: &[&str] = if index == 3 { &["ICH-B072"] } else { &[] };
         assert_eq!(alone.broken(), expected, "{:#?}", alone.findings());
     }
@@ -302,7 +302,7 @@ fn files_of_several_ways_are_judged_by_folder() {
     let found: Vec<_> = check(&all).into_iter().map(|one| (one.rule.id, one.place.file, one.what)).collect();
     let what = "b/browser_to_bff.json is about the same boundary".to_owned();
     assert_eq!(found, [("ICH-B074", "b/z.json".to_owned(), what)]);
-    // Files from anywhere make one way, as long as each boundary is there once.
+    // Files from anywhere form one hop chain, as long as each boundary appears once.
     let spread: Vec<Boundary> = ours
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! What loads, and what it says then.
+//! What loads, and what it then says.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Two versions of the files: what loosens is named, what tightens or moves nothing is not.
+//! Two versions of the files: what loosens is reported; what tightens or only moves is not.
 
 mod table;
 
@@ -79,7 +79,7 @@ fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// What can be taken out of the starting set, somewhere at least, without loosening anything, and why that is right.
+/// What can be removed from some part of the starting set without loosening anything, and why that is right.
 const HARMLESS: &[(&str, &[&str])] = &[
     (
         "Fewer tries, or none: the work is done once all the more.",
@@ -138,7 +138,7 @@ fn whatever_is_taken_out_of_the_starting_set_loosens_or_is_listed_with_its_reaso
     for (file, value) in Set::starting().0 {
         for pointer in pointers(&value) {
             let fewer = Set::starting().without(&file, &pointer);
-            // What cannot be read is refused before it is compared.
+            // An unreadable file is refused before it is compared.
             let Ok(new) = fewer.read() else { continue };
             let old = Set::starting().read().unwrap_or_else(|error| panic!("{error}"));
             if loosened(&old, &new).is_empty() {
@@ -153,7 +153,7 @@ fn whatever_is_taken_out_of_the_starting_set_loosens_or_is_listed_with_its_reaso
     assert_eq!(unseen, listed);
 }
 
-/// The same value with its lists the other way round, where their order means nothing.
+/// The same value with its lists reversed, where their order means nothing.
 fn turned(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -170,7 +170,7 @@ fn turned(value: &Value) -> Value {
 
 #[test]
 fn the_order_of_members_and_files_means_nothing() {
-    // A set of values has its members sorted; the texts have them as people read them.
+    // A set of values has its members sorted; the texts have them in reading order.
     let sorted = Set::starting().read().unwrap_or_else(|error| panic!("{error}"));
     let read = |(file, text): &(&str, &str)| {
         Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
@@ -255,18 +255,18 @@ fn each_guarantee_that_is_cut_is_named() {
 
 #[test]
 fn a_change_can_loosen_more_than_one_guarantee() {
-    // More tries, and with them more time than the hop above has.
+    // More attempts, and with them more time than the hop above has.
     loosens(BFF, "/http/retry/max_attempts", "3", &["ICH-B023", "ICH-B062"]);
-    // The owner is gone, and the key is not required any more.
+    // The owner is gone, and the key is no longer required.
     loosens(
         GATEWAY,
         "/http/idempotency",
         r#"{ "mode": "validate_only", "echo_key": true }"#,
         &["ICH-B002", "ICH-B003", "ICH-B072"],
     );
-    // Who asks is another; `identity` in the fingerprint follows it.
+    // The caller's identity differs; `identity` in the fingerprint follows it.
     loosens(ADAPTER, "/identity/name", r#""email""#, &["ICH-B080"]);
-    // The call is repeated, and nobody says for how long the service knows the key.
+    // The call is repeated, and nothing says for how long the service knows the key.
     loosens(ADAPTER, "/operations/orders.create/effect", r#""keyed""#, &["ICH-B081"]);
     let fewer = Set::starting().without(ADAPTER, "/operations/profiles.update");
     assert_eq!(rules(&Set::starting(), &fewer), ["ICH-B081"]);
@@ -292,7 +292,7 @@ fn lists_of_headers_are_compared_by_what_gets_through() {
     let common = r#""idempotency-key", "x-idempotency-key", "ichido-hops", "traceparent", "authorization""#;
     let with = |more: &str| format!("{common}{more}");
     let plain = list(common, "");
-    // A name more, another case, a name that a wildcard stood for: nothing is lost, and nothing is opened.
+    // One more name, another case, a name that a wildcard covered: nothing is lost, and nothing is opened.
     assert_eq!(change(&plain, &list(&with(r#", "x-app-id""#), "")), [""; 0]);
     assert_eq!(change(&plain, &list(&common.to_uppercase(), "")), [""; 0]);
     assert_eq!(change(&plain, &list(common, r#""x-user-id""#)), [""; 0]);
@@ -326,7 +326,7 @@ fn a_direction_under_another_name_that_means_the_same_loosens_nothing() {
 #[test]
 fn what_an_operation_keeps_is_compared_with_what_holds_for_all() {
     let ttl = "/operations/profiles.update/ttl";
-    // 3 days hold for it without a word of its own.
+    // Without its own member, 3 days apply.
     loosens(ADAPTER, ttl, r#"{ "days": 2 }"#, &["ICH-B052"]);
     loosens(ADAPTER, ttl, r#"{ "days": 3 }"#, &[]);
     let own = Set::starting().with(ADAPTER, ttl, r#"{ "days": 2 }"#);

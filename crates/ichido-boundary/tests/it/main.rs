@@ -14,13 +14,13 @@ mod set;
 
 use ichido_boundary::Boundary;
 
-/// Reads a file that the test knows to be one.
+/// Reads a file that is known to be valid.
 #[track_caller]
 fn read(text: &str) -> Boundary {
     Boundary::read("test.json", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A trio as teams write it today, with members that are nobody's business but theirs.
+/// Three files as teams write them today, with members that only they use.
 fn wild() -> [Boundary; 3] {
     [
         read(include_str!("wild/browser_to_bff.json")),

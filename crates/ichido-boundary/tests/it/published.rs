@@ -1,6 +1,6 @@
-//! What is published in `docs` is what the code says.
+//! The files in `docs` match the code.
 //!
-//! `UPDATE_DOCS=1 cargo test -p ichido-boundary --test it published` writes it anew.
+//! `UPDATE_DOCS=1 cargo test -p ichido-boundary --test it published` rewrites them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Compares a file of `docs` with what it should hold, or writes it when asked to.
+/// Compares a file of `docs` with its expected contents, or writes it on request.
 #[track_caller]
 fn published(file: &str, expected: &str) {
     let path = docs().join(file);
@@ -78,7 +78,7 @@ fn by_hand() -> String {
     page[start..].to_owned()
 }
 
-/// A file without its comments. No text in the example has `//` in it.
+/// A file without its comments. No text in the example contains `//`.
 fn without_comments(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::set::{Set, value};
 
-/// The starting set with a status too many and a header that is dropped.
+/// The starting set with one status too many and a header that is dropped.
 fn broken() -> (Vec<Boundary>, Vec<Finding>) {
     let set = Set::starting().with("bff_to_gateway.json", "/http/retry/retry_on_status", "[409, 503]").with(
         "gateway_to_adapter.json",

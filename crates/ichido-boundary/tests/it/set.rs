@@ -7,7 +7,7 @@ pub(crate) const BROWSER: &str = "browser_to_bff.json";
 pub(crate) const BFF: &str = "bff_to_gateway.json";
 pub(crate) const GATEWAY: &str = "gateway_to_adapter.json";
 pub(crate) const ADAPTER: &str = "adapter.json";
-/// What the owner promises, in [`GATEWAY`].
+/// The owner's guarantees, in [`GATEWAY`].
 pub(crate) const ENABLED: &str = "/http/idempotency/enabled";
 
 /// The starting set as values that a test can change, by file.
@@ -24,7 +24,7 @@ impl Set {
         found.map_or_else(|| panic!("there is no {file}"), |(_, value)| value)
     }
 
-    /// Puts `text` where the pointer leads, whether something was there or not; `null` for a whole file leaves it out.
+    /// Writes `text` at the pointer, whether something was there or not; `null` for a whole file leaves it out.
     #[track_caller]
     pub(crate) fn with(mut self, file: &str, pointer: &str, text: &str) -> Self {
         if pointer.is_empty() && text.trim() == "null" {
@@ -35,7 +35,7 @@ impl Set {
         self
     }
 
-    /// Takes out what the pointer leads to.
+    /// Removes the value at the pointer.
     #[track_caller]
     pub(crate) fn without(mut self, file: &str, pointer: &str) -> Self {
         take(self.file(file), pointer);
@@ -47,7 +47,7 @@ impl Set {
         self.0.iter().map(|(file, value)| Boundary::read(file, text(value).as_bytes())).collect()
     }
 
-    /// What is found in the set; an unreadable file is a finding of its own.
+    /// The findings of the set; an unreadable file is a finding.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         match self.read() {
             Ok(files) => check(&files),
@@ -55,7 +55,7 @@ impl Set {
         }
     }
 
-    /// The ids of the rules that are broken, each once, in order.
+    /// The ids of the broken rules, each once, in order.
     pub(crate) fn broken(&self) -> Vec<&'static str> {
         let mut ids: Vec<&str> = self.findings().iter().map(|finding| finding.rule.id).collect();
         ids.sort_unstable();
@@ -64,7 +64,7 @@ impl Set {
     }
 }
 
-/// Makes sure that a change to the starting set breaks these rules and no other.
+/// Checks that a change to the starting set breaks these rules and no other.
 #[track_caller]
 pub(crate) fn finds(file: &str, pointer: &str, text: &str, rules: &[&str]) {
     let set = Set::starting().with(file, pointer, text);
@@ -76,7 +76,7 @@ pub(crate) fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
-/// What holds the target of a pointer, and the target's name there.
+/// The parent of a pointer's target, and the target's name in it.
 fn split(pointer: &str) -> (&str, String) {
     let (holder, name) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
     (holder, name.replace("~1", "/").replace("~0", "~"))

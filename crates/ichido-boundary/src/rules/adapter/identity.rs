@@ -1,4 +1,4 @@
-//! Who asks: said, not forged, and not lost on the way.
+//! Rules for the caller's identity: declared, not forged, and not lost between hops.
 
 use ichido_core::key::NAMES;
 
@@ -7,7 +7,7 @@ use crate::member::escape;
 use crate::rules::fingerprint::input::changes_by_name;
 use crate::{Boundary, Crossing, HopChain, Identity, IdentityRule, Name, Operation, Party, Traffic};
 
-/// What is wrong with an identity; `None` where it is whole and stays the same from token to token.
+/// Returns what is wrong with an identity; `None` if it is complete and stable across tokens.
 fn unfit(identity: &Identity) -> Option<String> {
     match identity.rule() {
         Err(error) => Some(error.to_string()),
@@ -15,7 +15,7 @@ fn unfit(identity: &Identity) -> Option<String> {
             let changing = claims.iter().find(|claim| changes_by_name(claim.last()))?;
             Some(format!("`{}` is another with every token", changing.last()))
         }
-        // An API key may well come in `authorization`.
+        // An API key may be in `authorization`.
         Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => {
             (!name.eq_ignore_ascii_case("authorization") && differs(&name))
                 .then(|| format!("`{name}` is another with every request"))
@@ -45,7 +45,7 @@ pub(in crate::rules) fn is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
     found
 }
 
-/// Every identity of an adapter's file, and where it stands.
+/// Returns every identity of an adapter's file, with its pointer.
 pub(in crate::rules) fn identities(file: &Boundary) -> impl Iterator<Item = (String, &Identity)> {
     let of_file = file.identity.iter().map(|identity| ("/identity".to_owned(), identity));
     let of_operations = operations(file).filter_map(|(pointer, _, operation)| {
@@ -74,7 +74,7 @@ pub(in crate::rules) fn is_not_forged<'a>(chain: &HopChain<'a>) -> Vec<Violation
     found
 }
 
-/// The lists between the BFF and the adapter that a header does not pass.
+/// Finds the lists between the BFF and the adapter that a header does not pass.
 pub(in crate::rules) fn stopping<'a>(
     chain: &HopChain<'a>,
     header: &str,

@@ -1,4 +1,4 @@
-//! What an operation does: said, in words that mean something, and possible to keep.
+//! Rules for operations: declared, with known words, and possible to keep.
 
 use ichido_core::ledger::{Policy, PolicyError};
 
@@ -26,7 +26,7 @@ pub(in crate::rules) fn are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
     found
 }
 
-/// The members that must be there and are not.
+/// Returns the required members that are missing.
 fn missing(operation: &Operation) -> impl Iterator<Item = &'static str> {
     let is_read = operation.class == Some(OperationClass::Read);
     let is_keyed = operation.effect == Some(Effect::Keyed);
@@ -39,7 +39,7 @@ fn missing(operation: &Operation) -> impl Iterator<Item = &'static str> {
     said.into_iter().filter(|(_, is_said)| !is_said).map(|(member, _)| member)
 }
 
-/// What is wrong with the methods, by the member's pointer from the operation on.
+/// Returns what is wrong with the methods, by the member's pointer relative to the operation.
 fn wrong_methods(chain: &HopChain<'_>, operation: &Operation) -> Vec<(String, String)> {
     let Some(methods) = &operation.methods else {
         return Vec::new();
@@ -74,7 +74,7 @@ pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
     for file in adapters(chain) {
         for (pointer, _, operation) in operations(file) {
             if operation.class == Some(OperationClass::Read) {
-                continue; // Reads are passed on as they are: there is nothing to keep.
+                continue; // Reads are passed on unchanged: there is nothing to keep.
             }
             if operation.effect == Some(Effect::Transactional) {
                 let what = "an effect behind a network call is not part of the adapter's transaction";
@@ -82,7 +82,7 @@ pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
                 continue;
             }
             let errors = Policy::build(operation.draft(promises)).err();
-            // How long outcomes are kept, and how long duplicates wait, have rules of their own.
+            // How long outcomes are kept, and how long duplicates wait, have their own rules.
             let own = errors
                 .iter()
                 .flat_map(|errors| errors.iter())
@@ -105,7 +105,7 @@ pub(in crate::rules) fn reads_are_safe<'a>(chain: &HopChain<'a>) -> Vec<Violatio
                 found.push(Violation::new(file, format!("{pointer}/methods"), what));
                 continue;
             };
-            // What is no method at all is found by another rule.
+            // Another rule finds words that are not methods.
             let unsafe_ones =
                 methods.iter().enumerate().filter(|(_, method)| !is_safe(method) && is_method(chain, method));
             found.extend(unsafe_ones.map(|(index, method)| {

@@ -1,13 +1,13 @@
-//! Paths: which requests an operation has, and whether another has them too.
+//! Rules for paths: which requests an operation matches, and whether another one matches them too.
 
 use super::{Violation, adapters, operations};
 use crate::rules::key::SAFE_METHODS;
 use crate::{HopChain, Operation};
 
-/// The most segments of a path.
+/// The maximum number of segments in a path.
 const SEGMENTS_MAX: usize = 64;
 
-/// What is wrong with a path's pattern; `None` where requests can have it.
+/// Returns what is wrong with a path's pattern; `None` if requests can match it.
 pub(super) fn wrong_with(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else {
         return Some(format!("`{path}` does not begin with `/`"));
@@ -16,7 +16,7 @@ pub(super) fn wrong_with(path: &str) -> Option<String> {
     if SEGMENTS_MAX < segments.len() {
         return Some(format!("there are more than {SEGMENTS_MAX} segments"));
     }
-    // A slash at the end is one empty segment, and a path of its own.
+    // A trailing slash is one empty segment, and makes a different path.
     let (last, inner) = segments.split_last()?;
     let odd = inner.iter().find(|segment| segment.is_empty() || !is_segment(segment));
     let odd = odd.or(Some(last).filter(|last| !last.is_empty() && !is_segment(last)))?;
@@ -29,7 +29,7 @@ pub(super) fn wrong_with(path: &str) -> Option<String> {
     })
 }
 
-/// Whether a segment is a name in braces or a literal that a request can have.
+/// Returns whether a segment is a name in braces or a literal that a request can have.
 fn is_segment(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"{}?#\"<>\\^`|*".contains(&byte);
@@ -57,9 +57,9 @@ pub(in crate::rules) fn differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     found
 }
 
-/// Whether a request could have both paths, and neither of them is the closer in every step.
+/// Returns whether a request could match both paths, and neither is more specific in every segment.
 fn collide(one: &str, other: &str) -> bool {
-    // Many a service takes a slash at the end for nothing.
+    // Many services ignore a trailing slash.
     let steps = |path: &'_ str| path.trim_end_matches('/').split('/').map(str::to_owned).collect::<Vec<_>>();
     let (one, other) = (steps(one), steps(other));
     let is_name = |step: &str| step.starts_with(['{', ':', '*']);
@@ -70,7 +70,7 @@ fn collide(one: &str, other: &str) -> bool {
     meet && first == second
 }
 
-/// Whether both answer to one method; without methods, an operation has those that change state.
+/// Returns whether both have a method in common; without methods, an operation has those that change state.
 fn methods_meet(a: &Operation, b: &Operation) -> bool {
     let changes =
         |methods: &Vec<String>| methods.iter().any(|method| !SAFE_METHODS.contains(&method.as_str()));

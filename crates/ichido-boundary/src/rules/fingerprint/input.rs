@@ -1,4 +1,4 @@
-//! The inputs of a fingerprint: what they name, and whether that stays the same from one try to the next.
+//! Rules for fingerprint inputs: what they name, and whether that is stable across attempts.
 
 use crate::rules::adapter::adapters;
 use crate::rules::adapter::identity::{self, stopping};
@@ -7,7 +7,7 @@ use crate::{
     OperationClass, Party, Traffic,
 };
 
-/// Inputs that differ from one try to the next, with `_` for `-`.
+/// Inputs that differ between attempts, with `_` for `-`.
 const CHANGING: [&str; 46] = [
     "access_token",
     "at_hash",
@@ -57,10 +57,10 @@ const CHANGING: [&str; 46] = [
     "x_request_id",
 ];
 
-/// Words that hold claims, and say nothing without the name of one.
+/// Words that contain claims, and say nothing without the name of one.
 const HOLDERS: [&str; 8] = ["claim", "claims", "header", "headers", "jwt", "query", "token", "tokens"];
 
-/// The words of an input: `claims.tenant_id` has two, `headers['x-request-id']` as well.
+/// Returns the words of an input: `claims.tenant_id` and `headers['x-request-id']` have two.
 fn parts(input: &str) -> impl Iterator<Item = &str> {
     let is_of_a_word = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-' | '*');
     input.split(move |one| !is_of_a_word(one)).filter(|part| !part.is_empty())
@@ -70,9 +70,9 @@ fn last(input: &str) -> &str {
     parts(input).last().unwrap_or_default()
 }
 
-/// Whether it is empty, a `*`, or holds names and gives none: `claims.` and `headers`.
+/// Returns whether it is empty, a `*`, or a group without a name: `claims.` and `headers`.
 ///
-/// `query` is the whole of the query, which stays the same.
+/// `query` is the whole query, which is stable.
 pub(super) fn is_nameless(input: &str) -> bool {
     let last = last(input);
     let is_all = last.is_empty() || last.contains('*');
@@ -82,18 +82,18 @@ pub(super) fn is_nameless(input: &str) -> bool {
             && HOLDERS.iter().any(|one| one.eq_ignore_ascii_case(last)))
 }
 
-/// Whether it differs from one try to the next.
+/// Returns whether it differs between attempts.
 pub(super) fn changes(input: &str) -> bool {
     changes_by_name(last(input))
 }
 
-/// Whether a claim, a header or the like of this name differs from one try, or from one token, to the next.
+/// Returns whether a claim, a header or similar of this name differs between attempts or tokens.
 pub(in crate::rules) fn changes_by_name(name: &str) -> bool {
     let name = name.replace('-', "_");
     CHANGING.iter().any(|one| one.eq_ignore_ascii_case(&name))
 }
 
-/// Whether it says who asks, by a name that stays the same.
+/// Returns whether it identifies the caller with a stable name.
 pub(super) fn is_caller(input: &FingerprintInput) -> bool {
     match input {
         FingerprintInput::Identity => true,
@@ -102,7 +102,7 @@ pub(super) fn is_caller(input: &FingerprintInput) -> bool {
     }
 }
 
-/// Whether it has this claim: by its name, or as whatever says who asks.
+/// Returns whether it includes this claim: by its name, or as the caller's identity.
 pub(super) fn names(input: &FingerprintInput, claim: &ClaimPath) -> bool {
     match input {
         FingerprintInput::Identity => true,
@@ -111,7 +111,7 @@ pub(super) fn names(input: &FingerprintInput, claim: &ClaimPath) -> bool {
     }
 }
 
-/// The claims by which the adapter's files know who asks.
+/// Returns the claims with which the adapter's files identify the caller.
 pub(super) fn identity_claims<'a>(chain: &HopChain<'a>) -> Vec<(&'a Boundary, ClaimPath)> {
     let of_claims = identities(chain).filter_map(|(file, one)| match one.rule() {
         Ok(IdentityRule::Claims(claims)) => Some(claims.into_iter().map(move |claim| (file, claim))),
@@ -123,7 +123,7 @@ pub(super) fn identity_claims<'a>(chain: &HopChain<'a>) -> Vec<(&'a Boundary, Cl
     claims
 }
 
-/// Whether it is the header by which the adapter knows who asks.
+/// Returns whether it is the header with which the adapter identifies the caller.
 pub(super) fn is_identity_header(chain: &HopChain<'_>, input: &FingerprintInput) -> bool {
     let FingerprintInput::Header(header) = input else { return false };
     identities(chain).any(|(_, one)| match one.rule() {
@@ -132,7 +132,7 @@ pub(super) fn is_identity_header(chain: &HopChain<'_>, input: &FingerprintInput)
     })
 }
 
-/// Why the adapter would not read an input that has a meaning.
+/// Returns why the adapter would not read an input that has a meaning.
 pub(super) fn unread(chain: &HopChain<'_>, input: &FingerprintInput) -> Option<String> {
     match input {
         FingerprintInput::Claim(_) => {
@@ -155,7 +155,8 @@ pub(super) fn unread(chain: &HopChain<'_>, input: &FingerprintInput) -> Option<S
     }
 }
 
-/// An operation that is guarded and whose caller is not known by a token, and where its identity stands.
+/// Returns an operation that is guarded and whose caller is not identified by a token, with the pointer to its
+/// identity.
 fn tokenless<'a>(chain: &HopChain<'a>) -> Option<(&'a Boundary, String)> {
     let has_token = |identity: &Identity| matches!(identity.rule(), Ok(IdentityRule::Claims(_)) | Err(_));
     let file = chain.file(Name::Adapter)?;

@@ -1,4 +1,4 @@
-//! What an answer says of itself comes back, and a page can read it.
+//! Rules for response headers: what a response says about itself comes back, and a page can read it.
 // SPEC C5, C6.
 
 use ichido_core::key::NAMES;
@@ -29,7 +29,7 @@ pub(in crate::rules) fn are_exposed<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
     found
 }
 
-/// The headers by which a client tells what kind of answer it has.
+/// Returns the headers that tell a client what kind of response it has.
 fn telling(chain: &HopChain<'_>) -> Vec<&'static str> {
     let profile = chain
         .owners()
@@ -44,14 +44,16 @@ fn telling(chain: &HopChain<'_>) -> Vec<&'static str> {
     headers
 }
 
-/// A place where the echo of the key gets lost.
+/// A location where the echo of the key gets lost.
 struct Lost<'a> {
     found: Violation<'a>,
-    /// Whether a list of headers loses it, and not what a page may read.
+    /// Whether a list of headers loses it, rather than what a page may read.
     is_of_lists: bool,
 }
 
-/// Where an echoed key gets lost on its way back: it comes back in a spelling in which it went, which every list must pass.
+/// Finds where an echoed key gets lost on its way back.
+///
+/// It returns in a spelling in which it was sent, which every list must pass.
 fn echo<'a>(chain: &HopChain<'a>) -> Vec<Lost<'a>> {
     if !chain.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
         return Vec::new();

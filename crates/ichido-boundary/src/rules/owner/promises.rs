@@ -1,4 +1,4 @@
-//! What the owner promises stands once, where it is read.
+//! Rules for the owner's guarantees: declared once, where they are read.
 
 use super::Violation;
 use crate::rules::refusal::not_refused;
@@ -31,7 +31,7 @@ pub(in crate::rules) fn stand_in_their_place<'a>(chain: &HopChain<'a>) -> Vec<Vi
     found
 }
 
-/// Whether what stands beside `enabled` for another mode asks for the key as well, or is silent.
+/// Returns whether members for another mode next to `enabled` also require the key, or are absent.
 fn says_nothing_else(beside: &ValidateOnly) -> bool {
     let refuses = beside.on_missing_key.as_ref().is_none_or(|reaction| not_refused(reaction).is_none());
     beside.require_header_when_state_changing != Some(false) && refuses
@@ -44,7 +44,7 @@ pub(in crate::rules) fn agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     else {
         return Vec::new();
     };
-    // Who owns is another rule's to find, and a missing key is refused alike in all that pass.
+    // Another rule finds who owns, and a missing key is refused alike at every hop.
     let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
     let differing = members.filter(|member| !own.agrees(before, member));
     let what = format!("{} promises something else", gateway.name());

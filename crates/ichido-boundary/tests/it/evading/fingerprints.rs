@@ -1,15 +1,15 @@
-//! Fingerprints that change with every try, miss who asks, or leave out the body.
+//! Fingerprints that change with every attempt, miss the caller, or leave out the body.
 
 use crate::set::{ADAPTER, ENABLED, GATEWAY, Set, finds};
 
-/// What is found when one input is added to those of the starting set.
+/// The findings with one more input than in the starting set.
 #[track_caller]
 fn adding(input: &str) -> Vec<&'static str> {
     let include = format!(r#"["claims.sub", "route.operation", "idempotency-key", "body_hash", "{input}"]"#);
     Set::starting().with(GATEWAY, &format!("{ENABLED}/fingerprint/include"), &include).broken()
 }
 
-/// What is found when the caller is known by this input alone.
+/// The findings if this input alone identifies the caller.
 #[track_caller]
 fn asking(input: &str) -> Vec<&'static str> {
     let include = format!(r#"["{input}", "route.operation", "idempotency-key", "body_hash"]"#);
@@ -99,7 +99,7 @@ fn all_claims_that_say_who_asks_are_in_the_fingerprint() {
     }
 }
 
-/// What the adapter does not read is not compared: two tenants would share one answer.
+/// What the adapter does not read is not compared: two tenants would share one response.
 #[test]
 fn an_input_that_the_adapter_does_not_read_is_found() {
     for input in [
@@ -114,7 +114,7 @@ fn an_input_that_the_adapter_does_not_read_is_found() {
     ] {
         assert_eq!(adding(input), ["ICH-B036"], "{input}");
     }
-    // The lists of the starting set do not let it through.
+    // The lists of the starting set do not pass it.
     assert_eq!(adding("headers.x-tenant"), ["ICH-B036"]);
     let include = r#"["identity", "route.operation", "idempotency-key", "body_hash", "headers.x-tenant"]"#;
     let pointer = format!("{ENABLED}/fingerprint/include");

@@ -1,4 +1,4 @@
-//! Lists of headers that stop what must pass, or let through what must not.
+//! Lists of headers that stop what must pass, or pass what must not.
 
 use crate::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 
@@ -14,7 +14,7 @@ fn an_echoed_key_comes_back_in_the_spelling_in_which_it_went() {
     finds(GATEWAY, "/headers/response", &answers("x-idempotency-key"), &["ICH-B016"]);
     finds(GATEWAY, "/headers/response", &answers("IDEMPOTENCY-KEY"), &[]);
     finds(GATEWAY, "/headers/response", r#"{ "drop": ["idempotency-key"] }"#, &["ICH-B016"]);
-    // Where nothing is echoed, nothing can get lost.
+    // Without an echo, nothing can get lost.
     let silent = [BROWSER, BFF, GATEWAY]
         .into_iter()
         .fold(Set::starting(), |set, file| set.with(file, "/http/idempotency/echo_key", "false"));
@@ -23,7 +23,7 @@ fn an_echoed_key_comes_back_in_the_spelling_in_which_it_went() {
 
 #[test]
 fn an_echoed_key_has_one_spelling_on_its_way_back() {
-    // Requests may use either, and each list of answers lets another one through.
+    // Requests may use either, and each list of responses passes a different one.
     let both = [BROWSER, BFF, GATEWAY]
         .into_iter()
         .fold(Set::starting(), |set, file| set.without(file, "/headers"))
@@ -103,9 +103,9 @@ fn the_type_of_a_body_reaches_whoever_hashes_it() {
     ] {
         finds(file, &format!("/headers/{list}/drop"), r#"["Content-Type"]"#, &["ICH-B018"]);
     }
-    // What the adapter sends on is hashed already.
+    // What the adapter sends on is already hashed.
     finds(ADAPTER, "/headers", r#"{ "outbound": { "drop": ["content-type"] } }"#, &[]);
-    // Who promises nothing about bodies does not need their type.
+    // An owner that guarantees nothing about bodies does not need their type.
     let alone = Set(Set::starting().0.into_iter().filter(|(file, _)| file == BFF).collect());
     assert_eq!(alone.with(BFF, "/headers/bff_outbound/drop", r#"["content-type"]"#).broken(), [""; 0]);
 }

@@ -5,7 +5,7 @@ use ichido_boundary::{UNKNOWN_MAX, check};
 use crate::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 use crate::{read, wild};
 
-/// Where the rule finds something, and what it takes it for.
+/// Where the rule finds something, and its text.
 #[track_caller]
 fn told(set: &Set) -> Vec<(String, String)> {
     let misspelled = set.findings().into_iter().filter(|one| one.rule.id == "ICH-B006");
@@ -26,7 +26,7 @@ fn a_member_that_is_almost_known_is_told() {
     ] {
         let (holder, _) = pointer.rsplit_once('/').expect("it is a pointer");
         let known = format!("{holder}/{meant}");
-        // Read or not, what is there under its right name stays as it is, unless it is another word.
+        // Read or not, a member under its right name stays as it is, unless it is another word.
         let set = Set::starting().with(file, pointer, r#""x""#);
         let set = if told(&set).is_empty() { set.without(file, &known) } else { set };
         let what = format!("nobody reads this; is `{meant}` meant?");

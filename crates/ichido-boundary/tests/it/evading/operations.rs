@@ -1,4 +1,4 @@
-//! Operations that no request belongs to, or that two have, or that change something as a read.
+//! Operations that no request matches, or that two match, or that change something as a read.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn a_method_is_spelled_as_http_has_it() {
         finds(ADAPTER, &format!("{CREATE}/methods"), methods, &["ICH-B081"]);
     }
     finds(ADAPTER, &format!("{CREATE}/methods"), r#"["GET"]"#, &["ICH-B081"]);
-    // One that the way's files name is as good as those of HTTP.
+    // A method that the chain's files name is as good as those of HTTP.
     let named = [BROWSER, BFF, GATEWAY].into_iter().fold(Set::starting(), |set, file| {
         let methods = r#"{ "allowed": ["POST", "SUBMIT"], "state_changing": ["POST", "SUBMIT"] }"#;
         set.with(file, "/http/methods", methods)
@@ -49,7 +49,7 @@ fn a_path_is_one_that_a_request_can_have() {
     }
 }
 
-/// What is found when two operations have these methods and paths.
+/// The findings if two operations have these methods and paths.
 #[track_caller]
 fn two(one: (&str, &str), other: (&str, &str)) -> Vec<&'static str> {
     let operation = |(methods, path): (&str, &str)| {

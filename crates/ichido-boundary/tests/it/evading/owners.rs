@@ -1,4 +1,4 @@
-//! Promises in the wrong place, and ways that nobody owns.
+//! Guarantees in the wrong member, and hop chains that nobody owns.
 
 use crate::set::{ADAPTER, BFF, BROWSER, GATEWAY, Set, finds};
 
@@ -53,7 +53,7 @@ fn a_hop_that_only_validates_promises_no_outcome() {
     ] {
         finds(BFF, &format!("/http/idempotency/{member}"), text, &[]);
     }
-    // The same promise where nothing else is said about idempotency.
+    // The same guarantee where nothing else is said about idempotency.
     finds(ADAPTER, "/http/idempotency", r#"{ "storage": { "ttl": { "days": 1 } } }"#, &["ICH-B078"]);
 }
 
@@ -65,10 +65,10 @@ fn hops_without_an_owner_are_judged_and_named() {
         found.iter().map(|one| (one.rule.id, one.place.file.as_str(), one.what.as_str())).collect();
     let what = "judged are browser_to_bff and bff_to_gateway, and none of them completes idempotency";
     assert_eq!(shown, [("ICH-B079", BFF, what)]);
-    // One file alone is not a way, and two about one boundary are no way either.
+    // One file alone is not a hop chain, and two about one boundary are not either.
     let alone = hops.clone().with(BROWSER, "", "null");
     assert_eq!(alone.broken(), [""; 0]);
-    // Where the adapter's file is there, it is an error that nobody owns.
+    // If the adapter's file exists, it is an error that nobody owns.
     let unowned = Set::starting().with(GATEWAY, "", "null");
     assert_eq!(unowned.broken(), ["ICH-B072", "ICH-B075"]);
 }

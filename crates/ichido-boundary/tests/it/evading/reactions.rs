@@ -1,8 +1,8 @@
-//! Words and statuses that sound like a refusal, a replay or a wait, and are another thing.
+//! Words and statuses that sound like a refusal, a replay or a wait, and are not.
 
 use crate::set::{BFF, BROWSER, ENABLED, GATEWAY, finds};
 
-/// Puts each text at a member of what the owner promises, and expects the rule, or nothing for `""`.
+/// Puts each text into a member of the owner's guarantees, and expects the rule, or nothing for `""`.
 #[track_caller]
 fn each(member: &str, cases: &[(&str, &str)]) {
     for (text, rule) in cases {
@@ -79,7 +79,7 @@ fn a_conflict_is_refused_by_its_words_and_by_its_status() {
             (r#""reject_409_conflict""#, ""),
         ],
     );
-    // A success is no refusal, and no profile's status for one either.
+    // A success is not a refusal, and no profile's status for one either.
     let status = format!("{ENABLED}/conflict_rule/same_key_different_fingerprint/status");
     finds(GATEWAY, &status, "200", &["ICH-B040", "ICH-B043"]);
 }

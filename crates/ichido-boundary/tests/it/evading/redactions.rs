@@ -1,4 +1,4 @@
-//! Redactions that name the key and show it all the same.
+//! Redactions that name the key and still show it.
 
 use crate::set::{BFF, BROWSER, GATEWAY, Set, finds};
 
@@ -46,7 +46,7 @@ fn what_is_named_to_be_shown_is_shown() {
 fn the_key_is_kept_out_in_the_spelling_in_which_it_comes() {
     finds(BFF, POINTER, r#"["x-idempotency-key"]"#, &["ICH-B090"]);
     finds(BFF, POINTER, r#"["Idempotency-Key"]"#, &[]);
-    // Where no list says which spelling comes, either will do.
+    // If no list says which spelling comes, either will do.
     let open = [BROWSER, BFF, GATEWAY]
         .into_iter()
         .fold(Set::starting(), |set, file| set.without(file, "/headers"))

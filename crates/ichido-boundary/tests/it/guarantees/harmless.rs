@@ -1,6 +1,6 @@
-//! What can be taken out of the starting set without a finding, and why that is right.
+//! What can be removed from the starting set without a finding, and why that is right.
 
-/// A reason, and the removals that it covers: a file and a pointer, with the element where it is a list's.
+/// A reason, and the removals that it covers: a file and a pointer, with the element of a list.
 pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     (
         "A list says what passes; where there is none, the key passes as well.",

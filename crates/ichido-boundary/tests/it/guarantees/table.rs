@@ -1,10 +1,10 @@
-//! Each member of the dialect: the rule that watches over it and a change that it finds, or why the member is free.
+//! Each member of the dialect: the rule that guards it and a change that it finds, or why the member is free.
 
-/// Who watches over a member.
+/// What guards a member.
 pub(super) enum MemberGuard {
-    /// This rule; the change to the starting set is one that it finds.
+    /// This rule, which finds the change to the starting set.
     Rule(&'static str, Change),
-    /// Nobody, for this reason.
+    /// No rule, for this reason.
     Free(&'static str),
 }
 
@@ -12,7 +12,7 @@ pub(super) enum MemberGuard {
 pub(super) struct Change {
     pub(super) file: &'static str,
     pub(super) pointer: &'static str,
-    /// The new value; `None` takes the member out.
+    /// The new value; `None` removes the member.
     pub(super) to: Option<&'static str>,
 }
 

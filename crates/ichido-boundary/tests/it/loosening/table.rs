@@ -1,27 +1,27 @@
-//! Each member of the dialect: a change of it that loosens and what is said of it, or why none does.
+//! Each member of the dialect: a change of it that loosens and its finding, or why none does.
 
 mod hops;
 mod promises;
 
-/// What a change of a member means for the guarantees.
+/// What a change of a member does to the guarantees.
 #[derive(Clone, Copy)]
 pub(super) enum ChangeEffect {
-    /// It loosens, when it is like this one.
+    /// It loosens, if it is like this one.
     Loosens(Loosening),
-    /// It never loosens by itself, for this reason.
+    /// It never loosens on its own, for this reason.
     Free(&'static str),
 }
 
-/// A change to the starting set, the rule that it is about, and words of what is said of it.
+/// A change to the starting set, its rule, and words of its finding.
 #[derive(Clone, Copy)]
 pub(super) struct Loosening {
     pub(super) rule: &'static str,
     pub(super) file: &'static str,
-    /// Where the member stands, if a name of its own leads there.
+    /// Where the member is, if it has a chosen name.
     pub(super) pointer: Option<&'static str>,
-    /// What stands there before; `None` for what the starting set has.
+    /// The value before; `None` for that of the starting set.
     pub(super) from: Option<&'static str>,
-    /// What stands there after; `None` for nothing.
+    /// The value after; `None` for nothing.
     pub(super) to: Option<&'static str>,
     pub(super) says: &'static str,
 }
@@ -41,24 +41,24 @@ const BFF: &str = "bff_to_gateway.json";
 const GATEWAY: &str = "gateway_to_adapter.json";
 const ADAPTER: &str = "adapter.json";
 
-/// Why names of answers are free.
+/// Why names in responses are free.
 const NAME_ONLY: &str = "Clients go by the status; the code is a name for people and logs.";
 
 const fn free(reason: &'static str) -> ChangeEffect {
     ChangeEffect::Free(reason)
 }
 
-/// The member becomes another.
+/// The member changes its value.
 const fn put(rule: &'static str, file: &'static str, to: &'static str, says: &'static str) -> ChangeEffect {
     ChangeEffect::Loosens(Loosening { rule, file, pointer: None, from: None, to: Some(to), says })
 }
 
-/// The member is taken out.
+/// The member is removed.
 const fn gone(rule: &'static str, file: &'static str, says: &'static str) -> ChangeEffect {
     ChangeEffect::Loosens(Loosening { rule, file, pointer: None, from: None, to: None, says })
 }
 
-/// The same, for a member under a name of its own.
+/// The same, for a member with a chosen name.
 const fn at(pointer: &'static str, effect: ChangeEffect) -> ChangeEffect {
     match effect {
         ChangeEffect::Loosens(change) => {
@@ -68,7 +68,7 @@ const fn at(pointer: &'static str, effect: ChangeEffect) -> ChangeEffect {
     }
 }
 
-/// The same, for a member that the starting set has otherwise.
+/// The same, for a member with another value than in the starting set.
 const fn after(from: &'static str, effect: ChangeEffect) -> ChangeEffect {
     match effect {
         ChangeEffect::Loosens(change) => ChangeEffect::Loosens(Loosening { from: Some(from), ..change }),

@@ -2,7 +2,7 @@
 
 use super::{ADAPTER, BFF, BROWSER, ChangeEffect, GATEWAY, NAME_ONLY, after, at, free, gone, put};
 
-/// Up to what the owner promises.
+/// The members before the owner's guarantees.
 pub(super) const FIRST: &[(&str, ChangeEffect)] = &[
     ("/boundary", put("ICH-B075", BFF, r#""adapter""#, "the file is gone")),
     ("/http", gone("ICH-B001", BFF, "the mode was validate_only, is not said")),
@@ -41,7 +41,7 @@ pub(super) const FIRST: &[(&str, ChangeEffect)] = &[
     ("/http/idempotency/validate_only/on_missing_key/error_code", free(NAME_ONLY)),
 ];
 
-/// After it.
+/// The members after them.
 pub(super) const REST: &[(&str, ChangeEffect)] = &[
     (
         "/http/retry",

@@ -1,4 +1,4 @@
-//! What the owner of the outcome promises.
+//! What the owner of the outcome guarantees.
 
 use super::{ChangeEffect, GATEWAY, NAME_ONLY, after, free, gone, put};
 
