@@ -70,7 +70,7 @@ impl Limits {
         N: AsRef<str>,
         V: AsRef<[u8]>,
     {
-        fields::Fields::of(headers).limits(now)
+        fields::Fields::new(headers).limits(now)
     }
 
     /// Returns when something of every exhausted limit is left again; `None` if none is exhausted.

@@ -12,7 +12,7 @@
 //! Where to start: a node calls [`Pace::reserve`] before it sends.
 //! [`Verdict::tells_pace`](crate::verdict::Verdict::tells_pace) says which of the three reports a response calls for.
 //! [`rate`] explains how the rate is learned, [`circuit`] when a destination counts as down. [`choose`] picks one of
-//! several endpoints; [`places_left`] and [`first_call_at`] limit how many calls of one node are in flight.
+//! several endpoints; [`permits_left`] and [`first_call_at`] limit how many calls of one node are in flight.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -32,7 +32,7 @@ mod slots;
 pub use circuit::{Circuit, CircuitSettings};
 pub use endpoints::{CallEnd, Choice, EndpointSet, Opening, Record, choose, choose_avoiding, left_out};
 pub use paced::{Paced, Phase};
-pub use parallel::{first_call_at, places_left};
+pub use parallel::{first_call_at, permits_left};
 pub use per_second::PerSecond;
 pub use rate::{Rate, Tally};
 pub use refusals::{Answers, Evidence};
@@ -109,7 +109,7 @@ impl Pace {
     /// ```
     #[must_use]
     pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
-        let mut pace = self.steadied(settings, now);
+        let mut pace = self.without_future_times(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::Asked);
         let rests_until = pace.circuit.rests_until(now);
         pace.grant(settings, now, count, rests_until)
@@ -122,7 +122,7 @@ impl Pace {
     // SPEC E2.
     #[must_use]
     pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
-        let mut pace = self.steadied(settings, now);
+        let mut pace = self.without_future_times(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::AskedAgain);
         let rests_until = pace.circuit.rests_until_again(&settings.circuit, now);
         pace.grant(settings, now, count, rests_until)
@@ -159,7 +159,7 @@ impl Pace {
     ///
     /// A node calls this again right before it sends: a pause or an open circuit voids the slots it holds.
     pub fn stopped(&self, settings: &Settings, now: Timestamp) -> Option<(Timestamp, Hold)> {
-        let pace = self.steadied(settings, now);
+        let pace = self.without_future_times(settings, now);
         let circuit_until = match pace.circuit {
             Circuit::Open { until, .. } => until,
             // A node that holds a slot while the circuit is half open holds a probe.
@@ -175,15 +175,15 @@ impl Pace {
         if let Some((until, _)) = self.stopped(settings, now) {
             return Some(until);
         }
-        let next_slot = self.steadied(settings, now).next_slot(settings, now);
+        let next_slot = self.without_future_times(settings, now).next_slot(settings, now);
         let wait = next_slot.since(now).saturating_sub(settings.horizon);
         (!wait.is_zero()).then(|| now.plus(wait))
     }
 
     /// Returns when this destination, as one endpoint of several, can take a call.
     pub fn opening(&self, settings: &Settings, now: Timestamp) -> Opening {
-        let pace = self.steadied(settings, now);
-        match pace.held(now) {
+        let pace = self.without_future_times(settings, now);
+        match pace.blocked(now) {
             Some((until, _)) => Opening::Resting { until },
             None => Opening::At(pace.next_slot(settings, now)),
         }
@@ -195,7 +195,7 @@ impl Pace {
     /// limit, one without may be an echo.
     #[must_use]
     pub fn on_success(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> Self {
-        let pace = self.steadied(settings, now);
+        let pace = self.without_future_times(settings, now);
         let held_back = now < pace.wanted_until;
         Self {
             asking: false,
@@ -217,7 +217,7 @@ impl Pace {
         sent: Timestamp,
         retry_after: Option<Duration>,
     ) -> Self {
-        let pace = self.steadied(settings, now);
+        let pace = self.without_future_times(settings, now);
         let asked = retry_after.map_or(pace.paused_until, |pause| {
             pace.paused_until.max(now.plus(pause.min(settings.pause_max)))
         });
@@ -236,7 +236,7 @@ impl Pace {
     /// Records that the call with the slot at `sent` found the destination down: no connection, no response, a 5xx.
     #[must_use]
     pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
-        let pace = self.steadied(settings, now);
+        let pace = self.without_future_times(settings, now);
         let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::Failed { sent });
         Self { circuit, ..pace }
     }
@@ -246,13 +246,13 @@ impl Pace {
     /// The message may be the cause, so it opens no circuit and extends no rest.
     #[must_use]
     pub fn on_failure_again(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
-        let pace = self.steadied(settings, now);
+        let pace = self.without_future_times(settings, now);
         let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::FailedAgain { sent });
         Self { circuit, ..pace }
     }
 
     /// Returns why no slot may be handed out now, and until when.
-    fn held(&self, now: Timestamp) -> Option<(Timestamp, Hold)> {
+    fn blocked(&self, now: Timestamp) -> Option<(Timestamp, Hold)> {
         longer(now, self.paused_until, self.circuit.rests_until(now).unwrap_or(now))
     }
 
@@ -267,10 +267,10 @@ impl Pace {
     /// Removes times so far ahead that only a clock that was set back (or larger settings) explains them.
     ///
     /// Otherwise a queue would stall until the clock has caught up.
-    fn steadied(self, settings: &Settings, now: Timestamp) -> Self {
+    fn without_future_times(self, settings: &Settings, now: Timestamp) -> Self {
         let believed = Self {
             paused_until: self.paused_until.min(now.plus(settings.pause_max)),
-            circuit: self.circuit.steadied(&settings.circuit, now),
+            circuit: self.circuit.without_future_times(&settings.circuit, now),
             ..self
         };
         if self.last_slot <= now.plus(settings.horizon).plus(CLOCKS_APART_MAX) {

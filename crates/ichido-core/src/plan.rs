@@ -136,14 +136,14 @@ pub struct Estimate {
 /// ```
 pub fn estimate(batch: &Batch<'_>, assumptions: &Assumptions) -> Estimate {
     Estimate {
-        best: takes(batch, &assumptions.best),
-        likely: takes(batch, &assumptions.likely),
-        worst: takes(batch, &assumptions.worst),
+        best: estimate_with(batch, &assumptions.best),
+        likely: estimate_with(batch, &assumptions.likely),
+        worst: estimate_with(batch, &assumptions.worst),
     }
 }
 
 /// Estimates how long `batch` takes under one assumption.
-pub fn takes(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
+pub fn estimate_with(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
     let rounds = batch.items.div_ceil(u64::from(batch.parallel.get()));
     let calls = times(batch.interval.saturating_add(batch.latency), rounds);
     let waits = times(assumption.waits(batch.waits), assumption.retried(batch.items));
@@ -152,7 +152,7 @@ pub fn takes(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
 
 /// Returns how many of the items finish within `left`; the rest get their fallback.
 pub fn items_that_fit(batch: &Batch<'_>, assumption: &Assumption, left: Duration) -> u64 {
-    let fits = |items| takes(&Batch { items, ..*batch }, assumption) <= left;
+    let fits = |items| estimate_with(&Batch { items, ..*batch }, assumption) <= left;
     // Invariant: `low` items fit, because zero items take no time; more than `high` are not requested or do not fit.
     let (mut low, mut high) = (0, batch.items);
     while low < high {

@@ -10,7 +10,7 @@ use super::{About, Reading, Rule, Terms, Unit};
 pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> String {
     let value = amount(rule, reading.value);
     let above = amount(rule, terms.above);
-    let window = terms.window.map(shown).unwrap_or_default();
+    let window = terms.window.map(format_duration).unwrap_or_default();
     let samples = reading.samples;
     let what = match rule {
         Rule::DeadLetter => format!("{value} moved to the dead letters within {window}"),
@@ -64,14 +64,14 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
         Rule::CircuitOpen => "it is up again",
         Rule::AuditBroken => "the trail is as it was sealed",
     };
-    format!("{about}: resolved after {}: {what}", shown(lasted))
+    format!("{about}: resolved after {}: {what}", format_duration(lasted))
 }
 
 /// Says that an incident is closed because it is no longer watched: whether it is over is unknown.
 pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
     format!(
         "{about}: closed after {}: {} is switched off here, and not watched for any more",
-        shown(lasted),
+        format_duration(lasted),
         rule.as_str()
     )
 }
@@ -81,7 +81,7 @@ fn amount(rule: Rule, value: f64) -> String {
     match rule.unit() {
         Unit::Count => plain(value, 0),
         Unit::Share => format!("{} %", plain(value * 100.0, 1)),
-        Unit::Seconds => shown(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
+        Unit::Seconds => format_duration(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
         Unit::Times => plain(value, 1),
     }
 }
@@ -92,7 +92,7 @@ fn plain(value: f64, digits: usize) -> String {
 }
 
 /// Formats a duration in whole seconds, minutes and hours.
-fn shown(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
     let parts: Vec<String> =

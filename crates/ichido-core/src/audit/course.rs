@@ -18,7 +18,7 @@ use rules::{Course, PROOF_STEP};
 
 /// Why an entry does not follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Misfit {
+pub enum CourseViolation {
     /// Its fence is greater than any the store has issued, or not a fence at all.
     FenceNotIssued,
     /// Its fence and step do not come after those of the previous entry.
@@ -33,7 +33,7 @@ pub enum Misfit {
     ProofIgnored,
 }
 
-impl Misfit {
+impl CourseViolation {
     /// Returns the reason as a sentence.
     pub const fn why(self) -> &'static str {
         match self {
@@ -86,19 +86,19 @@ impl Walk {
     ///
     /// After an entry that does not follow, the next one may follow either from it or from the one before: so an
     /// inserted entry, and one that follows a removed entry, are reported alone.
-    pub fn step(&mut self, entry: &Entry, issued: i64) -> Result<(), Misfit> {
+    pub fn step(&mut self, entry: &Entry, issued: i64) -> Result<(), CourseViolation> {
         let other = self.without.take();
-        let (next, misfit) = match self.course.follow(entry, issued) {
+        let (next, violation) = match self.course.follow(entry, issued) {
             Ok(next) => (next, None),
-            Err(misfit) => match other.and_then(|course| course.follow(entry, issued).ok()) {
+            Err(violation) => match other.and_then(|course| course.follow(entry, issued).ok()) {
                 Some(next) => (next, None),
-                None => (self.course.after(entry), Some(misfit)),
+                None => (self.course.after(entry), Some(violation)),
             },
         };
         let before = std::mem::replace(&mut self.course, next);
-        if let Some(misfit) = misfit {
+        if let Some(violation) = violation {
             self.without = Some(before);
-            return Err(misfit);
+            return Err(violation);
         }
         if entry.id.step != PROOF_STEP {
             self.at = Some(entry.at);
@@ -120,10 +120,10 @@ impl Walk {
     }
 
     /// Judges what only the end shows. `is_sending` says whether a worker holds the message now.
-    pub fn end(&self, is_sending: bool) -> Result<(), (EntryId, Misfit)> {
+    pub fn end(&self, is_sending: bool) -> Result<(), (EntryId, CourseViolation)> {
         match self.course.proof {
             Some(proof) if self.course.state != Some(State::Sent) && !is_sending => {
-                Err((proof, Misfit::ProofIgnored))
+                Err((proof, CourseViolation::ProofIgnored))
             }
             _ => Ok(()),
         }

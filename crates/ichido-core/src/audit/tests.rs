@@ -481,8 +481,8 @@ fn what_follows_from_a_finding_is_not_told_again() {
     verifier.misplaced(forged[0].id.message, Kind::StateRemoved, "gone");
     verifier.misplaced(Uuid::from_u128(7), Kind::StateRemoved, "gone");
     let report = verifier.finish();
-    let (inserted, misfit) = (Kind::Inserted, Kind::DoesNotFollow);
-    let expected = [(inserted, forged[0].id), (misfit, forged[2].id), (misfit, forged[3].id)];
+    let (inserted, violation) = (Kind::Inserted, Kind::DoesNotFollow);
+    let expected = [(inserted, forged[0].id), (violation, forged[2].id), (violation, forged[3].id)];
     assert_eq!((named(&report), report.found), (expected.to_vec(), 4));
     assert_eq!(report.findings[3].message, Some(Uuid::from_u128(7)));
 }

@@ -158,7 +158,7 @@ pub struct Checked {
     /// Its leaves, in order.
     pub leaves: Vec<Leaf>,
     /// Those with a finding already.
-    told: HashSet<EntryId>,
+    reported: HashSet<EntryId>,
 }
 
 /// Verifies a trail: [`Verifier::seal`] for each seal in order, then [`Verifier::entries`] for its entries, finally
@@ -173,7 +173,7 @@ pub struct Verifier<'k> {
     latest: Option<Timestamp>,
     walking: Option<histories::Histories>,
     /// Messages with a finding, at most [`LISTED_MAX`]: its consequences are not reported again.
-    told: HashSet<Uuid>,
+    reported: HashSet<Uuid>,
     report: Report,
 }
 
@@ -190,7 +190,7 @@ impl<'k> Verifier<'k> {
         self.chain(&seal);
         let checked = stored.leaves.and_then(|bytes| self.list(&seal, bytes));
         if stored.leaves.is_none() {
-            self.forgotten_whole(&seal, stored.pruned);
+            self.check_pruned(&seal, stored.pruned);
         }
         self.report.seals += 1;
         self.report.sealed += u64::from(seal.count);
@@ -216,18 +216,18 @@ impl<'k> Verifier<'k> {
             {
                 self.report.late.push(Late { seal: checked.seal.number, entry: leaf.id, at: leaf.at });
             }
-            if checked.told.contains(&leaf.id) {
+            if checked.reported.contains(&leaf.id) {
                 continue;
             }
             if !leaf.follows {
                 let why = "it was sealed as one that does not follow by the rules from what was before it";
-                self.tell(Kind::DoesNotFollow, &checked.seal, leaf, why);
+                self.report_entry(Kind::DoesNotFollow, &checked.seal, leaf, why);
             }
             match found.get(&leaf.id) {
                 Some(entry) => {
                     if entry.content() != leaf.content {
                         let why = "it says something else than when it was sealed";
-                        self.tell(Kind::Changed, &checked.seal, leaf, why);
+                        self.report_entry(Kind::Changed, &checked.seal, leaf, why);
                     }
                     self.request(&checked.seal, leaf, requests.get(&leaf.id.message));
                 }
@@ -261,11 +261,11 @@ impl<'k> Verifier<'k> {
         if self.key.is_some() && self.last_keyed < self.report.seals {
             // The first seal under a key proves what came before it; nothing proves what comes after the last.
             let why = "it and all after it were made without the key";
-            self.tell_seal(Kind::SealUnkeyed, self.last_keyed + 1, why);
+            self.report_seal(Kind::SealUnkeyed, self.last_keyed + 1, why);
         }
         if let (Some(head), false) = (self.head, self.head_met) {
             let why = "the head that was kept is not in the chain: seals were cut off, or made anew";
-            self.tell_seal(Kind::SealRemoved, head.number, why);
+            self.report_seal(Kind::SealRemoved, head.number, why);
         }
         self.report.head = self.last.map(|seal| seal.head());
         self.report
@@ -278,7 +278,7 @@ impl<'k> Verifier<'k> {
             None => (1, Code::NONE, 0, None),
         };
         if seal.number != number {
-            self.tell_seal(Kind::SealRemoved, number, "seals are missing from here on");
+            self.report_seal(Kind::SealRemoved, number, "seals are missing from here on");
         } else if seal.previous != previous {
             self.seal_changed(seal, "it does not follow the seal before it");
         }
@@ -321,51 +321,51 @@ impl<'k> Verifier<'k> {
             self.seal_changed(seal, "its list of entries cannot be read");
             return None;
         };
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         if u64::from(seal.count) != leaves.len() as u64 || seal.root != leaf::root(&leaves) {
             self.seal_changed(seal, "its list of entries is not the one that was sealed");
             if self.judges(seal) {
-                told = self.places(seal, &leaves);
+                reported = self.check_positions(seal, &leaves);
             }
         }
-        Some(Checked { seal: *seal, leaves, told })
+        Some(Checked { seal: *seal, leaves, reported })
     }
 
     /// Finds where a list was changed: each leaf's tag fits one position of one seal.
-    fn places(&mut self, seal: &Seal, leaves: &[Leaf]) -> HashSet<EntryId> {
+    fn check_positions(&mut self, seal: &Seal, leaves: &[Leaf]) -> HashSet<EntryId> {
         let key = self.key_of(seal);
         let len = u32::try_from(leaves.len()).unwrap_or(u32::MAX);
         let (mut missing, mut extra) = (seal.count.saturating_sub(len), len.saturating_sub(seal.count));
-        let mut place = 0_u32;
-        let mut told = HashSet::new();
+        let mut position = 0_u32;
+        let mut reported = HashSet::new();
         for leaf in leaves {
-            let gap = (0..=missing).find(|gap| leaf.tag == leaf.tag_at(key, seal.number, place + gap));
+            let gap = (0..=missing).find(|gap| leaf.tag == leaf.tag_at(key, seal.number, position + gap));
             match gap {
                 Some(gap) => {
                     if 0 < gap {
                         self.removed(seal, leaf, "what came before it is gone from the seal's list");
                     }
                     missing -= gap;
-                    place += gap + 1;
+                    position += gap + 1;
                 }
                 None if 0 < extra => {
-                    self.tell(Kind::Inserted, seal, leaf, "it was put into the seal's list");
-                    told.insert(leaf.id);
+                    self.report_entry(Kind::Inserted, seal, leaf, "it was put into the seal's list");
+                    reported.insert(leaf.id);
                     extra -= 1;
                 }
                 None => {
-                    self.tell(
+                    self.report_entry(
                         Kind::Changed,
                         seal,
                         leaf,
                         "it was changed in the seal's list, or has another's place",
                     );
-                    told.insert(leaf.id);
-                    place += 1;
+                    reported.insert(leaf.id);
+                    position += 1;
                 }
             }
         }
-        told
+        reported
     }
 
     /// Checks that the message of a first entry still has the same request.
@@ -383,7 +383,7 @@ impl<'k> Verifier<'k> {
         };
         if sealed != code {
             let why = "the request of its message differs from what was sealed: its bytes, media type, priority, due time, tries allowed or hops";
-            self.tell(Kind::RequestChanged, seal, leaf, why);
+            self.report_entry(Kind::RequestChanged, seal, leaf, why);
         }
     }
 
@@ -404,7 +404,7 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    fn forgotten_whole(&mut self, seal: &Seal, pruned: Option<Code>) {
+    fn check_pruned(&mut self, seal: &Seal, pruned: Option<Code>) {
         let keyless = self.key.is_none() && seal.keyed && pruned.is_some();
         let fits = |key| pruned == Some(seal.pruned(key));
         if keyless || fits(self.key) || !seal.keyed && fits(None) {
@@ -414,26 +414,26 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    fn tell(&mut self, kind: Kind, seal: &Seal, leaf: &Leaf, why: &'static str) {
+    fn report_entry(&mut self, kind: Kind, seal: &Seal, leaf: &Leaf, why: &'static str) {
         let (seal, entry, at) = (Some(seal.number), Some(leaf.id), Some(leaf.at));
         self.add(Finding { kind, seal, message: Some(leaf.id.message), entry, at, why });
     }
 
     fn removed(&mut self, seal: &Seal, leaf: &Leaf, why: &'static str) {
-        self.tell(Kind::Removed, seal, leaf, why);
+        self.report_entry(Kind::Removed, seal, leaf, why);
     }
 
     fn seal_changed(&mut self, seal: &Seal, why: &'static str) {
-        self.tell_seal(Kind::SealChanged, seal.number, why);
+        self.report_seal(Kind::SealChanged, seal.number, why);
     }
 
-    fn tell_seal(&mut self, kind: Kind, seal: u64, why: &'static str) {
+    fn report_seal(&mut self, kind: Kind, seal: u64, why: &'static str) {
         self.add(Finding { kind, seal: Some(seal), message: None, entry: None, at: None, why });
     }
 
     fn add(&mut self, finding: Finding) {
-        if let Some(message) = finding.message.filter(|_| self.told.len() < LISTED_MAX) {
-            self.told.insert(message);
+        if let Some(message) = finding.message.filter(|_| self.reported.len() < LISTED_MAX) {
+            self.reported.insert(message);
         }
         self.report.add(finding);
     }

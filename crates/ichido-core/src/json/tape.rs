@@ -83,7 +83,7 @@ impl Tape {
     /// Returns the string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
     pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> StringText<'a> {
         if let TapeNode::String { span, escaping } = self.node(at) {
-            StringText::new(span.of(text), escaping)
+            StringText::new(span.slice(text), escaping)
         } else {
             StringText::default()
         }
@@ -149,7 +149,7 @@ impl TextSpan {
         Self { start: narrow(start), end: narrow(end) }
     }
 
-    pub(super) fn of(self, text: &str) -> &str {
+    pub(super) fn slice(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
     }
 }

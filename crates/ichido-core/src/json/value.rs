@@ -55,7 +55,11 @@ impl<'d, 'a> Value<'d, 'a> {
 
     /// Returns a number as written in the text.
     pub fn as_number_text(self) -> Option<&'a str> {
-        if let TapeNode::Number { span, .. } = self.node() { Some(span.of(self.document.text)) } else { None }
+        if let TapeNode::Number { span, .. } = self.node() {
+            Some(span.slice(self.document.text))
+        } else {
+            None
+        }
     }
 
     /// Returns the member of an object by its unescaped name.

@@ -108,7 +108,7 @@ impl Writer<'_, '_> {
     }
 
     fn string(&mut self, node: u32, span: TextSpan, escaping: Escaping) {
-        let spelling = span.of(self.document.text);
+        let spelling = span.slice(self.document.text);
         let is_canonical = match self.form.unicode {
             Unicode::AsWritten => escaping != Escaping::Escaped,
             Unicode::Nfc => escaping != Escaping::Escaped && spelling.is_ascii(),
@@ -125,7 +125,7 @@ impl Writer<'_, '_> {
     }
 
     fn number(&mut self, span: TextSpan, normal: bool) -> Result<(), JsonError> {
-        let text = span.of(self.document.text);
+        let text = span.slice(self.document.text);
         let position = span.start as usize;
         if normal && (self.form.numbers != Numbers::Double || number::is_short_integer(text)) {
             self.out.extend_from_slice(text.as_bytes());

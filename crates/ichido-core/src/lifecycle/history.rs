@@ -76,7 +76,7 @@ impl History {
     }
 
     /// Records that the attempt claimed at `claimed_at` may have taken effect.
-    pub(super) fn doubted(self, claimed_at: Timestamp, travels_until: Timestamp) -> Self {
+    pub(super) fn with_doubt(self, claimed_at: Timestamp, travels_until: Timestamp) -> Self {
         let doubt = match self.doubt {
             Some(doubt) => Doubt { travels_until: doubt.travels_until.max(travels_until), ..doubt },
             None => Doubt { since: claimed_at, travels_until },
@@ -90,7 +90,7 @@ impl History {
     }
 
     /// Records proof that no attempt took effect.
-    pub(super) const fn cleared(self) -> Self {
+    pub(super) const fn without_doubt(self) -> Self {
         Self { doubt: None, ..self }
     }
 
@@ -99,7 +99,7 @@ impl History {
     /// The last fence stays, so a zombie of the first life is still recognized. A doubt stays too, because no requeue
     /// can remove it.
     // SPEC E4.
-    pub(super) const fn reborn(self) -> Self {
+    pub(super) const fn with_reset_counts(self) -> Self {
         Self { tries: 0, deaths: 0, suspect: false, ..self }
     }
 }

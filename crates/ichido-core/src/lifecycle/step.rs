@@ -219,11 +219,11 @@ fn after_failure(
     travels_until: Timestamp,
 ) -> Result<State, Why> {
     let unsuspected = History { suspect: false, ..claim.history };
-    let doubted = || unsuspected.doubted(claim.claimed_at, travels_until);
-    let history = if effect == Effect::NotDone { unsuspected } else { doubted() };
+    let with_doubt = || unsuspected.with_doubt(claim.claimed_at, travels_until);
+    let history = if effect == Effect::NotDone { unsuspected } else { with_doubt() };
     let total = claim.history.effect().after(effect);
     match failure {
-        Failure::InDoubt => Ok(State::Parked { history: doubted() }),
+        Failure::InDoubt => Ok(State::Parked { history: with_doubt() }),
         Failure::ForGood => Ok(State::Dead { effect: total, history }),
         Failure::Again { due } => match may_repeat(safety, total) {
             Ok(()) => Ok(State::Failed { due, history }),
@@ -251,7 +251,7 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, travels_until } = death;
     let started = claim.begun != Begun::NotYet;
     let history =
-        if started { claim.history.doubted(claim.claimed_at, travels_until) } else { claim.history };
+        if started { claim.history.with_doubt(claim.claimed_at, travels_until) } else { claim.history };
     let charged = match claim.begun {
         Begun::NotYet => false,
         Begun::Yes => alone || history.suspect,
@@ -298,7 +298,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> 
         Event::Reconciled(Found::NotDone { .. }) | Event::Decided(_) if travelling => Err(TooEarly),
         // A machine found out: the attempts and deaths still count, or the message would loop forever.
         Event::Reconciled(Found::NotDone { due }) => {
-            let history = history.cleared();
+            let history = history.without_doubt();
             Ok(if history.may_try_again() && history.deaths < History::DEATHS_MAX {
                 State::Queued { due, history }
             } else {
@@ -306,7 +306,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> 
             })
         }
         Event::Decided(Decision::SendAgain) => {
-            Ok(State::Queued { due: now, history: history.cleared().reborn() })
+            Ok(State::Queued { due: now, history: history.without_doubt().with_reset_counts() })
         }
         Event::Decided(Decision::GiveUp) => Ok(State::Dead { effect: history.effect(), history }),
         Event::Claimed { .. }
@@ -329,29 +329,36 @@ fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Resul
     match event {
         Event::Requeued { allowed: false, .. } => Err(RequeueNotAllowed),
         Event::Requeued { safety, .. } => match may_repeat(safety, effect) {
-            Ok(()) => Ok(State::Queued { due: now, history: history.reborn() }),
+            Ok(()) => Ok(State::Queued { due: now, history: history.with_reset_counts() }),
             Err(_) => Err(CouldDoItTwice),
         },
         // The new message has its own key, so no receiver could detect that it is the same work (SPEC D17).
         Event::Replaced if effect == Effect::Unknown => Err(CouldDoItTwice),
         // What is known of its effect stays with it.
         Event::Discarded | Event::Replaced => Ok(State::Dead { effect, history }),
-        _ => learnt(effect, history, event, now).map(|(effect, history)| State::Dead { effect, history }),
+        _ => with_late_evidence(effect, history, event, now)
+            .map(|(effect, history)| State::Dead { effect, history }),
     }
 }
 
 fn cancelled(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
-    learnt(effect, history, event, now).map(|(effect, history)| State::Cancelled { effect, history })
+    with_late_evidence(effect, history, event, now)
+        .map(|(effect, history)| State::Cancelled { effect, history })
 }
 
 /// Records what is learnt later about a dead or cancelled message; this does not revive it.
-fn learnt(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<(Effect, History), Why> {
+fn with_late_evidence(
+    effect: Effect,
+    history: History,
+    event: Event,
+    now: Timestamp,
+) -> Result<(Effect, History), Why> {
     match event {
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok((Effect::Done, history)),
         Event::Reconciled(_) if effect != Effect::Unknown => Err(NotFromHere),
         Event::Reconciled(Found::Done) => Ok((Effect::Done, history)),
         Event::Reconciled(Found::NotDone { .. }) if Some(now) < history.travels_until() => Err(TooEarly),
-        Event::Reconciled(Found::NotDone { .. }) => Ok((Effect::NotDone, history.cleared())),
+        Event::Reconciled(Found::NotDone { .. }) => Ok((Effect::NotDone, history.without_doubt())),
         Event::Claimed { .. }
         | Event::Began { .. }
         | Event::Succeeded { .. }

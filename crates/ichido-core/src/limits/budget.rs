@@ -74,7 +74,7 @@ impl Budget {
     #[must_use]
     pub fn hear(self, limits: &Limits, now: Timestamp) -> Self {
         let level = |before: Option<Level>, counter: Option<Counter>| {
-            counter.map(|counter| Level::of(&counter, before, now)).or(before)
+            counter.map(|counter| Level::new(&counter, before, now)).or(before)
         };
         Self {
             requests: level(self.requests, limits.requests),
@@ -84,7 +84,7 @@ impl Budget {
 }
 
 impl Level {
-    fn of(counter: &Counter, before: Option<Self>, now: Timestamp) -> Self {
+    fn new(counter: &Counter, before: Option<Self>, now: Timestamp) -> Self {
         let limit = as_float(counter.limit);
         let resets_in = counter.resets_in(now);
         // A refill due in the past has happened.

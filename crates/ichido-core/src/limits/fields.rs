@@ -15,7 +15,7 @@ const LINES_MAX: usize = 64;
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    pub(super) fn of<N, V>(headers: impl IntoIterator<Item = (N, V)>) -> Self
+    pub(super) fn new<N, V>(headers: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: AsRef<str>,
         V: AsRef<[u8]>,
@@ -32,8 +32,8 @@ impl Fields {
         let openai = |what: &str| self.counter(|part| format!("x-ratelimit-{part}-{what}"), now);
         let anthropic = |what: &str| self.counter(|part| format!("anthropic-ratelimit-{what}-{part}"), now);
         Limits {
-            requests: tightest([openai("requests"), anthropic("requests"), self.draft("requests", now)]),
-            tokens: tightest([openai("tokens"), anthropic("tokens"), self.draft("tokens", now)]),
+            requests: tightest([openai("requests"), anthropic("requests"), self.ietf_draft("requests", now)]),
+            tokens: tightest([openai("tokens"), anthropic("tokens"), self.ietf_draft("tokens", now)]),
             input_tokens: anthropic("input-tokens"),
             output_tokens: anthropic("output-tokens"),
         }
@@ -53,7 +53,7 @@ impl Fields {
 
     /// Reads a counter of the IETF draft: `RateLimit: "day";r=50;t=30` with `RateLimit-Policy:
     /// "day";q=100;w=60;qu="requests"`.
-    fn draft(&self, unit: &str, now: Timestamp) -> Option<Counter> {
+    fn ietf_draft(&self, unit: &str, now: Timestamp) -> Option<Counter> {
         let policies = self.list("ratelimit-policy");
         let unit_of = |policy: &sfv::Item| {
             policy.params.get("qu").map_or("requests".to_owned(), |unit| {

@@ -122,7 +122,7 @@ fn the_fields_of_the_draft_are_read_with_their_policies() {
     );
 }
 
-fn told(requests: Option<Counter>, tokens: Option<Counter>) -> Budget {
+fn budget_with(requests: Option<Counter>, tokens: Option<Counter>) -> Budget {
     Budget::NEW.hear(&Limits { requests, tokens, ..Limits::default() }, NOW)
 }
 
@@ -138,7 +138,7 @@ fn a_budget_that_was_told_nothing_holds_nobody_back() {
 #[test]
 fn what_is_left_is_taken_and_comes_back_as_the_answer_showed() {
     // 7 of 10 were taken, and are back in 70 s: one in 10 s.
-    let mut budget = told(Some(counter(10, 3, at(70_000))), None);
+    let mut budget = budget_with(Some(counter(10, 3, at(70_000))), None);
     for _ in 0..3 {
         budget = budget.take(NOW, 0).expect("3 are left");
     }
@@ -151,7 +151,7 @@ fn what_is_left_is_taken_and_comes_back_as_the_answer_showed() {
 #[test]
 fn tokens_count_as_requests_do() {
     // 500 of 1000 tokens are left, and 500 come back in 5 s.
-    let budget = told(Some(counter(10, 10, NOW)), Some(counter(1_000, 500, at(5_000))));
+    let budget = budget_with(Some(counter(10, 10, NOW)), Some(counter(1_000, 500, at(5_000))));
     let budget = budget.take(NOW, 400).expect("enough is left");
     let next = budget.take(NOW, 300).expect_err("100 are left");
     assert!(at(2_000) <= next && next <= at(2_001), "{next}");
@@ -159,10 +159,10 @@ fn tokens_count_as_requests_do() {
 
 #[test]
 fn a_call_larger_than_the_limit_waits_until_nothing_of_it_is_taken() {
-    let full = told(None, Some(counter(1_000, 1_000, at(1_000))));
+    let full = budget_with(None, Some(counter(1_000, 1_000, at(1_000))));
     let after = full.take(NOW, 5_000).expect("rather than held for ever");
     assert!(after.take(NOW, 1).is_err(), "all of it is taken then");
-    let half = told(None, Some(counter(1_000, 500, at(5_000))));
+    let half = budget_with(None, Some(counter(1_000, 500, at(5_000))));
     let next = half.take(NOW, 5_000).expect_err("half of it is taken");
     assert!(at(5_000) <= next && next <= at(5_001), "{next}");
     assert!(half.take(next, 5_000).is_ok());
@@ -170,7 +170,7 @@ fn a_call_larger_than_the_limit_waits_until_nothing_of_it_is_taken() {
 
 #[test]
 fn an_answer_corrects_what_was_reserved() {
-    let spent = told(Some(counter(10, 0, at(10_000))), None);
+    let spent = budget_with(Some(counter(10, 0, at(10_000))), None);
     assert!(spent.take(NOW, 0).is_err());
     let said = Limits { requests: Some(counter(10, 5, at(5_000))), ..Limits::default() };
     let mut budget = spent.hear(&said, NOW);
@@ -185,7 +185,7 @@ fn an_answer_corrects_what_was_reserved() {
 #[test]
 fn after_a_silence_as_long_as_the_reset_one_call_is_let_through() {
     // A fixed window: 10 of 10,000 were taken, and it ends in a minute. By its refill the next call would be 50 minutes away.
-    let window = told(None, Some(counter(10_000, 9_990, at(60_000))));
+    let window = budget_with(None, Some(counter(10_000, 9_990, at(60_000))));
     let budget = window.take(NOW, 9_990).expect("it is left");
     assert_eq!(budget.take(NOW, 500), Err(at(60_000)));
     let after = budget.take(at(60_000), 500).expect("one, to hear");
@@ -223,7 +223,7 @@ proptest! {
     fn a_call_that_was_put_off_is_let_through_at_the_moment_that_was_named(
         requests in counters(), tokens in counters(), calls in proptest::collection::vec((0..5_000_000_u64, any::<u64>()), 1..20),
     ) {
-        let mut budget = told(requests, tokens);
+        let mut budget = budget_with(requests, tokens);
         let mut now = NOW;
         for (micros, tokens) in calls {
             now = now.plus(Duration::from_micros(micros));
@@ -242,7 +242,7 @@ proptest! {
     fn no_more_is_taken_than_was_left_and_came_back(remaining in 0..50_u32, reset_secs in 1..100_u32, waits in proptest::collection::vec(0..3_000_u32, 1..200)) {
         let limit = 50_u32;
         let reset = at(u64::from(reset_secs) * 1_000);
-        let mut budget = told(Some(counter(limit.into(), remaining.into(), reset)), None);
+        let mut budget = budget_with(Some(counter(limit.into(), remaining.into(), reset)), None);
         let (mut millis, mut taken) = (0_u32, 0_u32);
         for wait in waits {
             millis += wait;

@@ -190,7 +190,7 @@ impl Circuit {
     }
 
     /// Limits rests to the longest one and removes probes from the future, for a clock that was set back.
-    pub(super) fn steadied(self, settings: &CircuitSettings, now: Timestamp) -> Self {
+    pub(super) fn without_future_times(self, settings: &CircuitSettings, now: Timestamp) -> Self {
         let bound = now.plus(settings.rest_max);
         match self {
             Self::Closed { .. } => self,

@@ -132,12 +132,12 @@ impl Record {
 ///
 /// These are endpoints that refuse all calls and, for a retry, endpoints that have failed for a while.
 pub fn left_out(records: &[Record], is_retry: bool, now: Timestamp) -> EndpointSet {
-    let refusing = EndpointSet::of(records, |record| now < record.out_until);
+    let refusing = EndpointSet::from_records(records, |record| now < record.out_until);
     let left_out = EndpointSet::EMPTY.with_unless_all(refusing, records.len());
     if !is_retry {
         return left_out;
     }
-    let failing = EndpointSet::of(records, |record| FAILING_AFTER <= record.failed_in_a_row);
+    let failing = EndpointSet::from_records(records, |record| FAILING_AFTER <= record.failed_in_a_row);
     left_out.with_unless_all(failing, records.len())
 }
 
@@ -162,7 +162,7 @@ impl EndpointSet {
         (0..count).all(|index| self.contains(index))
     }
 
-    fn of(records: &[Record], is_in: impl Fn(&Record) -> bool) -> Self {
+    fn from_records(records: &[Record], is_in: impl Fn(&Record) -> bool) -> Self {
         let places = (0_usize..).zip(records).filter(|(_, record)| is_in(record));
         places.fold(Self::EMPTY, |set, (index, _)| set.with(index))
     }

@@ -105,13 +105,13 @@ impl Fall {
 
 impl Paced {
     /// Records the response to a call that was sent after the fall.
-    pub(super) fn heard(self, now: Timestamp, heard: Answers) -> Self {
+    pub(super) fn with_responses(self, now: Timestamp, new: Answers) -> Self {
         let phase = match self.phase {
             Phase::Climbing(evidence) => {
-                Phase::Climbing(evidence.with(Shares::usual(self.usual), self.rate, heard))
+                Phase::Climbing(evidence.with(Shares::usual(self.usual), self.rate, new))
             }
             Phase::Listening { answers, before } => {
-                let answers = answers.plus(heard);
+                let answers = answers.plus(new);
                 if let Some(fell) = self.has_fallen(now, answers, before) {
                     return self.judged(now, answers, fell);
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::time::Timestamp;
 
 /// Returns how many more items may take a permit, with `in_flight` permits taken.
-pub const fn places_left(max_parallel: NonZeroU32, in_flight: u32) -> u32 {
+pub const fn permits_left(max_parallel: NonZeroU32, in_flight: u32) -> u32 {
     max_parallel.get().saturating_sub(in_flight)
 }
 
@@ -31,7 +31,7 @@ mod tests {
             [(2, 0, 2), (2, 1, 1), (2, 2, 0), (2, 9, 0), (u32::MAX, 0, u32::MAX), (1, u32::MAX, 0)]
         {
             let max_parallel = NonZeroU32::new(max_parallel).unwrap();
-            assert_eq!(places_left(max_parallel, in_flight), expected);
+            assert_eq!(permits_left(max_parallel, in_flight), expected);
         }
     }
 

@@ -87,7 +87,7 @@ impl Rate {
             Self::Free(tally) => Self::Free(tally.accepted(now, count)),
             Self::Paced(paced) if now <= paced.episode_until => self,
             Self::Paced(paced) => {
-                let paced = paced.heard(now, Answers::accepted(count));
+                let paced = paced.with_responses(now, Answers::accepted(count));
                 Self::Paced(if held_back { paced.grown(settings, now, count) } else { paced })
             }
         }
@@ -105,20 +105,20 @@ impl Rate {
         handed_out: Timestamp,
         rests_until: Timestamp,
     ) -> (Self, bool) {
-        let (heard, fall) = match self {
+        let (updated, fall) = match self {
             Self::Free(tally) => {
                 let tally = tally.refused();
                 (Self::Free(tally), tally.fall(settings))
             }
             Self::Paced(paced) if sent <= paced.episode_until => return (self, true),
             Self::Paced(paced) => {
-                let paced = paced.heard(sent, Answers::REFUSAL);
+                let paced = paced.with_responses(sent, Answers::REFUSAL);
                 (Self::Paced(paced), paced.fall())
             }
         };
         match fall {
             Some(fall) => (Self::Paced(fall.paced(settings, handed_out, rests_until)), true),
-            None => (heard, false),
+            None => (updated, false),
         }
     }
 
@@ -137,20 +137,20 @@ impl Rate {
 
 impl Tally {
     fn accepted(self, now: Timestamp, count: u32) -> Self {
-        let heard = self.heard(Answers::accepted(count));
+        let updated = self.with_responses(Answers::accepted(count));
         let accepted_ever = self.accepted_ever.saturating_add(count);
         if now.since(self.since) < WINDOW {
             let accepted = self.accepted.saturating_add(count);
-            return Self { accepted, accepted_ever, ..heard };
+            return Self { accepted, accepted_ever, ..updated };
         }
-        Self { since: now, accepted: count, accepted_before: self.accepted, accepted_ever, ..heard }
+        Self { since: now, accepted: count, accepted_before: self.accepted, accepted_ever, ..updated }
     }
 
     fn refused(self) -> Self {
-        self.heard(Answers::REFUSAL)
+        self.with_responses(Answers::REFUSAL)
     }
 
-    fn heard(self, answers: Answers) -> Self {
+    fn with_responses(self, answers: Answers) -> Self {
         let evidence = self.evidence.with(Shares::usual(Answers::NONE), self.per_second(), answers);
         Self { evidence, ..self }
     }

@@ -12,7 +12,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::{Assumption, Batch, from_nanos, items_that_fit, takes, times};
+use super::{Assumption, Batch, estimate_with, from_nanos, items_that_fit, times};
 
 /// How far a proposal may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum Proposal {
 
 /// Proposes the smallest change to `batch` that makes it end `within` this time in the `worst` case.
 pub fn propose(batch: &Batch<'_>, worst: &Assumption, bounds: &Bounds, within: Duration) -> Proposal {
-    if takes(batch, worst) <= within {
+    if estimate_with(batch, worst) <= within {
         return Proposal::AsItIs;
     }
     // A batch that already exceeds the bounds is not reduced.
@@ -90,7 +90,7 @@ fn fitting(
     interval_min: Duration,
     within: Duration,
 ) -> Option<(NonZeroU32, Duration)> {
-    let fits = |parallel, interval| takes(&Batch { parallel, interval, ..*batch }, worst) <= within;
+    let fits = |parallel, interval| estimate_with(&Batch { parallel, interval, ..*batch }, worst) <= within;
     if !fits(parallel_max, interval_min) {
         return None;
     }

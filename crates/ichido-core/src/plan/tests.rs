@@ -56,9 +56,9 @@ fn likely_does_not_retry_more_often_than_is_allowed() {
 #[test]
 fn nothing_takes_no_time_and_too_much_takes_forever() {
     let none = Batch { items: 0, ..articles() };
-    assert_eq!(takes(&none, &WORST), Duration::ZERO);
+    assert_eq!(estimate_with(&none, &WORST), Duration::ZERO);
     let instant = Batch { interval: Duration::ZERO, latency: Duration::ZERO, waits: &[], ..articles() };
-    assert_eq!(takes(&instant, &WORST), Duration::ZERO);
+    assert_eq!(estimate_with(&instant, &WORST), Duration::ZERO);
     let waits = [Duration::MAX, Duration::MAX];
     let endless = Batch {
         items: u64::MAX,
@@ -67,7 +67,7 @@ fn nothing_takes_no_time_and_too_much_takes_forever() {
         waits: &waits,
         ..articles()
     };
-    assert_eq!(takes(&endless, &WORST), Duration::MAX);
+    assert_eq!(estimate_with(&endless, &WORST), Duration::MAX);
 }
 
 /// A Lambda function has a quarter of an hour.
@@ -139,9 +139,9 @@ proptest! {
         let batch = Batch { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS };
         let fit = items_that_fit(&batch, &WORST, left);
         assert!(fit <= items);
-        assert!(takes(&Batch { items: fit, ..batch }, &WORST) <= left);
+        assert!(estimate_with(&Batch { items: fit, ..batch }, &WORST) <= left);
         if fit < items {
-            assert!(left < takes(&Batch { items: fit + 1, ..batch }, &WORST));
+            assert!(left < estimate_with(&Batch { items: fit + 1, ..batch }, &WORST));
         }
     }
 
@@ -156,7 +156,7 @@ proptest! {
         within in any_millis(1_200_000),
     ) {
         let batch = Batch { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS[..retries] };
-        let with = |tuning: Tuning| takes(
+        let with = |tuning: Tuning| estimate_with(
             &Batch {
                 parallel: tuning.parallel,
                 interval: tuning.interval,
@@ -171,7 +171,7 @@ proptest! {
             retries: Bounds::DEFAULT.retries_min.min(retries),
         };
         match propose(&batch, &WORST, &Bounds::DEFAULT, within) {
-            Proposal::AsItIs => assert!(takes(&batch, &WORST) <= within),
+            Proposal::AsItIs => assert!(estimate_with(&batch, &WORST) <= within),
             Proposal::Change(tuning) => {
                 assert!(with(tuning) <= within);
                 if batch.parallel < tuning.parallel {

@@ -149,7 +149,7 @@ fn a_202_that_says_in_flight_is_no_success() {
 }
 
 /// A row as the docs of its table show it.
-fn shown(row: &Row) -> String {
+fn doc_row(row: &Row) -> String {
     let when = match &row.when {
         When::Status(status) => status.to_string(),
         When::StatusFrom(first, last) => format!("{first} to {last}"),
@@ -189,7 +189,7 @@ fn the_docs_of_a_table_show_its_rows() {
         ("client_stripe", tables::STRIPE.to_vec()),
         ("llm", [tables::IN_FLIGHT, tables::LLM].concat()),
     ] {
-        let rows: String = rows.iter().map(shown).collect();
+        let rows: String = rows.iter().map(doc_row).collect();
         let expected = format!("    /// |---|---|---|---|\n{rows}    pub const fn {constructor}() ");
         assert!(source.contains(&expected), "the docs of Table::{constructor} must read:\n{expected}");
     }

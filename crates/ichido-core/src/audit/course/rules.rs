@@ -4,7 +4,7 @@
 
 use std::num::NonZeroU32;
 
-use super::Misfit;
+use super::CourseViolation;
 use crate::audit::entry::{Entry, EntryId};
 use crate::fence::Fence;
 use crate::lifecycle::{Begun, Decision, Doubt, Event, Failure, Found, History, Stage, State};
@@ -67,24 +67,24 @@ impl Course {
     }
 
     /// Returns the course after an entry, or why the entry does not follow.
-    pub(super) fn follow(&self, entry: &Entry, issued: i64) -> Result<Self, Misfit> {
+    pub(super) fn follow(&self, entry: &Entry, issued: i64) -> Result<Self, CourseViolation> {
         let fence = fence(entry).filter(|_| (1..=issued).contains(&entry.id.fence));
-        let fence = fence.ok_or(Misfit::FenceNotIssued)?;
+        let fence = fence.ok_or(CourseViolation::FenceNotIssued)?;
         if entry.about.is_some() {
             return self.follow_action(entry);
         }
         if entry.subject.is_none() {
-            return Err(Misfit::NoMessage);
+            return Err(CourseViolation::NoMessage);
         }
-        let counts = AttemptCounts::from_entry(entry).ok_or(Misfit::NoSuchStep)?;
+        let counts = AttemptCounts::from_entry(entry).ok_or(CourseViolation::NoSuchStep)?;
         if !self.is_in_place(entry.id) {
-            return Err(Misfit::OutOfPlace);
+            return Err(CourseViolation::OutOfPlace);
         }
         let follows = match entry.id.step {
             PROOF_STEP => self.is_proof(entry, fence, counts),
             _ => self.is_step(entry, fence, counts),
         };
-        if follows { Ok(self.after(entry)) } else { Err(Misfit::NoSuchStep) }
+        if follows { Ok(self.after(entry)) } else { Err(CourseViolation::NoSuchStep) }
     }
 
     /// Returns the course after an entry, whatever preceded it.
@@ -117,16 +117,16 @@ impl Course {
 
     /// An operator's action on something other than a message is not a step of the lifecycle and says nothing about
     /// attempts.
-    fn follow_action(&self, entry: &Entry) -> Result<Self, Misfit> {
+    fn follow_action(&self, entry: &Entry) -> Result<Self, CourseViolation> {
         let says_no_more = entry.claimed_at.is_none()
             && (entry.tries, entry.deaths) == (0, 0)
             && (entry.doubt_since, entry.travels_until) == (None, None)
             && Effect::parse(&entry.effect).is_none();
         if entry.subject.is_some() || !says_no_more {
-            return Err(Misfit::NotAnAction);
+            return Err(CourseViolation::NotAnAction);
         }
         if entry.id.step != 0 || self.last.is_some_and(|last| entry.id.fence <= last.fence) {
-            return Err(Misfit::OutOfPlace);
+            return Err(CourseViolation::OutOfPlace);
         }
         Ok(Self { last: Some(entry.id), ..self.clone() })
     }
@@ -158,7 +158,7 @@ impl Course {
         };
         let leads = |before: State, event: Event| {
             let next = before.step(event, Timestamp::MAX);
-            next.is_ok_and(|next| says(entry, counts, next, before))
+            next.is_ok_and(|next| records_step(entry, counts, next, before))
         };
         // An attempt is one entry with the time of its claim; the death that may follow it has that time too.
         if let (Some(claimed_at), 0) = (entry.claimed_at, entry.id.step) {
@@ -193,7 +193,7 @@ impl Course {
 }
 
 /// Returns whether an entry records what a step from one state to the next writes.
-fn says(entry: &Entry, counts: AttemptCounts, next: State, before: State) -> bool {
+fn records_step(entry: &Entry, counts: AttemptCounts, next: State, before: State) -> bool {
     let Some(history) = next.history().or(before.history()) else { return next == before };
     // Nobody needs the doubt of a sent message: it may have been omitted.
     let doubt = counts.doubt == history.doubt || next == State::Sent && counts.doubt.is_none();

@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::{Misfit, Walk};
+use super::{CourseViolation, Walk};
 use crate::audit::entry::{Entry, EntryId, Subject};
 use crate::fence::Fence;
 use crate::lifecycle::tests::events;
@@ -168,8 +168,8 @@ impl Life {
     }
 
     /// What does not follow, and why.
-    fn misfits(&self) -> Vec<(i64, i16, Misfit)> {
-        misfits(&self.entries, self.is_sending())
+    fn violations(&self) -> Vec<(i64, i16, CourseViolation)> {
+        violations(&self.entries, self.is_sending())
     }
 }
 
@@ -186,16 +186,16 @@ fn subject(tries_allowed: u32) -> Subject {
     }
 }
 
-fn misfits(entries: &[Entry], is_sending: bool) -> Vec<(i64, i16, Misfit)> {
+fn violations(entries: &[Entry], is_sending: bool) -> Vec<(i64, i16, CourseViolation)> {
     let mut walk = Walk::from_the_first();
     let mut found = Vec::new();
     for entry in entries {
-        if let Err(misfit) = walk.step(entry, ISSUED) {
-            found.push((entry.id.fence, entry.id.step, misfit));
+        if let Err(violation) = walk.step(entry, ISSUED) {
+            found.push((entry.id.fence, entry.id.step, violation));
         }
     }
-    if let Err((id, misfit)) = walk.end(is_sending) {
-        found.push((id.fence, id.step, misfit));
+    if let Err((id, violation)) = walk.end(is_sending) {
+        found.push((id.fence, id.step, violation));
     }
     found
 }
@@ -267,7 +267,7 @@ proptest! {
         for event in events {
             life.happen(event);
         }
-        prop_assert_eq!(life.misfits(), [], "{:?}", life.entries);
+        prop_assert_eq!(life.violations(), [], "{:?}", life.entries);
         for start in 0..life.entries.len() {
             let mut walk = Walk::from_the_middle();
             for entry in &life.entries[start..] {
@@ -292,7 +292,7 @@ proptest! {
         let forged = success(ISSUED, tries);
         let mut entries = life.entries.clone();
         entries.push(forged);
-        let is_found = !misfits(&entries, false).is_empty();
+        let is_found = !violations(&entries, false).is_empty();
         prop_assert!(is_found || waited && counted == Some(tries), "{:?}", entries);
     }
 }
@@ -300,20 +300,20 @@ proptest! {
 #[test]
 fn a_success_after_a_death_is_refused_whatever_its_fence_and_date() {
     let dead = dead();
-    for (fence, misfit) in [
-        (5, Misfit::NoSuchStep),
-        (ISSUED, Misfit::NoSuchStep),
-        (ISSUED + 1, Misfit::FenceNotIssued),
-        (0, Misfit::FenceNotIssued),
-        (-7, Misfit::FenceNotIssued),
-        (i64::MIN, Misfit::FenceNotIssued),
+    for (fence, violation) in [
+        (5, CourseViolation::NoSuchStep),
+        (ISSUED, CourseViolation::NoSuchStep),
+        (ISSUED + 1, CourseViolation::FenceNotIssued),
+        (0, CourseViolation::FenceNotIssued),
+        (-7, CourseViolation::FenceNotIssued),
+        (i64::MIN, CourseViolation::FenceNotIssued),
     ] {
         for at in [0, 1_001, 9_000] {
             let mut entries = dead.entries.clone();
             entries.push(Entry { at: Timestamp::from_secs(at), ..success(fence, 3) });
             entries.sort_by_key(|entry| entry.id);
-            let found = misfits(&entries, false);
-            assert_eq!(found.first(), Some(&(fence, 0, misfit)), "{at}");
+            let found = violations(&entries, false);
+            assert_eq!(found.first(), Some(&(fence, 0, violation)), "{at}");
         }
     }
 }
@@ -335,7 +335,11 @@ fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
         let mut entries = whole.entries.clone();
         entries.remove(place);
         let next = entries[place].id;
-        assert_eq!(misfits(&entries, false), [(next.fence, 0, Misfit::NoSuchStep)], "without {place}");
+        assert_eq!(
+            violations(&entries, false),
+            [(next.fence, 0, CourseViolation::NoSuchStep)],
+            "without {place}"
+        );
     }
     // Between the first attempt and the time it came due.
     let mut entries = whole.entries.clone();
@@ -343,41 +347,53 @@ fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
         entry.id.fence += 10;
     }
     entries.insert(1, success(5, 7));
-    assert_eq!(misfits(&entries, false), [(5, 0, Misfit::NoSuchStep)]);
+    assert_eq!(violations(&entries, false), [(5, 0, CourseViolation::NoSuchStep)]);
     // Alone it could be true; what comes after it cannot.
     entries[1].tries = 2;
-    assert_eq!(misfits(&entries, false), [(12, 0, Misfit::NoSuchStep)]);
+    assert_eq!(violations(&entries, false), [(12, 0, CourseViolation::NoSuchStep)]);
 }
 
 #[test]
 fn each_kind_of_forgery_is_refused() {
-    let forgeries: [(&str, Forge, Misfit); 12] = [
+    let forgeries: [(&str, Forge, CourseViolation); 12] = [
         (
             "an effect that no step gives",
             |entries| "done".clone_into(&mut entries[2].effect),
-            Misfit::NoSuchStep,
+            CourseViolation::NoSuchStep,
         ),
-        ("another state", |entries| "parked".clone_into(&mut entries[2].to), Misfit::NoSuchStep),
-        ("another state before", |entries| "queued".clone_into(&mut entries[2].from), Misfit::NoSuchStep),
-        ("a kind that is none", |entries| "approved".clone_into(&mut entries[2].kind), Misfit::NoSuchStep),
-        ("more attempts", |entries| entries[2].tries = 7, Misfit::NoSuchStep),
-        ("fewer attempts", |entries| entries[2].tries = 1, Misfit::NoSuchStep),
-        ("deaths", |entries| entries[2].deaths = 1, Misfit::NoSuchStep),
-        ("half a doubt", |entries| entries[2].doubt_since = Some(Timestamp::EPOCH), Misfit::NoSuchStep),
-        ("no claim", |entries| entries[2].claimed_at = None, Misfit::NoSuchStep),
+        ("another state", |entries| "parked".clone_into(&mut entries[2].to), CourseViolation::NoSuchStep),
+        (
+            "another state before",
+            |entries| "queued".clone_into(&mut entries[2].from),
+            CourseViolation::NoSuchStep,
+        ),
+        (
+            "a kind that is none",
+            |entries| "approved".clone_into(&mut entries[2].kind),
+            CourseViolation::NoSuchStep,
+        ),
+        ("more attempts", |entries| entries[2].tries = 7, CourseViolation::NoSuchStep),
+        ("fewer attempts", |entries| entries[2].tries = 1, CourseViolation::NoSuchStep),
+        ("deaths", |entries| entries[2].deaths = 1, CourseViolation::NoSuchStep),
+        (
+            "half a doubt",
+            |entries| entries[2].doubt_since = Some(Timestamp::EPOCH),
+            CourseViolation::NoSuchStep,
+        ),
+        ("no claim", |entries| entries[2].claimed_at = None, CourseViolation::NoSuchStep),
         (
             "the fence of the entry before",
             |entries| entries[2].id = EntryId { step: 1, ..entries[1].id },
-            Misfit::NoSuchStep,
+            CourseViolation::NoSuchStep,
         ),
-        ("a step that nothing has", |entries| entries[2].id.step = 3, Misfit::OutOfPlace),
-        ("no message", |entries| entries[2].subject = None, Misfit::NoMessage),
+        ("a step that nothing has", |entries| entries[2].id.step = 3, CourseViolation::OutOfPlace),
+        ("no message", |entries| entries[2].subject = None, CourseViolation::NoMessage),
     ];
-    for (name, forge, misfit) in forgeries {
+    for (name, forge, violation) in forgeries {
         let mut entries = dead().entries;
         forge(&mut entries);
         let id = entries[2].id;
-        assert_eq!(misfits(&entries, false), [(id.fence, id.step, misfit)], "{name}");
+        assert_eq!(violations(&entries, false), [(id.fence, id.step, violation)], "{name}");
     }
 }
 
@@ -392,7 +408,7 @@ fn what_an_operator_does_must_be_allowed() {
         to.clone_into(&mut entry.to);
         effect.clone_into(&mut entry.effect);
         entries.push(entry);
-        !misfits(&entries, false).is_empty()
+        !violations(&entries, false).is_empty()
     };
     let dead = dead();
     assert!(!refused(&dead, "requeued", "queued", 0, "not_done"));
@@ -419,12 +435,12 @@ fn what_an_operator_does_must_be_allowed() {
 fn a_proof_stands_beside_its_attempt_and_is_heeded() {
     let mut resent = life(&[claimed(), died(), Event::CameDue, claimed(), late()]);
     assert_eq!(resent.entries.last().map(|entry| entry.kind.as_str()), Some("came_due"));
-    assert_eq!(resent.misfits(), [], "its holder still sends it");
+    assert_eq!(resent.violations(), [], "its holder still sends it");
     resent.happen(again());
-    assert_eq!((resent.state, resent.misfits()), (State::Sent, vec![]));
+    assert_eq!((resent.state, resent.violations()), (State::Sent, vec![]));
 
     let without: Vec<Entry> = resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
-    assert_eq!(misfits(&without, false).len(), 1, "a failure that ends as sent needs a proof");
+    assert_eq!(violations(&without, false).len(), 1, "a failure that ends as sent needs a proof");
 
     // Inserted next to an attempt of a message that ended otherwise.
     let proof = resent.entries.iter().find(|entry| entry.id.step == 2).unwrap().clone();
@@ -432,7 +448,7 @@ fn a_proof_stands_beside_its_attempt_and_is_heeded() {
         life(&[claimed(), died(), Event::CameDue, claimed(), failed(Failure::ForGood, Effect::NotDone)]);
     ended.entries.push(proof);
     ended.entries.sort_by_key(|entry| entry.id);
-    assert_eq!(ended.misfits(), [(1, 2, Misfit::ProofIgnored)]);
+    assert_eq!(ended.violations(), [(1, 2, CourseViolation::ProofIgnored)]);
     // Next to something that is not an attempt.
     let mut requeued = {
         let mut life = dead();
@@ -441,7 +457,7 @@ fn a_proof_stands_beside_its_attempt_and_is_heeded() {
     };
     let (fence, proof) = (requeued.entries[3].id.fence, ended.entries[1].clone());
     requeued.entries.push(Entry { id: EntryId { fence, step: 2, ..proof.id }, ..proof });
-    assert_eq!(requeued.misfits()[0], (fence, 2, Misfit::NoSuchStep));
+    assert_eq!(requeued.violations()[0], (fence, 2, CourseViolation::NoSuchStep));
 }
 
 #[test]
@@ -457,25 +473,25 @@ fn an_action_on_something_else_says_nothing_of_attempts() {
         subject: None,
         ..success(3, 0)
     };
-    assert_eq!(misfits(std::slice::from_ref(&action), false), []);
+    assert_eq!(violations(std::slice::from_ref(&action), false), []);
     let before = Entry { id: EntryId { fence: 2, ..action.id }, ..action.clone() };
-    assert_eq!(misfits(&[before, action.clone()], false), []);
+    assert_eq!(violations(&[before, action.clone()], false), []);
     for forged in [
         Entry { subject: Some(subject(3)), ..action.clone() },
         Entry { effect: "done".to_owned(), ..action.clone() },
         Entry { tries: 1, ..action.clone() },
     ] {
-        assert_eq!(misfits(&[forged], false), [(3, 0, Misfit::NotAnAction)]);
+        assert_eq!(violations(&[forged], false), [(3, 0, CourseViolation::NotAnAction)]);
     }
     let never_issued = Entry { id: EntryId { fence: ISSUED + 1, ..action.id }, ..action };
-    assert_eq!(misfits(&[never_issued], false), [(ISSUED + 1, 0, Misfit::FenceNotIssued)]);
+    assert_eq!(violations(&[never_issued], false), [(ISSUED + 1, 0, CourseViolation::FenceNotIssued)]);
 }
 
 #[test]
 fn a_clock_that_was_set_back_is_measured_and_breaks_no_rule() {
     let mut entries = dead().entries;
     entries[2].at = Timestamp::from_micros(entries[1].at.as_micros() - 7_200_000_000);
-    assert_eq!(misfits(&entries, false), []);
+    assert_eq!(violations(&entries, false), []);
     let mut walk = Walk::from_the_first();
     let mut set_back = Vec::new();
     for entry in &entries {

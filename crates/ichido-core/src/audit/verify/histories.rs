@@ -8,7 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Finding, Kind, SetBack, Verifier};
-use crate::audit::course::{Misfit, Walk};
+use crate::audit::course::{CourseViolation, Walk};
 use crate::audit::entry::{Entry, EntryId};
 use crate::time::Timestamp;
 
@@ -53,7 +53,7 @@ impl Verifier<'_> {
             let Some(Histories { walk, .. }) = &mut self.walking else { continue };
             let set_back = walk.set_back(entry).filter(|by| SET_BACK_MIN <= *by);
             match (walk.step(entry, issued.fence), set_back) {
-                (Err(misfit), _) => self.tell_misfit(entry.id, Some(entry.at), misfit),
+                (Err(violation), _) => self.report_violation(entry.id, Some(entry.at), violation),
                 (Ok(()), Some(by)) => self.set_back(by).entries += 1,
                 (Ok(()), None) => (),
             }
@@ -63,23 +63,23 @@ impl Verifier<'_> {
     /// Ends the entries.
     pub fn histories_end(&mut self, issued: &Issued) {
         let Some(Histories { message, walk }) = self.walking.take() else { return };
-        if let Err((entry, misfit)) = walk.end(issued.is_sending(message, walk.last())) {
-            self.tell_misfit(entry, None, misfit);
+        if let Err((entry, violation)) = walk.end(issued.is_sending(message, walk.last())) {
+            self.report_violation(entry, None, violation);
         }
     }
 
     /// Reports a message that is not in the state its entries give.
     pub fn misplaced(&mut self, message: Uuid, kind: Kind, why: &'static str) {
-        if !self.told.contains(&message) {
+        if !self.reported.contains(&message) {
             let finding = Finding { kind, seal: None, message: Some(message), entry: None, at: None, why };
             self.add(finding);
         }
     }
 
     /// An entry of a message with a known finding follows from nothing for that reason: it is not reported again.
-    fn tell_misfit(&mut self, entry: EntryId, at: Option<Timestamp>, misfit: Misfit) {
-        if !self.told.contains(&entry.message) {
-            let (kind, why) = (Kind::DoesNotFollow, misfit.why());
+    fn report_violation(&mut self, entry: EntryId, at: Option<Timestamp>, violation: CourseViolation) {
+        if !self.reported.contains(&entry.message) {
+            let (kind, why) = (Kind::DoesNotFollow, violation.why());
             self.add(Finding { kind, seal: None, message: Some(entry.message), entry: Some(entry), at, why });
         }
     }

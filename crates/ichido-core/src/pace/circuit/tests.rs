@@ -117,10 +117,10 @@ fn a_rest_longer_than_the_longest_is_cut_to_it() {
 #[test]
 fn a_clock_that_was_set_back_leaves_no_probe_unheard() {
     let earlier = Timestamp::from_secs(40);
-    let steadied = half_open(0, SOON, 5).steadied(&SETTINGS, earlier);
-    assert_eq!(steadied, half_open_since(earlier, 0, Timestamp::from_secs(55), 5));
+    let clamped = half_open(0, SOON, 5).without_future_times(&SETTINGS, earlier);
+    assert_eq!(clamped, half_open_since(earlier, 0, Timestamp::from_secs(55), 5));
     let failed = CircuitEvent::Failed { sent: earlier };
-    assert_eq!(steadied.step(&SETTINGS, earlier, failed), open(Timestamp::from_secs(50), 10));
+    assert_eq!(clamped.step(&SETTINGS, earlier, failed), open(Timestamp::from_secs(50), 10));
 }
 
 /// However often ten bad messages are retried, a closed circuit stays closed.

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::pace::{Grant, Pace, Settings, places_left};
+use ichido_core::pace::{Grant, Pace, Settings, permits_left};
 use ichido_core::time::Timestamp;
 
 use super::destination::{LimitModel, LimitedDestination, SECOND};
@@ -141,7 +141,7 @@ impl Simulation {
     fn on_wake(&mut self, node: usize) {
         self.nodes[node].awake = false;
         let now = Timestamp::from_micros(self.now);
-        let places = places_left(MAX_PARALLEL, self.nodes[node].busy);
+        let places = permits_left(MAX_PARALLEL, self.nodes[node].busy);
         let Some(count) = NonZeroU32::new(places.min(BULK)) else {
             return;
         };
