@@ -52,12 +52,12 @@ impl<'a> Violation<'a> {
 }
 
 /// Collects violations in each owner's guarantees: the pointer within them, and what is wrong.
-fn in_promises<'a, P: std::fmt::Display, W: Into<String>, F: IntoIterator<Item = (P, W)>>(
+fn in_guarantees<'a, P: std::fmt::Display, W: Into<String>, F: IntoIterator<Item = (P, W)>>(
     chain: &HopChain<'a>,
     find: impl Fn(&'a Enabled) -> F,
 ) -> Vec<Violation<'a>> {
-    let found = |(file, promises, base): (&'a Boundary, &'a Enabled, &str)| {
-        let found = find(promises).into_iter();
+    let found = |(file, guarantees, base): (&'a Boundary, &'a Enabled, &str)| {
+        let found = find(guarantees).into_iter();
         found.map(|(place, what)| Violation::new(file, format!("{base}/{place}"), what)).collect::<Vec<_>>()
     };
     chain.owners().flat_map(found).collect()
@@ -78,11 +78,11 @@ pub static UNREADABLE: Rule = rule!("ICH-B000", |_| Vec::new());
 
 /// All other rules, in the order of their ids.
 static RULES: [Rule; 58] = [
-    rule!("ICH-B001", key::mode_is_said),
+    rule!("ICH-B001", key::mode_is_declared),
     rule!("ICH-B002", key::key_is_required),
     rule!("ICH-B003", key::missing_key_is_refused),
     rule!("ICH-B004", key::unsafe_methods_change_state),
-    rule!("ICH-B005", key::safe_methods_do_not),
+    rule!("ICH-B005", key::safe_methods_change_nothing),
     rule!("ICH-B006", key::members_are_spelled_right),
     rule!("ICH-B010", |chain| headers::stopped(chain, Traffic::Requests, &NAMES)),
     rule!("ICH-B011", headers::key_passes_cors),
@@ -101,22 +101,22 @@ static RULES: [Rule; 58] = [
     rule!("ICH-B030", fingerprint::inputs_are_there),
     rule!("ICH-B031", fingerprint::inputs_are_stable),
     rule!("ICH-B032", fingerprint::hash_is_strong),
-    rule!("ICH-B033", fingerprint::normal_form_is_said),
+    rule!("ICH-B033", fingerprint::normal_form_is_declared),
     rule!("ICH-B034", fingerprint::numbers_are_exact),
     rule!("ICH-B035", fingerprint::large_bodies_are_refused),
     rule!("ICH-B036", fingerprint::inputs_are_read),
     rule!("ICH-B040", outcome::conflicts_are_refused),
     rule!("ICH-B041", outcome::duplicates_are_replayed),
-    rule!("ICH-B042", outcome::running_is_said),
+    rule!("ICH-B042", outcome::in_flight_is_reported),
     rule!("ICH-B043", outcome::statuses_differ),
-    rule!("ICH-B044", outcome::replayed_headers_are_said),
+    rule!("ICH-B044", outcome::replayed_headers_are_declared),
     rule!("ICH-B045", outcome::replayed_headers_are_lasting),
-    rule!("ICH-B050", retention::ttl_is_said),
+    rule!("ICH-B050", retention::ttl_is_declared),
     rule!("ICH-B051", retention::ttl_covers_a_day),
-    rule!("ICH-B052", retention::ttl_covers_the_tries),
-    rule!("ICH-B060", time::time_is_said),
-    rule!("ICH-B061", time::tries_fit_in_all),
-    rule!("ICH-B062", time::tries_fit_above),
+    rule!("ICH-B052", retention::ttl_covers_retries),
+    rule!("ICH-B060", time::timeouts_are_declared),
+    rule!("ICH-B061", time::attempts_fit_total),
+    rule!("ICH-B062", time::attempts_fit_above),
     rule!("ICH-B063", time::wait_fits_above),
     rule!("ICH-B070", owner::only_the_adapter_owns),
     rule!("ICH-B071", owner::the_owner_is_named),
@@ -125,11 +125,11 @@ static RULES: [Rule; 58] = [
     rule!("ICH-B074", owner::one_file_each),
     rule!("ICH-B075", owner::no_gap),
     rule!("ICH-B076", owner::methods_agree),
-    rule!("ICH-B077", owner::promises::agree),
-    rule!("ICH-B078", owner::promises::stand_in_their_place),
+    rule!("ICH-B077", owner::guarantees::agree),
+    rule!("ICH-B078", owner::guarantees::are_in_the_right_member),
     rule!("ICH-B079", owner::the_owner_is_among_them),
-    rule!("ICH-B080", adapter::identity::is_said),
-    rule!("ICH-B081", adapter::operation::are_said),
+    rule!("ICH-B080", adapter::identity::is_declared),
+    rule!("ICH-B081", adapter::operation::are_declared),
     rule!("ICH-B082", adapter::operation::can_be_kept),
     rule!("ICH-B083", adapter::identity::is_not_forged),
     rule!("ICH-B084", adapter::identity::arrives),

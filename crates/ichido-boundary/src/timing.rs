@@ -7,7 +7,7 @@ use super::Boundary;
 /// Returns how long all attempts of the sender may take, including the waits between them.
 ///
 /// `None` if the file does not say how long an attempt takes.
-pub(super) fn in_all(file: &Boundary) -> Option<Duration> {
+pub(super) fn total_time(file: &Boundary) -> Option<Duration> {
     let a_try = file.http.timeouts.of_a_try()?;
     let tries =
         file.http.retry.plan().map_or(a_try, |plan| {

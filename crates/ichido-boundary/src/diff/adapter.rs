@@ -13,7 +13,11 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     if let Some(was) = before.identity.as_ref()
         && before.identity != after.identity
     {
-        found.push(loosening("ICH-B080", "/identity", another_identity(was, after.identity.as_ref())));
+        found.push(loosening(
+            "ICH-B080",
+            "/identity",
+            describe_identity_change(was, after.identity.as_ref()),
+        ));
     }
     for (name, old) in before.operations.iter().flat_map(NamedValues::iter) {
         let pointer = format!("/operations/{}", escape(name));
@@ -28,18 +32,18 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     found
 }
 
-fn another_identity(was: &Identity, is: Option<&Identity>) -> String {
-    let said = |identity: &Identity| {
+fn describe_identity_change(was: &Identity, is: Option<&Identity>) -> String {
+    let describe = |identity: &Identity| {
         let source = identity.source.map_or("nothing", IdentitySource::as_str);
         let names = identity.name.as_ref().map(|names| names.0.join(" and ")).unwrap_or_default();
         format!("{source} {names}").trim_end().to_owned()
     };
-    let is = is.map_or("not said".to_owned(), said);
-    format!("who asks: was {}, is {is}; keys of before count as new", said(was))
+    let is = is.map_or("not said".to_owned(), describe);
+    format!("who asks: was {}, is {is}; keys of before count as new", describe(was))
 }
 
 fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
-    let mut found = what_it_does(old, new, pointer);
+    let mut found = class_and_effect_changes(old, new, pointer);
     let methods = |operation: &Operation| match &operation.methods {
         Some(methods) => render_names(methods),
         None => "every state-changing one".to_owned(),
@@ -51,19 +55,23 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
         found.push(loosening("ICH-B081", format!("{pointer}/methods"), what));
     }
     if old.path != new.path {
-        let said =
+        let describe =
             |path: &Option<String>| path.as_ref().map_or("left out".to_owned(), |path| format!("`{path}`"));
-        let (was, is) = (said(&old.path), said(&new.path));
+        let (was, is) = (describe(&old.path), describe(&new.path));
         let what = format!("its path: was {was}, is {is}; it does not protect requests to the old one");
         found.push(loosening("ICH-B081", format!("{pointer}/path"), what));
     }
     let was = old.identity.as_ref().or(pair.before.identity.as_ref());
     let is = new.identity.as_ref().or(pair.after.identity.as_ref());
-    if let Some(told) = was
+    if let Some(previous) = was
         && old.identity != new.identity
         && was != is
     {
-        found.push(loosening("ICH-B080", format!("{pointer}/identity"), another_identity(told, is)));
+        found.push(loosening(
+            "ICH-B080",
+            format!("{pointer}/identity"),
+            describe_identity_change(previous, is),
+        ));
     }
     let ttl = |operation: &Operation, kept| operation.ttl.as_ref().map(Ttl::length).or(kept);
     // A change for all operations is reported once, where it was made.
@@ -84,13 +92,13 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
     found
 }
 
-fn what_it_does(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
+fn class_and_effect_changes(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     let class = |operation: &Operation| operation.class.map_or(Class::ExternalEffect, OperationClass::class);
     let is_weaker = class(old).acts_for_good() && !class(new).acts_for_good();
     if is_weaker || (class(old) != Class::Read && class(new) == Class::Read) {
-        let said = |operation: &Operation| operation.class.map_or("left out", OperationClass::as_str);
-        let what = format!("its class: was {}, is {}, which protects less", said(old), said(new));
+        let describe = |operation: &Operation| operation.class.map_or("left out", OperationClass::as_str);
+        let what = format!("its class: was {}, is {}, which protects less", describe(old), describe(new));
         found.push(loosening("ICH-B081", format!("{pointer}/class"), what));
     }
     let effect = |operation: &Operation| operation.effect.unwrap_or(Effect::Opaque);

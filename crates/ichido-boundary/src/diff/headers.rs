@@ -7,7 +7,7 @@ use crate::member::escape;
 use crate::model::{applies, traffic};
 use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, NamedValues, Party, STATUS_HEADER, Traffic};
 
-/// The headers that must pass, each with its rule; the rule for any other is [`of_lists`].
+/// The headers that must pass, each with its rule; the rule for any other is [`rule_about_lists`].
 const OF_REQUESTS: [(&str, &str); 5] = [
     (NAMES[0], "ICH-B010"),
     (NAMES[1], "ICH-B010"),
@@ -23,7 +23,7 @@ const OF_ANSWERS: [(&str, &str); 4] = [
 ];
 
 /// Returns the rule about the lists themselves.
-const fn of_lists(traffic: Traffic) -> &'static str {
+const fn rule_about_lists(traffic: Traffic) -> &'static str {
     match traffic {
         Traffic::Requests => "ICH-B015",
         Traffic::Answers => "ICH-B016",
@@ -76,25 +76,25 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     if old.allow.is_some() && new.allow.is_none() {
         let what = "the headers that pass: was those of a list, is all of them";
-        found.push(loosening(of_lists(traffic), pointer.clone(), what));
+        found.push(loosening(rule_about_lists(traffic), pointer.clone(), what));
     }
-    let promised = promised(pair.before, &old, traffic, wanted);
-    for header in known(&[&old, &new], &promised) {
+    let relied_on_headers = relied_on_headers(pair.before, &old, traffic, wanted);
+    for header in known(&[&old, &new], &relied_on_headers) {
         // `x-app-*` is checked like a header: it passes if all headers with this prefix do.
-        if promised.contains(&header) && old.passes(&header) && !new.passes(&header) {
+        if relied_on_headers.contains(&header) && old.passes(&header) && !new.passes(&header) {
             let rule = wanted.iter().find(|(name, _)| name.eq_ignore_ascii_case(&header));
-            let rule = rule.map_or(of_lists(traffic), |(_, rule)| rule);
+            let rule = rule.map_or(rule_about_lists(traffic), |(_, rule)| rule);
             let how = if new.drops(&header) { "dropped" } else { "not allowed" };
             found.push(loosening(rule, pointer.clone(), format!("`{header}`: was let through, is {how}")));
         } else if old.drops(&header) && !new.drops(&header) && named(old.drop.as_ref(), &header) {
             let is_from_browser = pair.after.name() == Name::BrowserToBff && traffic == Traffic::Requests;
-            let rule = if is_from_browser { "ICH-B083" } else { of_lists(traffic) };
+            let rule = if is_from_browser { "ICH-B083" } else { rule_about_lists(traffic) };
             let how = if new.passes(&header) { "let through" } else { "no longer named in `drop`" };
             found.push(loosening(rule, pointer.clone(), format!("`{header}`: was dropped, is {how}")));
         } else if header.ends_with('*') && !old.allows(&header) && new.passes(&header) && new.allow.is_some()
         {
             let what = format!("`{header}`: was not allowed, is, with every header that begins so");
-            found.push(loosening(of_lists(traffic), pointer.clone(), what));
+            found.push(loosening(rule_about_lists(traffic), pointer.clone(), what));
         }
     }
     found
@@ -107,23 +107,29 @@ fn named(names: Option<&Vec<String>>, header: &str) -> bool {
 /// Returns the headers that callers rely on: those that must pass, and those an old list names.
 ///
 /// If this direction had no list, those of the file's other directions count, because they passed here as well.
-fn promised(before: &Boundary, old: &HeaderLists, of: Traffic, wanted: &[(&str, &str)]) -> Vec<String> {
-    let mut promised: Vec<String> = wanted.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+fn relied_on_headers(
+    before: &Boundary,
+    old: &HeaderLists,
+    of: Traffic,
+    wanted: &[(&str, &str)],
+) -> Vec<String> {
+    let mut relied_on_headers: Vec<String> =
+        wanted.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
     let allowed: Vec<String> = if let Some(allow) = &old.allow {
         allow.clone()
     } else {
         let directions = names(before).filter(|direction| traffic(direction) == of);
         directions.flat_map(|direction| lists(before, direction).allow.unwrap_or_default()).collect()
     };
-    promised.extend(allowed.iter().map(|name| name.to_ascii_lowercase()));
-    promised
+    relied_on_headers.extend(allowed.iter().map(|name| name.to_ascii_lowercase()));
+    relied_on_headers
 }
 
 /// Returns the headers to check: those that are relied on, what they cover, and those that the lists name.
-fn known(here: &[&HeaderLists; 2], promised: &[String]) -> Vec<String> {
+fn known(here: &[&HeaderLists; 2], relied_on_headers: &[String]) -> Vec<String> {
     let entries = here.iter().flat_map(|lists| [&lists.allow, &lists.drop]).flatten().flatten();
     let mut known: Vec<String> = entries.map(|name| name.to_ascii_lowercase()).collect();
-    known.extend_from_slice(promised);
+    known.extend_from_slice(relied_on_headers);
     known.sort_unstable();
     known.dedup();
     known

@@ -57,8 +57,8 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
         found.push(loosening("ICH-B004", "/http/methods/allowed", what));
     }
     let lists = [&old.allowed, &new.allowed, &old.state_changing];
-    let said = lists.into_iter().flatten().flatten().map(String::as_str);
-    let mut known: Vec<&str> = said.chain(["POST", "PATCH"]).collect();
+    let named = lists.into_iter().flatten().flatten().map(String::as_str);
+    let mut known: Vec<&str> = named.chain(["POST", "PATCH"]).collect();
     known.sort_unstable();
     known.dedup();
     // A safe method needs no key, and the rules require that it does not count.

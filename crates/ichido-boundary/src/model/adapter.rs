@@ -83,20 +83,20 @@ impl OperationClass {
 }
 
 impl Operation {
-    /// Returns the policy that the file requests for this operation; `promises` are those of the boundary that owns the
+    /// Returns the policy that the file requests for this operation; `guarantees` are those of the boundary that owns the
     /// outcome.
     ///
     /// A missing class counts as an external effect, which is protected most.
-    pub fn draft(&self, promises: &Enabled) -> PolicyDraft {
+    pub fn draft(&self, guarantees: &Enabled) -> PolicyDraft {
         let class = self.class.map_or(Class::ExternalEffect, OperationClass::class);
-        let ttl = self.ttl.as_ref().or(promises.storage.ttl.as_ref());
+        let ttl = self.ttl.as_ref().or(guarantees.storage.ttl.as_ref());
         PolicyDraft {
-            profile: promises.profile().unwrap_or_default(),
+            profile: guarantees.profile().unwrap_or_default(),
             mode: self.effect,
             ttl: ttl.map(Ttl::length),
             short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
             upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),
-            in_flight_wait: promises.in_flight_wait(),
+            in_flight_wait: guarantees.in_flight_wait(),
             ..PolicyDraft::of(class)
         }
     }

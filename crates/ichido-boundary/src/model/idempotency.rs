@@ -49,7 +49,7 @@ pub struct Idempotency {
     members: IdempotencyMembers,
     /// The members of `enabled` in `http.idempotency` itself that nobody reads: `enabled` contradicts them, or the mode
     /// is another.
-    pub unread: Vec<&'static str>,
+    pub unread_members: Vec<&'static str>,
     /// Where the members of `enabled` are.
     is_flat: bool,
 }
@@ -107,12 +107,12 @@ impl FromJson for Idempotency {
         if is_flat {
             members.enabled = read_flat(at, context)?;
         }
-        let unread = match mode {
+        let unread_members = match mode {
             _ if is_flat => Vec::new(),
-            Some(Mode::Enabled) => at_odds(at, &members.enabled),
-            Some(Mode::ValidateOnly | Mode::Disabled) | None => out_of_place(at),
+            Some(Mode::Enabled) => contradictions(at, &members.enabled),
+            Some(Mode::ValidateOnly | Mode::Disabled) | None => misplaced_members(at),
         };
-        Ok(Self { members, unread, is_flat })
+        Ok(Self { members, unread_members, is_flat })
     }
 }
 
@@ -129,7 +129,7 @@ fn read_flat(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Enabled,
 }
 
 /// Returns the members next to `enabled` that contradict those inside it.
-fn at_odds(at: LocatedValue<'_>, enabled: &Enabled) -> Vec<&'static str> {
+fn contradictions(at: LocatedValue<'_>, enabled: &Enabled) -> Vec<&'static str> {
     let present = Enabled::NAMES.iter().copied().filter(|name| at.has(name));
     // An unreadable member is a contradiction.
     match Enabled::read(at, &mut ReadContext::default()) {
@@ -139,8 +139,8 @@ fn at_odds(at: LocatedValue<'_>, enabled: &Enabled) -> Vec<&'static str> {
 }
 
 /// Returns the members of `enabled` that guarantee something although the mode is another.
-fn out_of_place(at: LocatedValue<'_>) -> Vec<&'static str> {
-    let promises = |name: &str| {
+fn misplaced_members(at: LocatedValue<'_>) -> Vec<&'static str> {
+    let guarantees = |name: &str| {
         at.value().get(name).is_some_and(|value| match (name, value.as_str().as_deref(), value.as_bool()) {
             ("owner", Some("adapter"), _) => false,
             ("require_key", _, truth) => truth != Some(true),
@@ -149,5 +149,5 @@ fn out_of_place(at: LocatedValue<'_>) -> Vec<&'static str> {
             _ => value.kind() != Kind::Null && value.members().next().is_some(),
         })
     };
-    Enabled::NAMES.iter().copied().filter(|name| promises(name)).collect()
+    Enabled::NAMES.iter().copied().filter(|name| guarantees(name)).collect()
 }

@@ -107,7 +107,7 @@ impl Reaction {
     /// Returns whether the action reports that the first request is still in flight.
     ///
     /// Such words are `processing`, `return_202_processing` and `reject`; without a word, any status does.
-    pub fn tells_of_running(&self) -> bool {
+    pub fn reports_in_flight(&self) -> bool {
         self.action.as_deref().is_none_or(|action| {
             let words = words(action);
             let tells = |word: &String| RUNNING.contains(&word.as_str()) || status_in(word).is_some();
@@ -118,7 +118,7 @@ impl Reaction {
     }
 
     /// Returns the status that the action's words name, if it differs from the one next to them.
-    pub fn status_at_odds(&self) -> Option<u16> {
+    pub fn conflicting_status(&self) -> Option<u16> {
         status_in(self.action.as_deref()?).filter(|named| self.status != Some(*named))
     }
 }
@@ -154,8 +154,11 @@ impl FromJson for Reaction {
             Kind::Number => Ok(Self { status: Some(u16::read(at, context)?), ..Self::default() }),
             Kind::Object => {
                 at.object(Self::NAMES, context)?;
-                let said = Self::read_members(at, context)?;
-                Ok(Self { status: said.status.or_else(|| status_in(said.action.as_deref()?)), ..said })
+                let members = Self::read_members(at, context)?;
+                Ok(Self {
+                    status: members.status.or_else(|| status_in(members.action.as_deref()?)),
+                    ..members
+                })
             }
             Kind::Null | Kind::Bool | Kind::Array => {
                 Err(at.mismatch("a word, a status, or an object with action and status"))

@@ -6,17 +6,18 @@ pub(super) mod input;
 use ichido_core::json::Numbers;
 
 use super::refusal::not_refused;
-use super::{Violation, in_promises};
+use super::{Violation, in_guarantees};
 use crate::{Enabled, FingerprintInput, HopChain};
 
-fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
-    promises.fingerprint.include.iter().flatten().map(String::as_str)
+fn include(guarantees: &Enabled) -> impl Iterator<Item = &str> {
+    guarantees.fingerprint.include.iter().flatten().map(String::as_str)
 }
 
 pub(super) fn inputs_are_there<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for (file, promises, base) in chain.owners() {
-        let inputs: Vec<_> = include(promises).filter_map(|one| FingerprintInput::parse(one).ok()).collect();
+    for (file, guarantees, base) in chain.owners() {
+        let inputs: Vec<_> =
+            include(guarantees).filter_map(|one| FingerprintInput::parse(one).ok()).collect();
         let claims = input::identity_claims(chain);
         let asks = inputs.iter().any(|one| input::is_caller(one) || input::is_identity_header(chain, one));
         let wanted: [(&str, bool); 4] = [
@@ -43,8 +44,8 @@ pub(super) fn inputs_are_there<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 }
 
 pub(super) fn inputs_are_stable<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        include(promises).enumerate().filter_map(|(index, one)| {
+    in_guarantees(chain, |guarantees| {
+        include(guarantees).enumerate().filter_map(|(index, one)| {
             let what = match () {
                 () if input::is_nameless(one) => format!("`{one}` names nothing, or all there is"),
                 () if input::changes(one) => format!("`{one}` differs from one try to the next"),
@@ -57,13 +58,14 @@ pub(super) fn inputs_are_stable<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
 
 pub(super) fn inputs_are_read<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    for (file, promises, base) in chain.owners() {
+    for (file, guarantees, base) in chain.owners() {
         // An input that changes, or names nothing, has its own rule.
-        let stable =
-            include(promises).enumerate().filter(|(_, one)| !input::is_nameless(one) && !input::changes(one));
+        let stable = include(guarantees)
+            .enumerate()
+            .filter(|(_, one)| !input::is_nameless(one) && !input::changes(one));
         found.extend(stable.filter_map(|(index, one)| {
             let what = match FingerprintInput::parse(one) {
-                Ok(input) => input::unread(chain, &input)?,
+                Ok(input) => input::unreadable_reason(chain, &input)?,
                 Err(error) => error.to_string(),
             };
             Some(Violation::new(file, format!("{base}/fingerprint/include/{index}"), what))
@@ -73,8 +75,8 @@ pub(super) fn inputs_are_read<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 }
 
 pub(super) fn hash_is_strong<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
+    in_guarantees(chain, |guarantees| {
+        let what = match guarantees.fingerprint.body_hash.algorithm.as_deref() {
             Some(algorithm) if is_sha256(algorithm) => return None,
             Some(algorithm) => format!("`{algorithm}` is not sha256"),
             None => "`algorithm` is missing".to_owned(),
@@ -87,19 +89,20 @@ fn is_sha256(algorithm: &str) -> bool {
     ["sha256", "sha-256", "sha_256"].iter().any(|one| one.eq_ignore_ascii_case(algorithm))
 }
 
-pub(super) fn normal_form_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let body_hash = &promises.fingerprint.body_hash;
+pub(super) fn normal_form_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_guarantees(chain, |guarantees| {
+        let body_hash = &guarantees.fingerprint.body_hash;
         let encoding = &body_hash.input.encoding;
-        let said = [
+        let declared = [
             ("type", encoding.r#type.is_some()),
             ("rules/object_member_order", encoding.rules.object_member_order.is_some()),
             ("rules/number_representation", encoding.rules.number_representation.is_some()),
         ];
         // RFC 8785 specifies the details itself.
         let is_whole = encoding.r#type.as_deref().is_some_and(is_jcs);
-        let silent =
-            said.into_iter().filter(move |(member, is_said)| !is_said && (*member == "type" || !is_whole));
+        let silent = declared
+            .into_iter()
+            .filter(move |(member, is_declared)| !is_declared && (*member == "type" || !is_whole));
         let silent = silent.map(|(member, _)| {
             let name = member.rsplit('/').next().unwrap_or(member);
             (format!("input/encoding/{member}"), format!("`{name}` is missing"))
@@ -115,8 +118,8 @@ fn is_jcs(encoding: &str) -> bool {
 }
 
 pub(super) fn numbers_are_exact<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let body_hash = &promises.fingerprint.body_hash;
+    in_guarantees(chain, |guarantees| {
+        let body_hash = &guarantees.fingerprint.body_hash;
         let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
         let numbers = body_hash.body_rules().ok()?.form.numbers;
         let place = "fingerprint/body_hash/input/encoding/rules/number_representation";
@@ -126,8 +129,8 @@ pub(super) fn numbers_are_exact<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
 }
 
 pub(super) fn large_bodies_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let body_hash = &promises.fingerprint.body_hash;
+    in_guarantees(chain, |guarantees| {
+        let body_hash = &guarantees.fingerprint.body_hash;
         let bound = match body_hash.max_body_bytes_to_hash {
             None => Some("`max_body_bytes_to_hash` is missing".to_owned()),
             Some(0) => Some("nothing is hashed".to_owned()),

@@ -81,8 +81,9 @@ pub(super) fn lists_name_headers<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
 }
 
 pub(super) fn type_passes<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    let is_json =
-        chain.owners().any(|(_, promises, _)| promises.fingerprint.body_hash.input.encoding.r#type.is_some());
+    let is_json = chain
+        .owners()
+        .any(|(_, guarantees, _)| guarantees.fingerprint.body_hash.input.encoding.r#type.is_some());
     // What the adapter sends on is no longer hashed.
     let lists = stopped(chain, Traffic::Requests, &["content-type"]).into_iter();
     lists.filter(|found| is_json && found.file.name() != Name::Adapter).collect()

@@ -15,7 +15,7 @@ const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 // SPEC A1.
 const MISSING_KEY_STATUS: u16 = 400;
 
-pub(super) fn mode_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn mode_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const POINTER: &str = "/http/idempotency/mode";
     let found = |file: &'a Boundary| match file.http.idempotency.mode {
         Some(Mode::Disabled) => Some(Violation::new(file, POINTER, "idempotency is disabled here")),
@@ -85,7 +85,7 @@ pub(super) fn unsafe_methods_change_state<'a>(chain: &HopChain<'a>) -> Vec<Viola
         .collect()
 }
 
-pub(super) fn safe_methods_do_not<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn safe_methods_change_nothing<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
     for file in chain.files() {
         let named = file.http.methods.state_changing.iter().flatten().enumerate();

@@ -5,12 +5,12 @@ use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
 
 use super::exchange::is_of_one_exchange;
 use super::refusal::not_refused;
-use super::{Violation, in_promises};
+use super::{Violation, in_guarantees};
 use crate::{HopChain, Reaction};
 
 pub(super) fn conflicts_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let what = match &promises.conflict_rule.same_key_different_fingerprint {
+    in_guarantees(chain, |guarantees| {
+        let what = match &guarantees.conflict_rule.same_key_different_fingerprint {
             None => "`same_key_different_fingerprint` is missing".to_owned(),
             Some(reaction) => not_refused(reaction)
                 .or_else(|| reaction.status.is_none().then(|| "its `status` is missing".to_owned()))?,
@@ -20,8 +20,8 @@ pub(super) fn conflicts_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
 }
 
 pub(super) fn duplicates_are_replayed<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let what = match &promises.response_replay.on_duplicate_after_success {
+    in_guarantees(chain, |guarantees| {
+        let what = match &guarantees.response_replay.on_duplicate_after_success {
             None => "`on_duplicate_after_success` is missing".to_owned(),
             Some(Reaction { action: None, .. }) => "its `action` is missing".to_owned(),
             Some(reaction @ Reaction { action: Some(action), .. }) => match reaction.status {
@@ -34,18 +34,18 @@ pub(super) fn duplicates_are_replayed<'a>(chain: &HopChain<'a>) -> Vec<Violation
     })
 }
 
-pub(super) fn running_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn in_flight_is_reported<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const UNHELD: &str = "nothing holds a key while its request runs";
-    in_promises(chain, |promises| {
+    in_guarantees(chain, |guarantees| {
         let mut found = Vec::new();
-        match &promises.inflight_lock {
+        match &guarantees.inflight_lock {
             None => found.push(("inflight_lock", format!("`inflight_lock` is missing: {UNHELD}"))),
             Some(lock) if lock.enabled == Some(false) => {
                 found.push(("inflight_lock/enabled", UNHELD.to_owned()));
             }
             Some(_) => (),
         }
-        let wait = match promises.in_flight_wait() {
+        let wait = match guarantees.in_flight_wait() {
             None => Some("`wait_up_to_ms` is missing".to_owned()),
             Some(wait) => (IN_FLIGHT_WAIT_MAX < wait).then(|| {
                 let (wait, most) = (wait.as_millis(), IN_FLIGHT_WAIT_MAX.as_millis());
@@ -53,39 +53,39 @@ pub(super) fn running_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
             }),
         };
         found.extend(wait.map(|what| ("response_replay/on_duplicate_while_inflight/wait_up_to_ms", what)));
-        let on_timeout = &promises.response_replay.on_duplicate_while_inflight.on_timeout;
-        let untold = not_told(on_timeout.as_ref());
-        found.extend(untold.map(|what| ("response_replay/on_duplicate_while_inflight/on_timeout", what)));
+        let on_timeout = &guarantees.response_replay.on_duplicate_while_inflight.on_timeout;
+        let problem = timeout_reaction_problem(on_timeout.as_ref());
+        found.extend(problem.map(|what| ("response_replay/on_duplicate_while_inflight/on_timeout", what)));
         found
     })
 }
 
 /// Returns what is wrong with the response to a duplicate that waited without an outcome.
-fn not_told(on_timeout: Option<&Reaction>) -> Option<String> {
+fn timeout_reaction_problem(on_timeout: Option<&Reaction>) -> Option<String> {
     let Some(reaction) = on_timeout else {
         return Some("`on_timeout` is missing".to_owned());
     };
     match (&reaction.action, reaction.status) {
-        (Some(action), _) if !reaction.tells_of_running() => {
+        (Some(action), _) if !reaction.reports_in_flight() => {
             Some(format!("`{action}` does not tell that the first request still runs"))
         }
         (_, None) => Some("its `status` is missing".to_owned()),
         (_, Some(status)) => {
-            let named = reaction.status_at_odds()?;
+            let named = reaction.conflicting_status()?;
             Some(format!("the action says {named}, and the status is {status}"))
         }
     }
 }
 
 pub(super) fn statuses_differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let (conflict, running) = (promises.conflict_status()?, promises.in_flight_status()?);
-        if promises.profile().is_none() {
+    in_guarantees(chain, |guarantees| {
+        let (conflict, running) = (guarantees.conflict_status()?, guarantees.in_flight_status()?);
+        if guarantees.profile().is_none() {
             let what =
                 format!("{conflict} for a conflict and {running} while it runs are no profile's statuses");
             return Some(("response_replay/on_duplicate_while_inflight/on_timeout", what));
         }
-        let on_lock = promises.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
+        let on_lock = guarantees.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
         let status = on_lock.filter(|status| *status != running)?;
         let what = if status == conflict {
             format!("{status} is also the status of a conflict")
@@ -96,9 +96,9 @@ pub(super) fn statuses_differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     })
 }
 
-pub(super) fn replayed_headers_are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let what = match &promises.response_replay.response_headers_subset_allowlist {
+pub(super) fn replayed_headers_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    in_guarantees(chain, |guarantees| {
+        let what = match &guarantees.response_replay.response_headers_subset_allowlist {
             None => "`response_headers_subset_allowlist` is missing",
             Some(list) if list.iter().any(|header| header.eq_ignore_ascii_case("content-type")) => {
                 return None;
@@ -110,8 +110,8 @@ pub(super) fn replayed_headers_are_said<'a>(chain: &HopChain<'a>) -> Vec<Violati
 }
 
 pub(super) fn replayed_headers_are_lasting<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    in_promises(chain, |promises| {
-        let list = promises.response_replay.response_headers_subset_allowlist.iter().flatten();
+    in_guarantees(chain, |guarantees| {
+        let list = guarantees.response_replay.response_headers_subset_allowlist.iter().flatten();
         list.enumerate().filter_map(|(index, header)| {
             let what = match () {
                 () if header.contains('*') => format!("`{header}` stands for headers that nobody named"),

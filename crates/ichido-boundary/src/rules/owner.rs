@@ -1,7 +1,7 @@
 //! Rules for ownership: only the adapter completes idempotency, and the files agree.
 // SPEC C2, C5, C8.
 
-pub(super) mod promises;
+pub(super) mod guarantees;
 
 use super::Violation;
 use crate::{Boundary, HopChain, Mode, Name};
@@ -26,8 +26,8 @@ pub(super) fn the_owner_is_named<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
     chain
         .owners()
         .filter(|(file, ..)| may_own(file.name()))
-        .filter_map(|(file, promises, base)| {
-            let what = match promises.owner.as_deref() {
+        .filter_map(|(file, guarantees, base)| {
+            let what = match guarantees.owner.as_deref() {
                 Some("adapter") => return None,
                 Some(other) => format!("the owner is `{other}`"),
                 None => "`owner` is missing".to_owned(),

@@ -20,7 +20,7 @@ pub(super) fn not_refused(reaction: &Reaction) -> Option<String> {
             Some(format!("it is answered {status}, after which clients try again"))
         }
         (_, Some(status)) => {
-            let named = reaction.status_at_odds()?;
+            let named = reaction.conflicting_status()?;
             Some(format!("the action says {named}, and the status is {status}"))
         }
         (Some(_), None) => None,

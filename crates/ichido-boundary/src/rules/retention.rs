@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use ichido_core::ledger::{Class, Policy, PolicyDraft, PolicyError, client_horizon, limits};
 
-use super::{Violation, in_promises};
+use super::{Violation, in_guarantees};
 use crate::member::escape;
 use crate::{Boundary, Enabled, HopChain, Name, Operation, OperationClass, Ttl, timing};
 
-pub(super) fn ttl_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    let mut found = in_promises(chain, |promises| {
-        promises.storage.ttl.is_none().then_some(("storage/ttl", "`ttl` is missing"))
+pub(super) fn ttl_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let mut found = in_guarantees(chain, |guarantees| {
+        guarantees.storage.ttl.is_none().then_some(("storage/ttl", "`ttl` is missing"))
     });
     for (file, pointer, ttl, _) in lengths(chain) {
         if ttl.length().is_zero() || limits::TTL_MAX < ttl.length() {
@@ -30,7 +30,7 @@ pub(super) fn ttl_covers_a_day<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     broken(chain, is_short, |ttl, _| format!("{} without a reason", in_words(ttl)))
 }
 
-pub(super) fn ttl_covers_the_tries<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn ttl_covers_retries<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let is_short = |error: &PolicyError| matches!(error, PolicyError::ShorterThanRetries { .. });
     broken(chain, is_short, |ttl, horizon| {
         format!("{}, and somebody may still be trying after {}", in_words(ttl), in_words(horizon))
@@ -62,16 +62,17 @@ fn broken<'a>(
 
 /// Returns how long a caller may still retry: the browser by its file, or any client by its default schedule.
 fn horizon(chain: &HopChain<'_>) -> Duration {
-    let by_file =
-        chain.file(Name::BrowserToBff).and_then(|file| file.http.timeouts.in_all().max(timing::in_all(file)));
+    let by_file = chain
+        .file(Name::BrowserToBff)
+        .and_then(|file| file.http.timeouts.in_all().max(timing::total_time(file)));
     by_file.unwrap_or_default().max(client_horizon())
 }
 
 /// Returns every time that outcomes are kept, with its pointer and kind of work.
 fn lengths<'a>(chain: &HopChain<'a>) -> Vec<(&'a Boundary, String, &'a Ttl, Class)> {
-    let owners = chain.owners().filter_map(|(file, promises, base): (_, &'a Enabled, _)| {
+    let owners = chain.owners().filter_map(|(file, guarantees, base): (_, &'a Enabled, _)| {
         // Whatever the operations are, this time applies to all that have none of their own.
-        Some((file, format!("{base}/storage/ttl"), promises.storage.ttl.as_ref()?, Class::ExternalEffect))
+        Some((file, format!("{base}/storage/ttl"), guarantees.storage.ttl.as_ref()?, Class::ExternalEffect))
     });
     let operations = chain.files().flat_map(|file| {
         let operations = file.operations.iter().flat_map(crate::NamedValues::iter);

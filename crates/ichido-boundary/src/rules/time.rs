@@ -8,7 +8,7 @@ use crate::{Boundary, Enabled, HopChain, Name, timing};
 
 const TRY_POINTER: &str = "/http/timeouts/upstream_timeout_ms";
 
-pub(super) fn time_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn timeouts_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     chain.files()
         .filter_map(|file| {
             let timeouts = &file.http.timeouts;
@@ -25,9 +25,9 @@ pub(super) fn time_is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         .collect()
 }
 
-pub(super) fn tries_fit_in_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn attempts_fit_total<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
-        let (tries, bound) = (timing::in_all(file)?, file.http.timeouts.in_all()?);
+        let (tries, bound) = (timing::total_time(file)?, file.http.timeouts.in_all()?);
         let what =
             format!("all tries take up to {} ms, and there are {}", tries.as_millis(), bound.as_millis());
         (bound < tries).then(|| Violation::new(file, "/http/timeouts/client_timeout_ms", what))
@@ -35,7 +35,7 @@ pub(super) fn tries_fit_in_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     chain.files().filter_map(found).collect()
 }
 
-pub(super) fn tries_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn attempts_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     // Of two files about one boundary the first counts; another rule finds that there are two.
     let files: Vec<&Boundary> = Name::ALL.into_iter().filter_map(|name| chain.file(name)).collect();
     let pairs = files.windows(2).map(|pair| (pair[0], pair[1]));
@@ -43,7 +43,7 @@ pub(super) fn tries_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     pairs
         .filter(|(_, below)| below.name() != Name::Adapter)
         .filter_map(|(above, below)| {
-            let (a_try, tries) = (above.http.timeouts.of_a_try()?, timing::in_all(below)?);
+            let (a_try, tries) = (above.http.timeouts.of_a_try()?, timing::total_time(below)?);
             let what = format!(
                 "all tries of {} take up to {} ms, and one try of {} has {} ms",
                 below.name(),
@@ -58,8 +58,8 @@ pub(super) fn tries_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 
 pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let owner: Option<(&'a Boundary, &'a Enabled, _)> = chain.owners().last();
-    let wait = owner.and_then(|(_, promises, _)| promises.in_flight_wait()).unwrap_or_default();
-    let calls = chain.file(Name::Adapter).and_then(timing::in_all).unwrap_or_default();
+    let wait = owner.and_then(|(_, guarantees, _)| guarantees.in_flight_wait()).unwrap_or_default();
+    let calls = chain.file(Name::Adapter).and_then(timing::total_time).unwrap_or_default();
     let gateway = chain.file(Name::GatewayToAdapter);
     let Some((gateway, a_try)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?))) else {
         return Vec::new();

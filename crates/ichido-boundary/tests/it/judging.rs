@@ -248,10 +248,10 @@ fn whoever_says_who_asks_is_not_the_browser() {
 fn promises_beside_the_mode_are_judged_where_they_stand() {
     let mut set = Set::starting();
     let idempotency = &mut set.file(GATEWAY)["http"]["idempotency"];
-    let promises = idempotency["enabled"].take();
+    let guarantees = idempotency["enabled"].take();
     let members = idempotency.as_object_mut().expect("an object");
     members.remove("enabled");
-    members.extend(promises.as_object().expect("an object").clone());
+    members.extend(guarantees.as_object().expect("an object").clone());
     assert_eq!(shown(&set), [""; 0]);
     let fewer = set.without(GATEWAY, "/http/idempotency/owner").without(GATEWAY, "/http/idempotency/storage");
     let mut found = shown(&fewer);

@@ -45,12 +45,12 @@ fn the_owners_promises_are_read() {
     let idempotency = &gateway.http.idempotency;
     assert_eq!(idempotency.mode, Some(Mode::Enabled));
     assert!(idempotency.requires_key());
-    let promises = &idempotency.enabled;
-    assert_eq!(promises.in_flight_wait(), Some(millis(2_000)));
-    assert_eq!(promises.profile(), Some(Profile::Ichido), "409 for a conflict, 202 in flight");
-    assert_eq!(promises.ttl(), Some(Duration::from_hours(7 * 24)));
-    assert!(promises.response_replay.on_duplicate_after_success.as_ref().is_some_and(Reaction::replays));
-    let error = promises.fingerprint.body_hash.body_rules().expect_err("a word that nobody defined");
+    let guarantees = &idempotency.enabled;
+    assert_eq!(guarantees.in_flight_wait(), Some(millis(2_000)));
+    assert_eq!(guarantees.profile(), Some(Profile::Ichido), "409 for a conflict, 202 in flight");
+    assert_eq!(guarantees.ttl(), Some(Duration::from_hours(7 * 24)));
+    assert!(guarantees.response_replay.on_duplicate_after_success.as_ref().is_some_and(Reaction::replays));
+    let error = guarantees.fingerprint.body_hash.body_rules().expect_err("a word that nobody defined");
     assert!(error.to_string().contains("\"shortest_roundtrip\""), "{error}");
 }
 
@@ -123,14 +123,14 @@ fn an_operation_becomes_a_policy() {
             "operations":{"orders.create":{"methods":["POST"],"path":"/v1/orders","class":"billing",
                 "effect":"keyed","upstream_keeps_keys_for":{"days":1},"ttl":{"hours":1,"reason":"a demo"}}}}"#,
     );
-    let promises = &file.http.idempotency.enabled;
+    let guarantees = &file.http.idempotency.enabled;
     let operations = file.operations.as_ref().expect("it has some");
     let (name, operation) = operations.iter().next().expect("it has one");
     assert_eq!((name, operation.effect), ("orders.create", Some(Effect::Keyed)));
     assert_eq!(file.identity.as_ref().and_then(|identity| identity.source), Some(IdentitySource::JwtClaim));
-    let policy = Policy::build(operation.draft(promises)).unwrap_or_else(|errors| panic!("{errors}"));
+    let policy = Policy::build(operation.draft(guarantees)).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!((policy.class(), policy.mode()), (Class::ExternalEffect, EffectMode::Keyed));
     assert_eq!(policy.ttl(), Duration::from_hours(1));
-    let rules = promises.fingerprint.body_hash.body_rules().unwrap_or_else(|error| panic!("{error}"));
+    let rules = guarantees.fingerprint.body_hash.body_rules().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(rules.form.numbers, Numbers::Exact);
 }

@@ -8,7 +8,7 @@ use crate::rules::fingerprint::input::changes_by_name;
 use crate::{Boundary, Crossing, HopChain, Identity, IdentityRule, Name, Operation, Party, Traffic};
 
 /// Returns what is wrong with an identity; `None` if it is complete and stable across tokens.
-fn unfit(identity: &Identity) -> Option<String> {
+fn identity_problem(identity: &Identity) -> Option<String> {
     match identity.rule() {
         Err(error) => Some(error.to_string()),
         Ok(IdentityRule::Claims(claims)) => {
@@ -28,7 +28,7 @@ fn differs(header: &str) -> bool {
     changes_by_name(header) || NAMES.iter().any(|name| name.eq_ignore_ascii_case(header))
 }
 
-pub(in crate::rules) fn is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(in crate::rules) fn is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
     for file in adapters(chain) {
         let own = |(_, _, operation): &(_, _, &Operation)| operation.identity.is_some();
@@ -37,10 +37,9 @@ pub(in crate::rules) fn is_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
         {
             found.push(Violation::new(file, "/identity", "`identity` is missing"));
         }
-        found.extend(
-            identities(file)
-                .filter_map(|(pointer, identity)| Some(Violation::new(file, pointer, unfit(identity)?))),
-        );
+        found.extend(identities(file).filter_map(|(pointer, identity)| {
+            Some(Violation::new(file, pointer, identity_problem(identity)?))
+        }));
     }
     found
 }

@@ -2,12 +2,12 @@
 
 use ichido_core::ledger::{Policy, PolicyError};
 
-use super::path::wrong_with;
+use super::path::path_problem;
 use super::{Violation, adapters, operations};
 use crate::rules::key::{SAFE_METHODS, is_method};
 use crate::{Effect, Enabled, HopChain, Operation, OperationClass};
 
-pub(in crate::rules) fn are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(in crate::rules) fn are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
     for file in adapters(chain) {
         if operations(file).next().is_none() {
@@ -16,7 +16,7 @@ pub(in crate::rules) fn are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
         for (pointer, _, operation) in operations(file) {
             let silent =
                 missing(operation).map(|member| (member.to_owned(), format!("`{member}` is missing")));
-            let path = operation.path.as_deref().and_then(wrong_with).map(|what| ("path".to_owned(), what));
+            let path = operation.path.as_deref().and_then(path_problem).map(|what| ("path".to_owned(), what));
             let wrong = silent.chain(path).chain(wrong_methods(chain, operation));
             found.extend(
                 wrong.map(|(member, what)| Violation::new(file, format!("{pointer}/{member}"), what)),
@@ -30,13 +30,13 @@ pub(in crate::rules) fn are_said<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
 fn missing(operation: &Operation) -> impl Iterator<Item = &'static str> {
     let is_read = operation.class == Some(OperationClass::Read);
     let is_keyed = operation.effect == Some(Effect::Keyed);
-    let said = [
+    let declared = [
         ("path", operation.path.is_some()),
         ("class", operation.class.is_some()),
         ("effect", operation.effect.is_some() || is_read),
         ("upstream_keeps_keys_for", !is_keyed || operation.upstream_keeps_keys_for.is_some()),
     ];
-    said.into_iter().filter(|(_, is_said)| !is_said).map(|(member, _)| member)
+    declared.into_iter().filter(|(_, is_declared)| !is_declared).map(|(member, _)| member)
 }
 
 /// Returns what is wrong with the methods, by the member's pointer relative to the operation.
@@ -69,7 +69,7 @@ fn is_safe(method: &str) -> bool {
 
 pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let silent = Enabled::default();
-    let promises = chain.owners().last().map_or(&silent, |(_, promises, _)| promises);
+    let guarantees = chain.owners().last().map_or(&silent, |(_, guarantees, _)| guarantees);
     let mut found = Vec::new();
     for file in adapters(chain) {
         for (pointer, _, operation) in operations(file) {
@@ -81,7 +81,7 @@ pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
                 found.push(Violation::new(file, format!("{pointer}/effect"), what));
                 continue;
             }
-            let errors = Policy::build(operation.draft(promises)).err();
+            let errors = Policy::build(operation.draft(guarantees)).err();
             // How long outcomes are kept, and how long duplicates wait, have their own rules.
             let own = errors
                 .iter()

@@ -8,7 +8,7 @@ use crate::{HopChain, Operation};
 const SEGMENTS_MAX: usize = 64;
 
 /// Returns what is wrong with a path's pattern; `None` if requests can match it.
-pub(super) fn wrong_with(path: &str) -> Option<String> {
+pub(super) fn path_problem(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else {
         return Some(format!("`{path}` does not begin with `/`"));
     };

@@ -133,10 +133,10 @@ pub(super) fn is_identity_header(chain: &HopChain<'_>, input: &FingerprintInput)
 }
 
 /// Returns why the adapter would not read an input that has a meaning.
-pub(super) fn unread(chain: &HopChain<'_>, input: &FingerprintInput) -> Option<String> {
+pub(super) fn unreadable_reason(chain: &HopChain<'_>, input: &FingerprintInput) -> Option<String> {
     match input {
         FingerprintInput::Claim(_) => {
-            let (file, pointer) = tokenless(chain)?;
+            let (file, pointer) = operation_without_token(chain)?;
             let file = file.name();
             Some(format!("{file} takes no token for {pointer}, so there are no claims; write `identity`"))
         }
@@ -157,7 +157,7 @@ pub(super) fn unread(chain: &HopChain<'_>, input: &FingerprintInput) -> Option<S
 
 /// Returns an operation that is guarded and whose caller is not identified by a token, with the pointer to its
 /// identity.
-fn tokenless<'a>(chain: &HopChain<'a>) -> Option<(&'a Boundary, String)> {
+fn operation_without_token<'a>(chain: &HopChain<'a>) -> Option<(&'a Boundary, String)> {
     let has_token = |identity: &Identity| matches!(identity.rule(), Ok(IdentityRule::Claims(_)) | Err(_));
     let file = chain.file(Name::Adapter)?;
     let mut guarded = file

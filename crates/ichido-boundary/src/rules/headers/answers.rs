@@ -9,18 +9,21 @@ use crate::member::escape;
 use crate::{Boundary, HopChain, STATUS_HEADER, Traffic};
 
 pub(in crate::rules) fn pass<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    let mut found: Vec<_> =
-        telling(chain).into_iter().flat_map(|header| stopped(chain, Traffic::Answers, &[header])).collect();
+    let mut found: Vec<_> = status_headers(chain)
+        .into_iter()
+        .flat_map(|header| stopped(chain, Traffic::Answers, &[header]))
+        .collect();
     found.extend(echo(chain).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
     found
 }
 
 pub(in crate::rules) fn are_exposed<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     const POINTER: &str = "/cors/exposed_headers/items";
-    let telling = telling(chain);
+    let status_headers = status_headers(chain);
     let found = |file: &'a Boundary| {
         let exposed = &file.cors.as_ref()?.exposed_headers;
-        let hidden: Vec<&str> = telling.iter().filter(|header| !exposed.names(header)).copied().collect();
+        let hidden: Vec<&str> =
+            status_headers.iter().filter(|header| !exposed.names(header)).copied().collect();
         let what = format!("a page cannot read {}", hidden.join(", ")).to_ascii_lowercase();
         (!hidden.is_empty()).then(|| Violation::new(file, POINTER, what))
     };
@@ -30,11 +33,11 @@ pub(in crate::rules) fn are_exposed<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
 }
 
 /// Returns the headers that tell a client what kind of response it has.
-fn telling(chain: &HopChain<'_>) -> Vec<&'static str> {
+fn status_headers(chain: &HopChain<'_>) -> Vec<&'static str> {
     let profile = chain
         .owners()
         .last()
-        .map_or(Profile::Ichido, |(_, promises, _)| promises.profile().unwrap_or_default());
+        .map_or(Profile::Ichido, |(_, guarantees, _)| guarantees.profile().unwrap_or_default());
     let numbers = profile.numbers();
     let mut headers = vec![numbers.replay_marker, "Retry-After"];
     // Only a 202 can be taken for success.

@@ -4,12 +4,12 @@ use super::Violation;
 use crate::rules::refusal::not_refused;
 use crate::{Enabled, HopChain, Mode, Name, ValidateOnly};
 
-pub(in crate::rules) fn stand_in_their_place<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(in crate::rules) fn are_in_the_right_member<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
     for file in chain.files() {
         let idempotency = &file.http.idempotency;
         let is_enabled = idempotency.mode == Some(Mode::Enabled);
-        found.extend(idempotency.unread.iter().map(|member| {
+        found.extend(idempotency.unread_members.iter().map(|member| {
             let what = if is_enabled {
                 format!("`enabled` says something else of `{member}`, or nothing")
             } else {
@@ -17,13 +17,13 @@ pub(in crate::rules) fn stand_in_their_place<'a>(chain: &HopChain<'a>) -> Vec<Vi
             };
             Violation::new(file, format!("/http/idempotency/{member}"), what)
         }));
-        if is_enabled && !says_nothing_else(&idempotency.validate_only) {
+        if is_enabled && !agrees_with_enabled(&idempotency.validate_only) {
             let what = "`validate_only` lets requests without a key pass, and the mode is `enabled`";
             found.push(Violation::new(file, "/http/idempotency/validate_only", what));
         }
-        let promises = &idempotency.enabled;
+        let guarantees = &idempotency.enabled;
         let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
-        if !is_enabled && *promises != Enabled::default() && *promises != only_names_owner {
+        if !is_enabled && *guarantees != Enabled::default() && *guarantees != only_names_owner {
             let what = "`enabled` promises something, and the mode is another";
             found.push(Violation::new(file, "/http/idempotency/enabled", what));
         }
@@ -32,15 +32,15 @@ pub(in crate::rules) fn stand_in_their_place<'a>(chain: &HopChain<'a>) -> Vec<Vi
 }
 
 /// Returns whether members for another mode next to `enabled` also require the key, or are absent.
-fn says_nothing_else(beside: &ValidateOnly) -> bool {
+fn agrees_with_enabled(beside: &ValidateOnly) -> bool {
     let refuses = beside.on_missing_key.as_ref().is_none_or(|reaction| not_refused(reaction).is_none());
     beside.require_header_when_state_changing != Some(false) && refuses
 }
 
 pub(in crate::rules) fn agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    let promises = |name: Name| chain.owners().find(|(file, ..)| file.name() == name);
+    let guarantees = |name: Name| chain.owners().find(|(file, ..)| file.name() == name);
     let (Some((gateway, before, _)), Some((file, own, base))) =
-        (promises(Name::GatewayToAdapter), promises(Name::Adapter))
+        (guarantees(Name::GatewayToAdapter), guarantees(Name::Adapter))
     else {
         return Vec::new();
     };
