@@ -95,7 +95,7 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
 fn class_and_effect_changes(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     let class = |operation: &Operation| operation.class.map_or(Class::ExternalEffect, OperationClass::class);
-    let is_weaker = class(old).acts_for_good() && !class(new).acts_for_good();
+    let is_weaker = class(old).is_permanent() && !class(new).is_permanent();
     if is_weaker || (class(old) != Class::Read && class(new) == Class::Read) {
         let describe = |operation: &Operation| operation.class.map_or("left out", OperationClass::as_str);
         let what = format!("its class: was {}, is {}, which protects less", describe(old), describe(new));

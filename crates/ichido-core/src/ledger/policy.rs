@@ -312,7 +312,7 @@ impl Policy {
         }
         if self.ttl.is_zero() || limits::TTL_MAX < self.ttl {
             errors.push(PolicyError::TtlOutOfRange { ttl: self.ttl });
-        } else if self.class.acts_for_good() && self.ttl < limits::TTL_OF_EFFECTS_MIN && !has_short_ttl_reason
+        } else if self.class.is_permanent() && self.ttl < limits::TTL_OF_EFFECTS_MIN && !has_short_ttl_reason
         {
             errors.push(PolicyError::TtlTooShort { ttl: self.ttl });
         }
@@ -409,7 +409,7 @@ impl Policy {
 
 impl Class {
     /// Returns whether the effect is permanent, so forgetting the key early is dangerous.
-    pub const fn acts_for_good(self) -> bool {
+    pub const fn is_permanent(self) -> bool {
         matches!(self, Self::Irreversible | Self::ExternalEffect)
     }
 }
