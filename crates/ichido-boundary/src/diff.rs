@@ -150,14 +150,18 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
     news.into_iter().map(describe).collect()
 }
 
-/// Returns the words of a finding, sorted: the order of listed items is that of the file, which has no meaning.
+/// Returns the words of a finding, sorted.
+///
+/// The order of listed items is that of the file, which has no meaning.
 fn words(finding: &Finding) -> Vec<&str> {
     let mut words: Vec<&str> = finding.what.split([' ', ',']).collect();
     words.sort_unstable();
     words
 }
 
-/// Returns the subject of a finding: the first two steps of its pointer, such as one operation or one list of headers.
+/// Returns the subject of a finding, such as one operation or one list of headers.
+///
+/// It is the first two steps of its pointer.
 fn group(finding: &Finding) -> &str {
     let pointer = finding.place.pointer.as_str();
     let mut slashes = pointer.match_indices('/').map(|(index, _)| index);
@@ -169,7 +173,9 @@ fn lost<'a, T: PartialEq>(before: &'a [T], after: &'a [T]) -> impl Iterator<Item
     before.iter().filter(|entry| !after.contains(entry))
 }
 
-/// Returns the texts of `before` that are not in `after`, in any case, each once and in lower case.
+/// Returns the texts of `before` that are not in `after`, ignoring case.
+///
+/// Each is returned once, in lower case.
 fn lost_names(before: &[String], after: &[String]) -> Vec<String> {
     let is_lost = |name: &&String| !after.iter().any(|other| other.eq_ignore_ascii_case(name));
     let mut lost: Vec<String> = before.iter().filter(is_lost).map(|name| name.to_ascii_lowercase()).collect();

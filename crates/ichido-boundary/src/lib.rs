@@ -1,4 +1,6 @@
-//! Boundary files: how an idempotency key travels from the browser to the adapter, described hop by hop in JSON.
+//! Boundary files: the path of an idempotency key, described hop by hop in JSON.
+//!
+//! The path leads from the browser to the adapter.
 //!
 //! This crate reads boundary files, checks them against the rules of `ichido check`, compares two versions of them and writes
 //! reports. The proxy runs on the same files.
@@ -97,7 +99,9 @@ pub const HOPS_HEADER: &str = "Ichido-Hops";
 // SPEC C6.
 pub const STATUS_HEADER: &str = "Idempotency-Status";
 
-/// Returns the file whose boundary owns the outcome: the adapter's own if it is `enabled`, else the one before it.
+/// Returns the file whose boundary owns the outcome.
+///
+/// It is the adapter's own if it is `enabled`, else the one before it.
 pub fn owner(files: &[Boundary]) -> Option<&Boundary> {
     let owners = files.iter().filter(|file| file.http.idempotency.mode == Some(Mode::Enabled));
     owners.max_by_key(|file| file.name())

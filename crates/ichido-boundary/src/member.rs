@@ -1,4 +1,6 @@
-//! Members: turns a JSON value into a value of the model, or into one error with location and reason.
+//! Members: turns a JSON value into a value of the model.
+//!
+//! An invalid value gives one error with its location and reason.
 //!
 //! Every type of the model declares its [`Schema`] next to its reader, so the published schema, the list of members and
 //! the reader cannot drift apart.
@@ -14,13 +16,17 @@ use std::borrow::Cow;
 
 use ichido_core::json::{Kind, Value};
 
-/// The longest name of a direction or an operation: the most that an HTTP header or a metric label holds.
+/// The longest name of a direction or an operation.
+///
+/// It is the most that an HTTP header or a metric label holds.
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// The maximum number of elements in a list, and of names that a file chooses in one object.
 pub const COUNT_MAX: usize = 1_000;
 
-/// The maximum number of unknown members that are recorded; a file with more is not a boundary file.
+/// The maximum number of unknown members that are recorded.
+///
+/// A file with more is not a boundary file.
 pub const UNKNOWN_MAX: usize = 100;
 
 /// The greatest integer that every JSON library reads exactly.

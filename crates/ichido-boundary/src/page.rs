@@ -28,7 +28,9 @@ ichido_core::words! {
     /// How severe a violation of a rule is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Severity {
-        /// The work could be done twice, or the key could get lost: a proxy does not start.
+        /// The work could be done twice, or the key could get lost.
+        ///
+        /// A proxy does not start.
         Error = "error",
         /// Something is harder to see or to use than it should be.
         Warning = "warning",

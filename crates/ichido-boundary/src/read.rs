@@ -139,7 +139,9 @@ impl Boundary {
         &self.misspelled
     }
 
-    /// Returns whether `party` passes a header of a request or a response. A header passes if no list covers it.
+    /// Returns whether `party` passes a header of a request or a response.
+    ///
+    /// A header passes if no list covers it.
     ///
     /// For responses the crossing makes no difference.
     pub fn passes(&self, party: Party, crossing: Crossing, of: Traffic, header: &str) -> bool {

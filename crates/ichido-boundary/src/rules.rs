@@ -34,7 +34,9 @@ pub struct Finding {
     pub place: Place,
     /// What is wrong there.
     pub what: String,
-    /// How to fix it: as the rule says or, if a change is judged, by reverting it.
+    /// How to fix it.
+    ///
+    /// As the rule says or, if a change is judged, by reverting it.
     pub mend: String,
 }
 

@@ -42,7 +42,9 @@ impl Code {
     pub const NONE: Self = Self([0; 32]);
 }
 
-/// The key that seals are made with. It is never in the database that it protects.
+/// The key that seals are made with.
+///
+/// It is never in the database that it protects.
 #[derive(Clone)]
 pub struct AuditKey(Vec<u8>);
 

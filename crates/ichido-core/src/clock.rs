@@ -24,21 +24,28 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How far two clocks may differ and still agree: a database may take seconds to respond, and NTP corrects clocks by
-/// less.
+/// How far two clocks may differ and still agree.
+///
+/// A database may take seconds to respond, and NTP corrects clocks by less.
 pub const AGREE_WITHIN: Duration = Duration::from_mins(1);
 
-/// Returns whether a lease has ended: its time has passed, or it ends later than any lease taken by this clock can.
+/// Returns whether a lease has ended.
+///
+/// It has if its time has passed, or if it ends later than any lease taken by this clock can.
 pub fn lease_has_lapsed(lease_until: Timestamp, now: Timestamp, longest: Duration) -> bool {
     lease_until <= now || now.plus(longest) < lease_until
 }
 
-/// Returns whether a heartbeat shows a live node: it is recent and not in the future.
+/// Returns whether a heartbeat shows a live node.
+///
+/// A live node's heartbeat is recent and not in the future.
 pub fn is_alive(seen_at: Timestamp, now: Timestamp, within: Duration) -> bool {
     seen_at <= now && now.since(seen_at) < within
 }
 
-/// Returns how long ago a time was; `None` if it is in the future, so its age is unknown.
+/// Returns how long ago a time was.
+///
+/// Returns `None` if it is in the future, so its age is unknown.
 pub fn age(moment: Timestamp, now: Timestamp) -> Option<Duration> {
     (moment <= now.plus(AGREE_WITHIN)).then(|| now.since(moment))
 }

@@ -18,7 +18,9 @@ macro_rules! hash {
         pub struct $name([u8; 32]);
 
         impl $name {
-            /// The prefix of its text, before the hex digits. It names the scheme, so another scheme can follow.
+            /// The prefix of its text, before the hex digits.
+            ///
+            /// It names the scheme, so another scheme can follow.
             pub const PREFIX: &'static str = $prefix;
 
             /// Parses what [`Display`](std::fmt::Display) wrote; `None` for any other text.
@@ -97,7 +99,9 @@ impl Digest {
 pub struct BodyRules {
     /// Numbers, Unicode and the fields left out, such as `/trace_id` and `/idempotency_key`.
     pub form: Form,
-    /// JSON bodies over this size are refused; the caller has its own limit for reading a body at all.
+    /// JSON bodies over this size are refused.
+    ///
+    /// The caller has its own limit for reading a body at all.
     pub bytes_max: usize,
 }
 
@@ -128,7 +132,9 @@ pub fn is_json(media_type: &str) -> bool {
 pub(crate) struct Hasher(Sha256);
 
 impl Hasher {
-    /// Creates a hasher. `domain` names what is hashed and its version, so hashes of two kinds are never equal.
+    /// Creates a hasher.
+    ///
+    /// `domain` names what is hashed and its version, so hashes of two kinds are never equal.
     pub(crate) fn new(domain: &str) -> Self {
         let mut hasher = Self(Sha256::new());
         hasher.part(domain.as_bytes());

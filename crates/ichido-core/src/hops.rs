@@ -30,16 +30,22 @@ use crate::time::Timestamp;
 /// The header's name in our spelling.
 pub const NAME: &str = "Ichido-Hops";
 
-/// The hop name of a message that leaves a queue; its request id is the message's id.
+/// The hop name of a message that leaves a queue.
+///
+/// Its request id is the message's id.
 pub const OUTBOX: &str = "outbox";
 
 /// The maximum number of entries.
 pub const HOPS_MAX: usize = 8;
 
-/// The longest field value that is read, over all its lines. Eight of the longest entries fit.
+/// The longest field value that is read, over all its lines.
+///
+/// Eight of the longest entries fit.
 pub const FIELD_BYTES_MAX: usize = 2048;
 
-/// The last time an entry can hold: structured-field integers have 15 digits, which end in the year 33658.
+/// The last time an entry can hold.
+///
+/// Structured-field integers have 15 digits, which end in the year 33658.
 const MILLIS_MAX: i64 = 999_999_999_999_999;
 
 /// One component that the request passed.
@@ -78,7 +84,9 @@ impl HopName {
     /// The maximum number of characters in a name.
     pub const LEN_MAX: usize = 32;
 
-    /// Parses a name. It must be a structured-field token and valid in every header and log.
+    /// Parses a name.
+    ///
+    /// It must be a structured-field token and valid in every header and log.
     pub fn parse(text: &str) -> Result<Self, HopError> {
         let is_letter = |byte: &u8| byte.is_ascii_lowercase();
         let is_allowed = |byte: &u8| is_letter(byte) || byte.is_ascii_digit() || b"_-.".contains(byte);
@@ -97,7 +105,9 @@ impl RequestId {
     /// The maximum number of characters in an id.
     pub const LEN_MAX: usize = 128;
 
-    /// Parses an id. It must not need quoting in a header, a log or a shell.
+    /// Parses an id.
+    ///
+    /// It must not need quoting in a header, a log or a shell.
     pub fn parse(text: &str) -> Result<Self, HopError> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&byte);
         let fits = (1..=Self::LEN_MAX).contains(&text.len());
@@ -136,7 +146,9 @@ impl Hops {
         parse(&value).unwrap_or_default()
     }
 
-    /// Appends one hop. A full header stays unchanged: how a request began says more than the latest turn of a loop.
+    /// Appends one hop.
+    ///
+    /// A full header stays unchanged: how a request began says more than the latest turn of a loop.
     #[must_use]
     pub fn and(mut self, hop: Hop) -> Self {
         if self.0.len() < HOPS_MAX {

@@ -14,7 +14,9 @@ pub use field::{FIELD_BYTES_MAX, NAMES, read};
 use crate::digest::{Hasher, hex};
 use crate::time::Timestamp;
 
-/// The name of one action. Equal keys under one operation and one identity are the same action.
+/// The name of one action.
+///
+/// Equal keys under one operation and one identity are the same action.
 ///
 /// The text is opaque: case matters, and no character has a meaning.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

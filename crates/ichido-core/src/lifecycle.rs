@@ -52,13 +52,16 @@ pub enum State {
         claimed_at: Timestamp,
         /// Whether the call has started.
         begun: Begun,
-        /// Whether a late response proved that an earlier attempt did the work. Then the message is sent, however this
-        /// attempt ends.
+        /// Whether a late response proved that an earlier attempt did the work.
+        ///
+        /// Then the message is sent, however this attempt ends.
         proven: bool,
         /// The attempts so far, including this one.
         history: History,
     },
-    /// An attempt failed. The message waits for the next one or, without one left, for its death.
+    /// An attempt failed.
+    ///
+    /// The message waits for the next one or, without one left, for its death.
     Failed {
         /// The earliest time of the next attempt.
         due: Timestamp,
@@ -93,7 +96,9 @@ pub enum State {
 /// Whether a worker has started the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// The worker writes a durable start mark before the call and has not yet: nothing was done.
+    /// The worker writes a durable start mark before the call and has not yet.
+    ///
+    /// Nothing was done.
     NotYet,
     /// The start mark exists: anything may have been done.
     Yes,
@@ -131,11 +136,14 @@ pub enum Event {
         effect: Effect,
         /// What a repetition could do.
         safety: Safety,
-        /// Until when the call may still be in transit, if its effect is unknown: claim time + the call's timeout + the
-        /// longest time a proxy may hold it; ten minutes if unknown.
+        /// Until when the call may still be in transit, if its effect is unknown.
+        ///
+        /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
         travels_until: Timestamp,
     },
-    /// The worker returned it without starting (a graceful stop, a snooze): the attempt does not count.
+    /// The worker returned it without starting (a graceful stop, a snooze).
+    ///
+    /// The attempt does not count.
     GivenBack {
         /// The fence of the claim.
         fence: Fence,
@@ -153,8 +161,9 @@ pub enum Event {
         safety: Safety,
         /// The earliest time of the next attempt, if the death is charged and an attempt is left.
         due: Timestamp,
-        /// Until when the call may still be in transit: claim time + the call's timeout + the longest time a proxy may
-        /// hold it; ten minutes if unknown.
+        /// Until when the call may still be in transit.
+        ///
+        /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
         travels_until: Timestamp,
     },
     /// The backoff is over.
@@ -165,8 +174,9 @@ pub enum Event {
     ///
     /// If the message is being sent again, its holder keeps it, and it counts as sent when that attempt ends.
     LateSuccess {
-        /// The claim the response belongs to. The store issues fences, so it guarantees that the fence was this
-        /// message's.
+        /// The claim the response belongs to.
+        ///
+        /// The store issues fences, so it guarantees that the fence was this message's.
         fence: Fence,
     },
     /// The receiver was asked by key, and its response is proof.
@@ -183,7 +193,9 @@ pub enum Event {
     },
     /// An operator discards a dead message. It stays dead.
     Discarded,
-    /// An operator made a new message from a dead one. It stays dead and must not be sent in addition to the new one.
+    /// An operator made a new message from a dead one.
+    ///
+    /// It stays dead and must not be sent in addition to the new one.
     Replaced,
     /// The message is cancelled.
     Cancelled,

@@ -41,9 +41,13 @@ pub use slots::{Grant, Hold, Slots};
 
 use circuit::CircuitEvent;
 
-/// The clocks of nodes differ by less than this; so do two readings of one clock when a write is retried.
+/// The clocks of nodes differ by less than this.
+///
+/// So do two readings of one clock when a write is retried.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
-/// After a pause, one call probes whether it has ended; the next one follows only without a response for this long.
+/// After a pause, one call probes whether it has ended.
+///
+/// The next one follows only without a response for this long.
 const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
 
 /// What all nodes together know about one destination.
@@ -53,7 +57,9 @@ pub struct Pace {
     pub rate: Rate,
     /// The latest slot that was handed out.
     pub last_slot: Timestamp,
-    /// A node waits for a slot at least until this time: the rate is fully used.
+    /// A node waits for a slot at least until this time.
+    ///
+    /// The rate is fully used.
     pub wanted_until: Timestamp,
     /// The destination asked for no calls before this time.
     pub paused_until: Timestamp,
@@ -80,7 +86,9 @@ impl Pace {
         if self.asking { Some(limit.map_or(ASKING_RATE, |limit| limit.slower(ASKING_RATE))) } else { limit }
     }
 
-    /// Returns the pace without a pause, as an operator requests. One call probes the destination first.
+    /// Returns the pace without a pause, as an operator requests.
+    ///
+    /// One call probes the destination first.
     #[must_use]
     pub fn resumed(self) -> Self {
         Self { paused_until: Timestamp::EPOCH, ..self }
@@ -233,7 +241,9 @@ impl Pace {
         }
     }
 
-    /// Records that the call with the slot at `sent` found the destination down: no connection, no response, a 5xx.
+    /// Records that the call with the slot at `sent` found the destination down.
+    ///
+    /// That is no connection, no response or a 5xx.
     #[must_use]
     pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.without_future_times(settings, now);

@@ -35,7 +35,9 @@ pub struct Batch<'a> {
     pub interval: Duration,
     /// How long a call takes.
     pub latency: Duration,
-    /// The waits before an item's first, second … retry, without jitter. There are as many retries as waits.
+    /// The waits before an item's first, second … retry, without jitter.
+    ///
+    /// There are as many retries as waits.
     pub waits: &'a [Duration],
 }
 

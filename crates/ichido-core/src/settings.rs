@@ -39,7 +39,9 @@ impl Faults {
         Self(vec![Fault { place: place.into(), what: what.into() }])
     }
 
-    /// Adds an error: the setting, and what is wrong and how to fix it. Duplicates are ignored.
+    /// Adds an error: the setting, and what is wrong and how to fix it.
+    ///
+    /// Duplicates are ignored.
     pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         let fault = Fault { place: place.into(), what: what.into() };
         if !self.0.contains(&fault) {

@@ -1,4 +1,6 @@
-//! Untrusted text, such as a path or a name from a client, for a terminal, a log or a URL.
+//! Makes untrusted text safe for a terminal, a log or a URL.
+//!
+//! Such text is, for example, a path or a name from a client.
 //!
 //! Guarantee: [`visible`] returns one line without control characters and without invisible characters. Escapes look as
 //! in a Rust string: `\n`, `\u{1b}`.

@@ -56,7 +56,9 @@ impl Timestamp {
         Self(self.0.saturating_add(micros))
     }
 
-    /// Parses what [`fmt::Display`] writes for the years 0 to 9999; `None` for other text or an invalid date.
+    /// Parses what [`fmt::Display`] writes for the years 0 to 9999.
+    ///
+    /// Returns `None` for other text or an invalid date.
     ///
     /// ```
     /// use ichido_core::time::Timestamp;
@@ -87,7 +89,9 @@ impl Timestamp {
         (read.to_string().get(..19)? == moment).then_some(read)
     }
 
-    /// Returns how long after `earlier` this is; zero if it is not later, because clocks of two machines differ.
+    /// Returns how long after `earlier` this is.
+    ///
+    /// Returns zero if it is not later, because clocks of two machines differ.
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.0.saturating_sub(earlier.0).max(0);
         Duration::from_micros(micros.unsigned_abs())

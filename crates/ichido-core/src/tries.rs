@@ -1,4 +1,6 @@
-//! Which attempt of its client a request is, and who started it: the header `Ichido-Try`, such as `2; auto`.
+//! Which attempt of its client a request is, and who started it.
+//!
+//! The header is `Ichido-Try`, such as `2; auto`.
 //!
 //! Guarantee: whatever a client sends maps to one of three values, so no client can make a metric grow without bound.
 // SPEC A14.

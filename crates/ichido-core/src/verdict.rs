@@ -37,7 +37,9 @@ words! {
 }
 
 impl Effect {
-    /// Returns what is known after another attempt: done stays done, and a doubt stays until something settles it.
+    /// Returns what is known after another attempt.
+    ///
+    /// Done stays done, and a doubt stays until something settles it.
     #[must_use]
     pub fn after(self, next: Self) -> Self {
         match (self, next) {
@@ -100,7 +102,9 @@ impl ErrorCode {
 pub enum Advice {
     /// It succeeded.
     Accept,
-    /// It succeeded earlier: the receiver knows our key. Counts only if the response is tied to our key.
+    /// It succeeded earlier: the receiver knows our key.
+    ///
+    /// Counts only if the response is tied to our key.
     AcceptAsProcessed,
     /// Retry later.
     Retry,
@@ -137,7 +141,9 @@ pub enum When {
     Name(Cow<'static, str>),
     /// This status with this name.
     StatusAndName(u16, Cow<'static, str>),
-    /// This status with a time to retry at: a server that gives one expects another request.
+    /// This status with a time to retry at.
+    ///
+    /// A server that gives one expects another request.
     StatusAndWait(u16),
     /// An idempotency layer's "still in flight": 202 and `Idempotency-Status: processing`.
     // SPEC C6.

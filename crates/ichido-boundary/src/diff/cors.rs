@@ -3,6 +3,8 @@
 use super::{Loosening, Pair, list, loosening, lost_names};
 use crate::Items;
 
+/// Compares the CORS lists of two versions.
+///
 /// If one version has no `cors`, only the page's own origin calls in it, and there is nothing to compare.
 pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (Some(old), Some(new)) = (&before.cors, &after.cors) else {

@@ -7,7 +7,9 @@ use crate::member::escape;
 use crate::model::{applies, traffic};
 use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, NamedValues, Party, STATUS_HEADER, Traffic};
 
-/// The headers that must pass, each with its rule; the rule for any other is [`rule_about_lists`].
+/// The headers that must pass, each with its rule.
+///
+/// The rule for any other is [`rule_about_lists`].
 const OF_REQUESTS: [(&str, &str); 5] = [
     (NAMES[0], "ICH-B010"),
     (NAMES[1], "ICH-B010"),
@@ -39,8 +41,9 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     directions.into_iter().flat_map(|(old, new)| direction_of(pair, old, new)).collect()
 }
 
-/// Returns the name of a direction in the new file: `inbound` may have become `bff_inbound`, which means the same
-/// there.
+/// Returns the name of a direction in the new file.
+///
+/// `inbound` may have become `bff_inbound`, which means the same there.
 fn renamed<'a>(pair: &Pair<'a>, old: &'a str) -> &'a str {
     if names(pair.after).any(|new| new == old) {
         return old;
@@ -125,7 +128,9 @@ fn relied_on_headers(
     relied_on_headers
 }
 
-/// Returns the headers to check: those that are relied on, what they cover, and those that the lists name.
+/// Returns the headers to check.
+///
+/// They are those that are relied on, what they cover, and those that the lists name.
 fn known(here: &[&HeaderLists; 2], relied_on_headers: &[String]) -> Vec<String> {
     let entries = here.iter().flat_map(|lists| [&lists.allow, &lists.drop]).flatten().flatten();
     let mut known: Vec<String> = entries.map(|name| name.to_ascii_lowercase()).collect();

@@ -75,7 +75,9 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     found
 }
 
-/// A longer or shorter time is not looser; the rules about time find what no longer fits.
+/// A longer or shorter time is not looser.
+///
+/// The rules about time find what no longer fits.
 fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.timeouts, &after.http.timeouts);
     let bounds = [

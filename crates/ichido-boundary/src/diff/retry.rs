@@ -40,7 +40,9 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     found
 }
 
-/// Finds the first wait that has become shorter: an overloaded receiver gets the next attempt sooner.
+/// Finds the first wait that has become shorter.
+///
+/// An overloaded receiver gets the next attempt sooner.
 fn sooner(old: &RetryPlan, new: &RetryPlan) -> Option<Loosening> {
     let mut failures = (1..new.attempts.get()).filter_map(NonZeroU32::new);
     failures.find_map(|failure| {

@@ -8,7 +8,9 @@ pub(crate) const fn plain(name: &'static str) -> &'static str {
     }
 }
 
-/// Declares the members of an object of the dialect: a struct with a field for each, and their reader.
+/// Declares the members of an object of the dialect.
+///
+/// It generates a struct with a field for each member, and their reader.
 macro_rules! members {
     (
         $(#[doc = $doc:literal])+

@@ -1,6 +1,8 @@
 //! Spelling: finds the known name that an unknown one is meant to be.
 
-/// The shortest known name that is compared letter by letter: short words are close to too many others.
+/// The shortest known name that is compared letter by letter.
+///
+/// Short words are close to too many others.
 const CHARS_MIN: usize = 5;
 
 /// From this length on, two letters may differ.

@@ -83,8 +83,9 @@ impl OperationClass {
 }
 
 impl Operation {
-    /// Returns the policy that the file requests for this operation; `guarantees` are those of the boundary that owns the
-    /// outcome.
+    /// Returns the policy that the file requests for this operation.
+    ///
+    /// `guarantees` are those of the boundary that owns the outcome.
     ///
     /// A missing class counts as an external effect, which is protected most.
     pub fn draft(&self, guarantees: &Enabled) -> PolicyDraft {

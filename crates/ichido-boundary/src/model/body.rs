@@ -102,7 +102,9 @@ impl BodyHash {
     }
 }
 
-/// Returns the known spelling of `found`, in any case; `None` if the file does not say.
+/// Returns the known spelling of `found`, in any case.
+///
+/// Returns `None` if the file does not say.
 fn word(
     member: &'static str,
     found: Option<&String>,

@@ -66,7 +66,9 @@ impl std::fmt::Display for ClaimPath {
     }
 }
 
-/// Returns the names of a path in order; `None` if one of them is missing or is a `*`.
+/// Returns the names of a path in order.
+///
+/// Returns `None` if one of them is missing or is a `*`.
 pub(super) fn names(text: &str) -> Option<Vec<String>> {
     if text.contains("://") && !text.starts_with('[') {
         return is_name(text).then(|| vec![text.to_owned()]);

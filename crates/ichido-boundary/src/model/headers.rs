@@ -81,7 +81,9 @@ fn names(list: &[String], header: &str) -> bool {
     })
 }
 
-/// Finds the first entry of a list of headers that cannot be a header name: its pointer, and what is wrong.
+/// Finds the first entry of a list of headers that cannot be a header name.
+///
+/// Returns its pointer, and what is wrong.
 ///
 /// Such an entry matches nothing: a list that names ` idempotency-key` passes no key, and one that drops `*-id` drops
 /// nothing.
@@ -114,7 +116,9 @@ fn is_name(entry: &str) -> bool {
     entry == "*" || is_token(entry.strip_suffix('*').unwrap_or(entry))
 }
 
-/// Returns whether it is a header name: a token (RFC 9110, 5.6.2), except for `*`, which lists use for any ending.
+/// Returns whether it is a header name.
+///
+/// It is if it is a token (RFC 9110, 5.6.2) without `*`, which lists use for any ending.
 pub(crate) fn is_token(name: &str) -> bool {
     let is_of_a_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_of_a_token)

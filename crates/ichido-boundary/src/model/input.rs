@@ -91,7 +91,9 @@ impl FingerprintInput {
         })
     }
 
-    /// Returns its name in the hash, which no other input has; `None` if every fingerprint has it anyway.
+    /// Returns its name in the hash, which no other input has.
+    ///
+    /// Returns `None` if every fingerprint has it anyway.
     pub fn name(&self) -> Option<String> {
         match self {
             Self::Claim(path) => Some(format!("claims{}", path.pointer())),
@@ -135,7 +137,9 @@ pub fn is_portable(header: &str) -> bool {
 }
 
 impl Fingerprint {
-    /// Returns the inputs that the file names, each once, in an order that does not depend on the file.
+    /// Returns the inputs that the file names, each once.
+    ///
+    /// Their order does not depend on the file.
     pub fn inputs(&self) -> Result<Vec<FingerprintInput>, InputError> {
         let texts = self.include.iter().flatten();
         let mut inputs: Vec<_> = texts.map(|text| FingerprintInput::parse(text)).collect::<Result<_, _>>()?;

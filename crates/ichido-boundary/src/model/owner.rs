@@ -194,7 +194,9 @@ impl Enabled {
         self.conflict_rule.same_key_different_fingerprint.as_ref().and_then(|reaction| reaction.status)
     }
 
-    /// Returns the profile with these statuses; ours if the file has neither, `None` if no profile has them.
+    /// Returns the profile with these statuses.
+    ///
+    /// It is ours if the file has neither status, and `None` if no profile has them.
     pub fn profile(&self) -> Option<Profile> {
         let (conflict, in_flight) = (self.conflict_status(), self.in_flight_status());
         [Profile::Ichido, Profile::Ietf, Profile::Stripe].into_iter().find(|profile| {

@@ -18,7 +18,9 @@ members! {
     }
 }
 
-/// Words for refusing a request: an action that begins with one is a refusal, if the rest of it says nothing else.
+/// Words for refusing a request.
+///
+/// An action that begins with one is a refusal, if the rest of it says nothing else.
 const REFUSING: [&str; 6] = ["reject", "refuse", "deny", "error", "fail", "conflict"];
 
 /// What may follow in the words for a refusal. `fail_open` and `reject_or_execute` are not refusals.
@@ -70,7 +72,9 @@ const OF_A_REPLAY: [&str; 17] = [
     "with",
 ];
 
-/// Words for "the first request is still in flight", of which one must be present, unless it is a refusal.
+/// Words for "the first request is still in flight".
+///
+/// One must be present, unless it is a refusal.
 const RUNNING: [&str; 8] =
     ["accepted", "flight", "inflight", "pending", "processing", "progress", "running", "unfinished"];
 
@@ -81,8 +85,9 @@ const OF_RUNNING: [&str; 14] = [
 ];
 
 impl Reaction {
-    /// Returns whether the action is a refusal: a word such as `reject` or `reject_request` or, without a word, a
-    /// status from 400 on.
+    /// Returns whether the action is a refusal.
+    ///
+    /// It is if it has a word such as `reject` or `reject_request` or, without a word, a status from 400 on.
     pub fn refuses(&self) -> bool {
         match &self.action {
             Some(action) => {

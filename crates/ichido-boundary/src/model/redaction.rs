@@ -4,7 +4,9 @@ use ichido_core::json::{Kind, Value};
 
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
-/// What is kept out of logs: every text and name in the member, except what is declared to be shown; and what is shown.
+/// What is kept out of logs, and what is shown.
+///
+/// Every text and name in the member is kept out, except what is declared to be shown.
 ///
 /// Files write this in many forms; which of them a logger reads is not our decision, so only the names are collected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -118,7 +118,9 @@ impl RetryPlan {
         after && self.methods.iter().any(|one| one == method)
     }
 
-    /// Returns the wait after failure `n`, counted from 1, before the next attempt; `None` if that was the last.
+    /// Returns the wait after failure `n`, counted from 1, before the next attempt.
+    ///
+    /// Returns `None` if that was the last.
     pub fn wait_after(&self, failure: NonZeroU32) -> Option<Duration> {
         if self.attempts <= failure {
             return None;

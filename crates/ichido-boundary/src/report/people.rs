@@ -7,8 +7,9 @@ use ichido_core::text::visible;
 use super::{Allowed, Findings};
 use crate::{Boundary, Finding, Name, Severity, hop_chains, rules};
 
-/// Writes each finding with its location, its reason and how to fix it, errors first; then the allowed ones, with their
-/// reasons.
+/// Writes each finding with its location, its reason and how to fix it.
+///
+/// Errors come first, and allowed findings with their reasons last.
 pub fn people(findings: &Findings<'_>) -> String {
     let mut text = String::new();
     for severity in [Severity::Error, Severity::Warning] {

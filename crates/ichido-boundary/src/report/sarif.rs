@@ -38,7 +38,9 @@ fn descriptor(rule: &Rule) -> Value {
     })
 }
 
-/// Suppressions are written even if there are none: the standard requires them for all results of a run or for none.
+/// Suppressions are written even if there are none.
+///
+/// The standard requires them for all results of a run or for none.
 fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -> Value {
     let mut location = json!({
         "physicalLocation": {

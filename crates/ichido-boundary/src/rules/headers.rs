@@ -89,7 +89,9 @@ pub(super) fn type_passes<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     lists.filter(|found| is_json && found.file.name() != Name::Adapter).collect()
 }
 
-/// Returns the spellings in which the key passes all lists of requests; both, if another rule finds that none does.
+/// Returns the spellings in which the key passes all lists of requests.
+///
+/// Returns both if another rule finds that none does.
 pub(super) fn spellings_sent(chain: &HopChain<'_>) -> [bool; NAMES.len()] {
     let passes = NAMES.map(|header| {
         let by_lists = chain.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));

@@ -60,7 +60,9 @@ fn broken<'a>(
         .collect()
 }
 
-/// Returns how long a caller may still retry: the browser by its file, or any client by its default schedule.
+/// Returns how long a caller may still retry.
+///
+/// That is the browser by its file, or any client by its default schedule.
 fn horizon(chain: &HopChain<'_>) -> Duration {
     let by_file = chain
         .file(Name::BrowserToBff)

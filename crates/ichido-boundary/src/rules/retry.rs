@@ -5,7 +5,9 @@ use super::Violation;
 use super::key::{SAFE_METHODS, is_method};
 use crate::{Boundary, Effect, HopChain, Name, OperationClass, Party};
 
-/// The maximum number of attempts of a boundary. Three hops of ten would already turn one call into a thousand.
+/// The maximum number of attempts of a boundary.
+///
+/// Three hops of ten would already turn one call into a thousand.
 const ATTEMPTS_MAX: u64 = 10;
 
 pub(super) fn retries_need_the_key<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {

@@ -1,4 +1,6 @@
-//! Rules for time: each hop's attempts, and the wait for a request in flight, fit into the hop above.
+//! Rules for time: everything a hop does fits into the hop above.
+//!
+//! That is its attempts, and the wait for a request in flight.
 // SPEC C8.
 
 use std::time::Duration;

@@ -5,9 +5,13 @@ use std::time::Duration;
 use super::Terms;
 use crate::time::Timestamp;
 
-/// How long a measure must stay clear before its incident ends: a measure that comes and goes is one incident.
+/// How long a measure must stay clear before its incident ends.
+///
+/// A measure that comes and goes is one incident.
 pub const CLEAR_FOR: Duration = Duration::from_mins(2);
-/// The share of the threshold below which a measure is clear: one that hovers around the threshold is not.
+/// The share of the threshold below which a measure is clear.
+///
+/// One that hovers around the threshold is not.
 pub const CLEAR_SHARE: f64 = 0.9;
 
 /// A measured value.
@@ -74,7 +78,9 @@ fn fires(terms: Terms, reading: Reading) -> bool {
     terms.least <= reading.samples && terms.above < reading.value
 }
 
-/// Returns whether it is clear. Too few samples count as clear: the events have left the window.
+/// Returns whether it is clear.
+///
+/// Too few samples count as clear: the events have left the window.
 fn is_clear(terms: Terms, reading: Reading) -> bool {
     reading.samples < terms.least || reading.value <= terms.above * CLEAR_SHARE
 }

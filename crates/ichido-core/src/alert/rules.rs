@@ -71,7 +71,9 @@ impl Rules {
         }
     }
 
-    /// Returns the queues with changes, by name: each changed rule with its terms, or `None` if it is off.
+    /// Returns the queues with changes, by name.
+    ///
+    /// Each changed rule has its terms, or `None` if it is off.
     pub fn of_queues(&self) -> BTreeMap<&str, Vec<(Rule, Option<Terms>)>> {
         let mut all: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for ((rule, queue), change) in &self.queues {

@@ -67,7 +67,9 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
     format!("{about}: resolved after {}: {what}", format_duration(lasted))
 }
 
-/// Says that an incident is closed because it is no longer watched: whether it is over is unknown.
+/// Says that an incident is closed because it is no longer watched.
+///
+/// Whether it is over is unknown.
 pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
     format!(
         "{about}: closed after {}: {} is switched off here, and not watched for any more",

@@ -25,7 +25,9 @@ pub enum CourseViolation {
     OutOfPlace,
     /// There is no message with its id.
     NoMessage,
-    /// It is an operator's action on something else, with a message's id or with fields that only a message has.
+    /// It is an operator's action on something else, but has fields of a message.
+    ///
+    /// These are a message's id, or fields that only a message has.
     NotAnAction,
     /// No step of the lifecycle leads from the previous entry to it.
     NoSuchStep,

@@ -68,8 +68,9 @@ pub struct Entry {
     pub node: Option<Uuid>,
     /// The person.
     pub actor: Option<String>,
-    /// The subject if it is not a message: a queue, a key, dead letters. The id's `message` is then that of the
-    /// subject.
+    /// The subject if it is not a message: a queue, a key, dead letters.
+    ///
+    /// The id's `message` is then that of the subject.
     pub about: Option<String>,
     /// The message; `None` if there is none.
     pub subject: Option<Subject>,
@@ -92,7 +93,9 @@ pub struct Subject {
     pub made_from: Option<Uuid>,
     /// When it was enqueued.
     pub created_at: Timestamp,
-    /// The maximum number of attempts. It is sealed with the request, and is here only to judge what may follow.
+    /// The maximum number of attempts.
+    ///
+    /// It is sealed with the request, and is here only to judge what may follow.
     pub tries_allowed: u32,
 }
 

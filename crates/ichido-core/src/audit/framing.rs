@@ -13,7 +13,9 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// Creates a hash. `domain` names what is coded and its version: codes of two kinds are never equal.
+    /// Creates a hash.
+    ///
+    /// `domain` names what is coded and its version: codes of two kinds are never equal.
     pub(super) fn new(key: Option<&AuditKey>, domain: &str) -> Self {
         // HMAC takes a key of any length; the error is for algorithms that do not.
         let keyed = key.and_then(|key| Hmac::<Sha256>::new_from_slice(&key.0).ok());

@@ -10,7 +10,9 @@ use super::framing::Framing;
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
 
-/// A tag says where a list was changed; the root says that it was. So the tag can be short.
+/// A tag says where a list was changed; the root says that it was.
+///
+/// So the tag can be short.
 pub type Tag = [u8; 8];
 
 /// What is stored of a sealed entry.
@@ -24,7 +26,9 @@ pub struct Leaf {
     pub content: Code,
     /// What it follows.
     pub previous: Previous,
-    /// Whether it followed by the rules when it was sealed ([`super::course`]). If not, it is sealed as such.
+    /// Whether it followed by the rules when it was sealed ([`super::course`]).
+    ///
+    /// If not, it is sealed as such.
     pub follows: bool,
     /// Binds it to its position.
     pub tag: Tag,

@@ -74,7 +74,9 @@ impl Seal {
         Head { number: self.number, total: self.total, mac: self.mac }
     }
 
-    /// Returns the code of a seal whose entries have all been deleted: its leaves are removed, its root and count stay.
+    /// Returns the code of a seal whose entries have all been deleted.
+    ///
+    /// Its leaves are removed, its root and count stay.
     pub fn pruned(&self, key: Option<&AuditKey>) -> Code {
         let mut framing = Framing::new(key, "ichido audit pruned 1");
         framing.part(&self.number.to_be_bytes());
@@ -83,7 +85,9 @@ impl Seal {
     }
 }
 
-/// The last seal in one line, to be stored where nobody who can write to the database can write.
+/// The last seal in one line, to be stored outside of the database.
+///
+/// Nobody who can write to the database may be able to write there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The seal's number.
@@ -112,7 +116,9 @@ impl Head {
     }
 }
 
-/// Proof that a message was deleted with its history legitimately: its sealed entries are missing for a reason.
+/// Proof that a message was deleted with its history legitimately.
+///
+/// Its sealed entries are missing for a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgotten {
     /// The message.

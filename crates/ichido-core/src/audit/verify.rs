@@ -25,7 +25,9 @@ use crate::words;
 /// The maximum number of findings, and of late entries, that are listed.
 pub const LISTED_MAX: usize = 1000;
 
-/// An entry dated this long before one that was sealed earlier is suspicious: no write takes that long.
+/// An entry dated this long before one that was sealed earlier is suspicious.
+///
+/// No write takes that long.
 pub const LATE_MIN: Duration = Duration::from_hours(1);
 
 words! {
@@ -83,7 +85,9 @@ pub struct Late {
     pub at: Timestamp,
 }
 
-/// The database's clock was set back. This is not tampering, but makes dates hard to judge.
+/// The database's clock was set back.
+///
+/// This is not tampering, but makes dates hard to judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetBack {
     /// How many seals were made long before the latest entry of an earlier seal.
@@ -121,7 +125,9 @@ pub struct Report {
     pub late: Vec<Late>,
     /// Whether the database's clock was set back.
     pub set_back: Option<SetBack>,
-    /// How many messages were sealed before hops were part of it: their hops are not proven.
+    /// How many messages were sealed before hops were part of it.
+    ///
+    /// Their hops are not proven.
     pub hops_unsealed: u64,
 }
 
@@ -184,7 +190,9 @@ impl<'k> Verifier<'k> {
         Self { key, head, report, ..Self::default() }
     }
 
-    /// Judges a seal alone and by the previous one. Returns the leaves to compare its entries with.
+    /// Judges a seal alone and by the previous one.
+    ///
+    /// Returns the leaves to compare its entries with.
     pub fn seal(&mut self, stored: Stored<'_>) -> Option<Checked> {
         let seal = stored.seal;
         self.chain(&seal);
@@ -315,7 +323,9 @@ impl<'k> Verifier<'k> {
         self.key.is_some() || !seal.keyed
     }
 
-    /// Checks that the list of a seal's entries is the sealed one; returns what can be read of it.
+    /// Checks that the list of a seal's entries is the sealed one.
+    ///
+    /// Returns what can be read of it.
     fn list(&mut self, seal: &Seal, bytes: &[u8]) -> Option<Checked> {
         let Some(leaves) = leaf::read(bytes) else {
             self.seal_changed(seal, "its list of entries cannot be read");

@@ -5,11 +5,14 @@ use std::time::Duration;
 use super::AGREE_WITHIN;
 use crate::time::Timestamp;
 
-/// How much faster than real time retention may advance: at most a day's worth is deleted in an hour.
+/// How much faster than real time retention may advance.
+///
+/// At most a day's worth is deleted in an hour.
 const RATE_MAX: u32 = 24;
 
-/// No record is older than this program: 2026-01-01. A machine without a battery starts its clock in 1970, which does
-/// not count.
+/// No record is older than this program: 2026-01-01.
+///
+/// A machine without a battery starts its clock in 1970, which does not count.
 const EARLIEST: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// The wall clock, which can be set, and a monotonic clock, which cannot, read together.
@@ -86,7 +89,9 @@ impl Retention {
         if agree { Ok(self.reached.min(now.wall)) } else { Err(ClockStep { by, ahead }) }
     }
 
-    /// Returns its time between two rounds: elapsed time since the last round counts, whatever the wall clock says.
+    /// Returns its time between two rounds.
+    ///
+    /// Elapsed time since the last round counts, whatever the wall clock says.
     pub fn at(&self, monotonic: Duration) -> Timestamp {
         self.reached.plus(monotonic.saturating_sub(self.last.monotonic))
     }

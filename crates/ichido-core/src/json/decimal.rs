@@ -3,12 +3,15 @@
 //! Guarantee: it borrows the digits, so it needs no memory whatever the exponent, and the length of the plain form is
 //! known before a digit of it is written.
 
-/// Exponents are clamped here: far beyond any limit on digits, and far from the ends of `i64`, so adding the length of
-/// a text cannot overflow.
+/// The value to which exponents are clamped.
+///
+/// It is far beyond any limit on digits, and far from the ends of `i64`, so adding the length of a text cannot
+/// overflow.
 const EXPONENT_MAX: i64 = i64::MAX / 4;
 
-/// Every decimal with this many significant digits has its own double, so a double parsed from one is written with the
-/// same digits.
+/// The number of significant digits that a double always preserves.
+///
+/// Every decimal with this many digits has its own double, so a double parsed from one is written with the same digits.
 pub(super) const DOUBLE_DIGITS: usize = 15;
 
 /// A number as its significant digits and the position of the point.
@@ -65,8 +68,9 @@ impl<'a> Decimal<'a> {
         }
     }
 
-    /// Returns whether the shortest spelling of the nearest double is this decimal's plain form: few enough digits, in
-    /// the range that ECMAScript writes without an exponent.
+    /// Returns whether the shortest spelling of the nearest double is this decimal's plain form.
+    ///
+    /// It is if it has few enough digits and is in the range that ECMAScript writes without an exponent.
     pub(super) fn is_its_own_double(&self) -> bool {
         self.significant() <= DOUBLE_DIGITS && -6 < self.point && self.point <= 21
     }
@@ -120,7 +124,9 @@ fn trim_end_zeros(digits: &[u8]) -> &[u8] {
     &digits[..end]
 }
 
-/// Converts a length. A text has at most `u32::MAX` bytes, so `i64` holds it without loss.
+/// Converts a length.
+///
+/// A text has at most `u32::MAX` bytes, so `i64` holds it without loss.
 fn length(digits: &[u8]) -> i64 {
     i64::try_from(digits.len()).unwrap_or(EXPONENT_MAX)
 }

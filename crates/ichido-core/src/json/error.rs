@@ -2,7 +2,9 @@
 
 use super::{DEPTH_MAX, GROWTH_MAX, NUMBER_DIGITS_MAX};
 
-/// A refused text. It contains nothing of the text, so it may be logged and returned.
+/// A refused text.
+///
+/// It contains nothing of the text, so it may be logged and returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} (at byte {position})")]
 pub struct JsonError {

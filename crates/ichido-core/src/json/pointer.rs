@@ -38,7 +38,9 @@ impl Pointer {
     /// The maximum length of a pointer.
     pub const BYTES_MAX: usize = 1_024;
 
-    /// Parses the text form, in which `~1` stands for a slash inside a name and `~0` for a tilde.
+    /// Parses the text form.
+    ///
+    /// `~1` stands for a slash inside a name, and `~0` for a tilde.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if Self::BYTES_MAX < text.len() {
             return Err(PointerError::TooLong);

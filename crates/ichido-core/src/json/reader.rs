@@ -69,8 +69,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads the contents of an opened bracket and the closing one; `fault` is the error for anything else after an
-    /// item.
+    /// Reads the contents of an opened bracket and the closing one.
+    ///
+    /// `fault` is the error for anything else after an item.
     fn list(
         &mut self,
         close: u8,

@@ -15,7 +15,9 @@ pub(super) struct StringText<'a> {
     escaped: bool,
 }
 
-/// Checks the string whose opening quote is at `start`; returns its end, including quotes, and its escaping.
+/// Checks the string whose opening quote is at `start`.
+///
+/// Returns its end, including quotes, and its escaping.
 pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Escaping), JsonError> {
     let mut escaping = Escaping::Plain;
     let mut at = start + 1;
@@ -110,8 +112,9 @@ fn plain_end(text: &[u8], start: usize) -> usize {
     at + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
 }
 
-/// Sets the high bit of the lowest byte of `word` that [`is_special`], and of none below it. Bits above it are
-/// meaningless, because subtraction borrows upwards.
+/// Marks the lowest byte of `word` that [`is_special`] with its high bit.
+///
+/// No lower byte is marked. Bits above it are meaningless, because subtraction borrows upwards.
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;

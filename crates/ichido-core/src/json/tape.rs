@@ -80,7 +80,9 @@ impl Tape {
         }
     }
 
-    /// Returns the string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
+    /// Returns the string at `at`, without its quotes.
+    ///
+    /// Names are strings; anything else reads as the empty string.
     pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> StringText<'a> {
         if let TapeNode::String { span, escaping } = self.node(at) {
             StringText::new(span.slice(text), escaping)
@@ -154,8 +156,9 @@ impl TextSpan {
     }
 }
 
-/// Converts an offset for the tape. A text has at most `u32::MAX` bytes and fewer nodes and names than bytes, so
-/// nothing is lost.
+/// Converts an offset for the tape.
+///
+/// A text has at most `u32::MAX` bytes and fewer nodes and names than bytes, so nothing is lost.
 fn narrow(offset: usize) -> u32 {
     debug_assert!(u32::try_from(offset).is_ok());
     u32::try_from(offset).unwrap_or(u32::MAX)

@@ -43,7 +43,9 @@ impl<'d, 'a> Value<'d, 'a> {
         }
     }
 
-    /// Returns the text of a string, unescaped; borrowed from the document if it has no escapes.
+    /// Returns the text of a string, unescaped.
+    ///
+    /// It is borrowed from the document if it has no escapes.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         matches!(self.node(), TapeNode::String { .. }).then(|| self.document.text_at(self.node).decode())
     }
@@ -144,7 +146,9 @@ impl<'d, 'a> Value<'d, 'a> {
     }
 }
 
-/// Shows only the kind: a body may contain secrets, and debug output ends up in logs.
+/// Shows only the kind.
+///
+/// A body may contain secrets, and debug output ends up in logs.
 impl fmt::Debug for Value<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Value").field(&self.kind()).finish()

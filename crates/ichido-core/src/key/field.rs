@@ -83,8 +83,9 @@ fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
     }
 }
 
-/// Returns what is wrong with a value that begins with a quote: an invalid character before the closing quote, else the
-/// quoting.
+/// Returns what is wrong with a value that begins with a quote.
+///
+/// That is an invalid character before the closing quote, else the quoting.
 fn fault_of_quoted(value: &[u8]) -> KeyError {
     let mut bytes = value.iter().skip(1);
     let mut index = 0;

@@ -17,9 +17,13 @@ pub struct Record {
     pub fence: Fence,
     /// When the action was first claimed. An upstream remembers its key from this moment.
     pub first_claimed_at: Timestamp,
-    /// When the action was last claimed. Its call may be in transit for a while after this.
+    /// When the action was last claimed.
+    ///
+    /// Its call may be in transit for a while after this.
     pub claimed_at: Timestamp,
-    /// The strictest mode it was claimed under so far. The operation may have a different mode by now.
+    /// The strictest mode it was claimed under so far.
+    ///
+    /// The operation may have a different mode by now.
     pub mode: EffectMode,
     /// How far the action has progressed.
     pub phase: Phase,
@@ -92,7 +96,9 @@ pub enum Admission {
     /// Claim it with one insert that fails if a record exists (or replaces exactly `replaces`). If the insert fails,
     /// another request was faster: read the record and call [`admit`] again.
     Run {
-        /// The expired record under this key. The claim replaces it only if it has not changed.
+        /// The expired record under this key.
+        ///
+        /// The claim replaces it only if it has not changed.
         replaces: Option<Fence>,
     },
     /// Run it again under a new fence, because the previous owner is gone.
@@ -172,7 +178,9 @@ fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
         }
 }
 
-/// Returns whether a record may be deleted. Only settled records expire, and none that a message still uses.
+/// Returns whether a record may be deleted.
+///
+/// Only settled records expire, and none that a message still uses.
 pub fn may_sweep(record: &Record, now: Timestamp) -> bool {
     match record.phase {
         Phase::Settled { expiry: Expiry::At(expires_at), .. } => expires_at <= now,

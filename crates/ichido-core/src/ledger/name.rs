@@ -3,7 +3,9 @@
 use crate::digest::Hasher;
 use crate::key::IdempotencyKey;
 
-/// What makes a record unique. The same key under another operation or identity is another action.
+/// What makes a record unique.
+///
+/// The same key under another operation or identity is another action.
 // SPEC C3.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordName {

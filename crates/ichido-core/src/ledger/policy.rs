@@ -40,7 +40,9 @@ pub mod limits {
     pub const LEASE_MAX: Duration = Duration::from_hours(1);
 }
 
-/// The kind of work an operation does. It determines the minimum time a key is kept.
+/// The kind of work an operation does.
+///
+/// It determines the minimum time a key is kept.
 ///
 /// It does not determine how the outcome becomes durable: whatever its class, an operation that declares no
 /// [`EffectMode`] counts as [`EffectMode::Opaque`], because an unknown effect is never guessed.
@@ -118,10 +120,14 @@ pub struct PolicyDraft {
     /// `None` is a client on its default schedule: [`Retry::CLIENT`]'s horizon with calls of at most
     /// [`limits::CLIENT_CALL_MAX`] and hints of at most [`limits::CLIENT_HINT_MAX`].
     pub retry_horizon: Option<Duration>,
-    /// How long the upstream remembers a key, if it honours keys. After that a lost outcome is unknown.
+    /// How long the upstream remembers a key, if it honours keys.
+    ///
+    /// After that a lost outcome is unknown.
     // SPEC F2.
     pub upstream_keeps_keys_for: Option<Duration>,
-    /// How long after its claim a call may still take effect. Nobody may decide "not done" before that.
+    /// How long after its claim a call may still take effect.
+    ///
+    /// Nobody may decide "not done" before that.
     pub settles_within: Option<Duration>,
     /// How long a duplicate waits for the first request's outcome.
     pub in_flight_wait: Option<Duration>,

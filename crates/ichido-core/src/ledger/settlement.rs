@@ -62,7 +62,9 @@ impl Settlement {
 /// The relation between the holder of a fence and a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The holder may settle the record. Marking a claim unknown does not take it away from its owner.
+    /// The holder may settle the record.
+    ///
+    /// Marking a claim unknown does not take it away from its owner.
     Owner,
     /// The record is already settled: return the stored response.
     AlreadySettled,
@@ -70,7 +72,9 @@ pub enum Standing {
     Stale,
 }
 
-/// Returns whether the holder of `fence` may still settle `record`. A late holder may, as long as nobody took over.
+/// Returns whether the holder of `fence` may still settle `record`.
+///
+/// A late holder may, as long as nobody took over.
 pub fn may_settle(record: &Record, fence: Fence) -> Standing {
     match record.phase {
         _ if record.fence != fence => Standing::Stale,

@@ -16,8 +16,9 @@ pub struct History {
     pub tries_allowed: NonZeroU32,
     /// Workers that died while they called with only this message.
     pub deaths: u32,
-    /// A worker died while it held this message. The next claim takes it alone and with a start mark, to see whether it
-    /// was the cause.
+    /// A worker died while it held this message.
+    ///
+    /// The next claim takes it alone and with a start mark, to see whether it was the cause.
     pub suspect: bool,
     /// What is unknown about the attempts so far.
     pub doubt: Option<Doubt>,
@@ -28,9 +29,13 @@ pub struct History {
 /// Some attempt may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// When the first such attempt was claimed. A receiver remembers a key from then on, for a limited time.
+    /// When the first such attempt was claimed.
+    ///
+    /// A receiver remembers a key from then on, for a limited time.
     pub since: Timestamp,
-    /// Until when the last such attempt may still be in transit. Nobody may decide "not done" before that.
+    /// Until when the last such attempt may still be in transit.
+    ///
+    /// Nobody may decide "not done" before that.
     pub travels_until: Timestamp,
 }
 

@@ -26,6 +26,8 @@ pub enum Why {
     /// The state has no such event.
     #[error("nothing leads there from this state")]
     NotFromHere,
+    /// The fence is not that of the current claim.
+    ///
     /// Another claim holds the message, or none does; or a new claim's fence is not greater than the last.
     #[error("the fence is not that of the current claim")]
     StaleFence,
@@ -280,7 +282,9 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     }
 }
 
-/// Counts the attempt of a message that may have been called, but never its last one: it may not have been called.
+/// Counts the attempt of a message that may have been called.
+///
+/// It never counts the last one, because the message may not have been called.
 fn after_uncharged_death(history: History, may_have_called: bool, due: Timestamp, now: Timestamp) -> State {
     match (may_have_called, history.may_try_again()) {
         (true, true) => State::Failed { due, history },
@@ -346,7 +350,9 @@ fn cancelled(effect: Effect, history: History, event: Event, now: Timestamp) -> 
         .map(|(effect, history)| State::Cancelled { effect, history })
 }
 
-/// Records what is learnt later about a dead or cancelled message; this does not revive it.
+/// Records what is learnt later about a dead or cancelled message.
+///
+/// This does not revive it.
 fn with_late_evidence(
     effect: Effect,
     history: History,

@@ -17,8 +17,9 @@ pub struct Tried {
     pub safety: Safety,
     /// The earliest time of the next attempt, if there is one.
     pub due: Timestamp,
-    /// Until when the call may still be in transit: claim time + the call's timeout + the longest time a proxy may hold
-    /// it; ten minutes if unknown.
+    /// Until when the call may still be in transit.
+    ///
+    /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
     pub travels_until: Timestamp,
 }
 

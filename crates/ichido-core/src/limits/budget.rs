@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::{Counter, Limits};
 use crate::time::Timestamp;
 
-/// How long a limit takes to refill if the provider has not shown it: limits are per minute.
+/// How long a limit takes to refill if the provider has not shown it.
+///
+/// Limits are per minute.
 const WINDOW: Duration = Duration::from_mins(1);
 
 /// The part of a limit that rounding may lose: no call is delayed for that.

@@ -39,8 +39,9 @@ impl Fields {
         }
     }
 
-    /// Reads a counter from three fields. Without one of them nothing is known: some providers send -1 or 0 for what
-    /// they do not count.
+    /// Reads a counter from three fields.
+    ///
+    /// Without one of them nothing is known: some providers send -1 or 0 for what they do not count.
     fn counter(&self, name: impl Fn(&str) -> String, now: Timestamp) -> Option<Counter> {
         let value = |part: &str| self.value(&name(part));
         let reset = moment(value("reset")?, now)?;

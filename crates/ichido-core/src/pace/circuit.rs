@@ -1,4 +1,6 @@
-//! The circuit breaker: stops calling a destination that is down, and probes whether it is back.
+//! The circuit breaker.
+//!
+//! It stops calling a destination that is down, and probes whether it is back.
 //!
 //! Guarantee: a destination that failed [`CircuitSettings::failures`] times in a row is not called until its rest ends;
 //! then at most [`CircuitSettings::probes`] calls go out, and one success closes the circuit. It cannot stay half open
@@ -67,8 +69,9 @@ pub enum Circuit {
     },
     /// A few calls probe it.
     HalfOpen {
-        /// When the rest ended: a call sent since then is a probe. Replacement probes leave it unchanged, because a
-        /// response may take longer than a rest.
+        /// When the rest ended: a call sent since then is a probe.
+        ///
+        /// Replacement probes leave it unchanged, because a response may take longer than a rest.
         since: Timestamp,
         /// The calls that may still go out.
         probes_left: u32,
@@ -129,7 +132,9 @@ impl Circuit {
         }
     }
 
-    /// Returns the same for a message of which an attempt has failed before: it gives way to others for one first rest.
+    /// Returns the same for a message of which an attempt has failed before.
+    ///
+    /// It gives way to others for one first rest.
     pub fn rests_until_again(self, settings: &CircuitSettings, now: Timestamp) -> Option<Timestamp> {
         let gives_way_until = match self {
             Self::Closed { .. } => now,
@@ -189,7 +194,9 @@ impl Circuit {
         }
     }
 
-    /// Limits rests to the longest one and removes probes from the future, for a clock that was set back.
+    /// Limits rests to the longest one and removes probes from the future.
+    ///
+    /// They come from a clock that was set back.
     pub(super) fn without_future_times(self, settings: &CircuitSettings, now: Timestamp) -> Self {
         let bound = now.plus(settings.rest_max);
         match self {

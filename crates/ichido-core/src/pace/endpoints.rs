@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How long an endpoint that refused a call for reasons outside the call is left out while there are others.
+/// How long an endpoint that refused a call is left out while there are others.
+///
+/// This is for reasons outside the call.
 const OUT_FOR: Duration = Duration::from_mins(1);
 /// After this many failed calls in a row, no retry goes to an endpoint while another does better.
 const FAILING_AFTER: u32 = 5;
@@ -141,7 +143,9 @@ pub fn left_out(records: &[Record], is_retry: bool, now: Timestamp) -> EndpointS
     left_out.with_unless_all(failing, records.len())
 }
 
-/// A set of endpoints by their indices in the list. It cannot contain an index beyond [`EndpointSet::ENDPOINTS_MAX`].
+/// A set of endpoints by their indices in the list.
+///
+/// It cannot contain an index beyond [`EndpointSet::ENDPOINTS_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSet(u64);
 

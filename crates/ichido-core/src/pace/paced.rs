@@ -19,7 +19,9 @@ use crate::time::Timestamp;
 const KNEE: f64 = 0.95;
 /// Below the knee, the share of the distance to it that one second of full use gains.
 const QUICK: f64 = 0.5;
-/// The share of the ceiling that one second of full use always adds: knee to ceiling in fifty seconds.
+/// The share of the ceiling that one second of full use always adds.
+///
+/// It leads from knee to ceiling in fifty seconds.
 const GENTLE: f64 = 0.001;
 /// Above the ceiling, the share of the excess that is added on top.
 const PROBE: f64 = 0.05;
@@ -27,18 +29,23 @@ const PROBE: f64 = 0.05;
 const ESCAPED: f64 = 1.25;
 /// While no ceiling is known, the share of the rate that one second of full use adds.
 const SEARCH: f64 = 0.35;
-/// A fall that ends a search, or comes while listening, leaves this share of the rate: the limit is somewhere below.
+/// A fall that ends a search, or comes while listening, leaves this share of the rate.
+///
+/// The limit is somewhere below.
 const SEARCHED: f64 = 0.5;
-/// A slower pace climbs by successes, each worth a third of a second. If it climbed by the clock, a destination of one
-/// call a minute would be probed with every call.
+/// A slower pace climbs by successes, each worth a third of a second.
+///
+/// If it climbed by the clock, a destination of one call a minute would be probed with every call.
 const SUCCESSES_PER_SECOND_MIN: f64 = 3.0;
 /// Unused time of full use is kept no longer than this.
 const CREDIT_MAX: Duration = Duration::from_secs(1);
 /// Listening takes at least this many responses and this long, so the share is meaningful.
 const LISTEN_ANSWERS: f64 = 16.0;
 const LISTEN_MIN: Duration = Duration::from_secs(1);
-/// Then it continues until the responses are `e²` times likelier with one share than with the other, but no longer than
-/// this, because the rate is low meanwhile.
+/// How likely one share must become before listening ends.
+///
+/// The responses must be `e²` times likelier with one share than with the other. Listening takes no longer than the
+/// maximum, because the rate is low meanwhile.
 const LISTEN_CERTAIN: f64 = 2.0;
 const LISTEN_MAX: Duration = Duration::from_secs(10);
 /// After this many refusals without an acceptance the rate falls again.
@@ -55,7 +62,9 @@ pub struct Paced {
     pub usual: Answers,
     /// What the responses are used for.
     pub phase: Phase,
-    /// Calls up to this time were paced by the rate before the fall; their responses say nothing.
+    /// Calls up to this time were paced by the rate before the fall.
+    ///
+    /// Their responses say nothing.
     pub episode_until: Timestamp,
     /// Time of full use up to here has been converted into speed.
     pub grown_until: Timestamp,
@@ -85,8 +94,9 @@ pub(super) struct Fall {
 }
 
 impl Fall {
-    /// Returns the pace after the fall. Calls with a slot up to `handed_out` have no response yet; nothing is called
-    /// before `rests_until`.
+    /// Returns the pace after the fall.
+    ///
+    /// Calls with a slot up to `handed_out` have no response yet; nothing is called before `rests_until`.
     pub(super) fn paced(self, settings: &Settings, handed_out: Timestamp, rests_until: Timestamp) -> Paced {
         /// Responses are pending, and a destination that counts by the second refuses for the rest of it.
         const SETTLE: Duration = Duration::from_secs(1);

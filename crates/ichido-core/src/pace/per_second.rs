@@ -15,8 +15,9 @@ pub struct PerSecond(f64);
 impl PerSecond {
     /// Once a day; anything slower is a schedule, not a pace.
     pub const MIN: Self = Self(1.0 / 86_400.0);
-    /// Ten microseconds apart. Slots are whole microseconds, so a rate just below this one is a tenth too slow; above
-    /// it, more would be lost.
+    /// Ten microseconds apart.
+    ///
+    /// Slots are whole microseconds, so a rate just below this one is a tenth too slow; above it, more would be lost.
     pub const MAX: Self = Self(100_000.0);
 
     /// Returns the nearest valid rate. NaN gives the slowest, which harms nobody.

@@ -22,20 +22,24 @@ use crate::time::Timestamp;
 
 /// A fall leaves this share of the rate (the β of CUBIC in the AWS SDKs).
 pub const BACKOFF: f64 = 0.7;
-/// A destination that started slowly and has not refused is called at most this many times as fast as it accepted
-/// within a second.
+/// The maximum speed-up of a destination that started slowly and has not refused.
+///
+/// It is called at most this many times as fast as it accepted within a second.
 pub const LEAP: f64 = 2.0;
 /// The accepted rate is measured over windows no shorter than this.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A destination that refuses twice before it accepted this many calls is paced at once: it may refuse them all. Once
-/// is enough before it has accepted any.
+/// A destination that refuses twice before it accepted this many calls is paced at once.
+///
+/// It may refuse them all. Once is enough before it has accepted any.
 const EARLY: u32 = 4;
 
 /// What is known about a destination's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// It has refused a few at most. Only `rate_max` and, if it started slowly, what it accepted so far limit it;
-    /// acceptances are counted, to know where to begin when it refuses more.
+    /// It has refused a few at most.
+    ///
+    /// Only `rate_max` and, if it started slowly, what it accepted so far limit it; acceptances are counted, to know
+    /// where to begin when it refuses more.
     Free(Tally),
     /// It refused, and is paced.
     Paced(Paced),
@@ -173,8 +177,9 @@ impl Tally {
         Some(Fall { rate, ceiling: None, usual: Answers::NONE, before })
     }
 
-    /// Returns the better of two windows, since the current one has only begun; at least one, since a destination that
-    /// responds at all accepts something.
+    /// Returns the better of two windows, since the current one has only begun.
+    ///
+    /// It is at least one, since a destination that responds at all accepts something.
     fn per_second(self) -> PerSecond {
         let accepted = self.accepted.max(self.accepted_before).max(1);
         PerSecond::clamped(f64::from(accepted) / WINDOW.as_secs_f64())

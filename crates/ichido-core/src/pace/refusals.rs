@@ -1,4 +1,6 @@
-//! What refusals mean: whether more calls are refused than usual, and how many at any rate.
+//! What refusals mean.
+//!
+//! This module detects whether more calls are refused than usual, and how many are refused at any rate.
 //!
 //! Guarantee: an occasional refusal is not evidence of a limit. If too many calls are refused, a few of them suffice to
 //! detect that, and the rate at which it began.
@@ -10,10 +12,13 @@
 
 use super::per_second::PerSecond;
 
-/// A smaller share than this cannot be distinguished from none: a destination that never refused may still refuse one
-/// call in fifty.
+/// A smaller share than this cannot be distinguished from none.
+///
+/// A destination that never refused may still refuse one call in fifty.
 const USUAL_MIN: f64 = 0.02;
-/// From this share on, refusals are too many at any rate: a limit is the likelier reason.
+/// From this share on, refusals are too many at any rate.
+///
+/// A limit is the likelier reason.
 pub(super) const TOO_MANY: f64 = 0.2;
 /// Too many are this much more than the usual share.
 const EXCESS: f64 = 0.1;
@@ -23,8 +28,9 @@ const FALSE_ALARM_S: f64 = 120.0;
 const ANSWERS_MIN: f64 = 16.0;
 /// About this many responses count towards the usual share; older ones fade.
 const MEMORY: f64 = 256.0;
-/// A share at a lower rate has fallen if it is under this part of the previous one. Less than all of it, because the
-/// share before a fall was measured at its highest.
+/// A share has fallen if it is below this part of the previous one.
+///
+/// The part is less than one, because the share before a fall was measured at its highest.
 const FELL: f64 = 0.7;
 
 /// Counts of responses; fractions where older ones have faded.

@@ -17,12 +17,17 @@ pub struct Settings {
     /// Until it refuses, it is called at most [`LEAP`](super::rate::LEAP) times as fast as it accepted within a second.
     /// With many parallel calls, a flood would otherwise be all that is known about it when it refuses.
     pub rate_start: Option<PerSecond>,
-    /// The minimum rate, however often it refuses. Only a pause or an open circuit stops it completely.
+    /// The minimum rate, however often it refuses.
+    ///
+    /// Only a pause or an open circuit stops it completely.
     pub rate_floor: PerSecond,
-    /// How far ahead slots are handed out. Slots keep their times when the rate falls, so this is also how long a fall
-    /// takes to have effect.
+    /// How far ahead slots are handed out.
+    ///
+    /// Slots keep their times when the rate falls, so this is also how long a fall takes to have effect.
     pub horizon: Duration,
-    /// The longest pause after a `Retry-After`: a wrong one must not stop a queue for days. Then one call probes again.
+    /// The longest pause after a `Retry-After`.
+    ///
+    /// A wrong one must not stop a queue for days. Then one call probes again.
     pub pause_max: Duration,
     /// When the destination counts as down.
     pub circuit: CircuitSettings,

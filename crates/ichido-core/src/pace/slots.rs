@@ -44,7 +44,9 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Returns as many of `count` slots from `first` on as fit `horizon`; `None` if the first does not.
+    /// Returns as many of `count` slots from `first` on as fit `horizon`.
+    ///
+    /// Returns `None` if the first does not.
     pub(super) fn cut(first: Timestamp, spacing: Duration, count: u32, horizon: Timestamp) -> Option<Self> {
         if count == 0 || horizon < first {
             return None;

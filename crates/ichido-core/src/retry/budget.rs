@@ -7,7 +7,9 @@
 pub struct BudgetSettings {
     /// The maximum that can be saved, in hundredths of a retry.
     pub capacity: u32,
-    /// What one successful call adds, in hundredths of a retry: 20 allows one retry per five calls.
+    /// What one successful call adds, in hundredths of a retry.
+    ///
+    /// 20 allows one retry per five calls.
     pub earned_per_success: u32,
 }
 
@@ -39,7 +41,9 @@ impl Budget {
         Self { tokens: tokens.min(self.settings.capacity), ..self }
     }
 
-    /// Pays for one retry. Returns `None` if the budget is too low and the failure is final.
+    /// Pays for one retry.
+    ///
+    /// Returns `None` if the budget is too low and the failure is final.
     pub fn spend(self) -> Option<Self> {
         let tokens = self.tokens.checked_sub(Self::COST)?;
         Some(Self { tokens, ..self })

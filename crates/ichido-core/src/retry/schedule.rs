@@ -80,7 +80,9 @@ pub enum ScheduleError {
     TooManyTries,
 }
 
-/// The next attempt would come after the deadline; failing now is better than waiting for nothing.
+/// The next attempt would come after the deadline.
+///
+/// Failing now is better than waiting for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the next try would be at {come_back_at}, after the deadline")]
 pub struct TooLate {
@@ -100,7 +102,9 @@ const fn tries(count: u32) -> NonZeroU32 {
 }
 
 impl Retry {
-    /// A client's own retries: 1 s, 2 s, 4 s … without a cap, plus 0 to 10 %; 3 attempts in total.
+    /// The schedule of a client's own retries.
+    ///
+    /// It waits 1 s, 2 s, 4 s … without a cap, plus 0 to 10 %, and makes 3 attempts in total.
     // SPEC A9.
     pub const CLIENT: Self = Self {
         schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: WAIT_MAX },
@@ -108,7 +112,9 @@ impl Retry {
         tries: tries(3),
     };
 
-    /// Calls to a model: 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first attempt.
+    /// The schedule of calls to a model.
+    ///
+    /// It waits 2 s, 4 s … at most 20 s, plus 0 to 50 %, and makes 4 retries after the first attempt.
     // SPEC B2, B3.
     pub const LLM: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(20) },
@@ -116,7 +122,9 @@ impl Retry {
         tries: tries(5),
     };
 
-    /// The outbox: 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first attempt.
+    /// The outbox: 2 s, 4 s … 256 s, each ±10 %.
+    ///
+    /// It makes 8 retries after the first attempt.
     // SPEC D5.
     pub const OUTBOX: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
@@ -124,7 +132,9 @@ impl Retry {
         tries: tries(9),
     };
 
-    /// Background jobs: `2^n × 60 s` after failure n, without a cap; 3 attempts unless the job says otherwise.
+    /// Background jobs: `2^n × 60 s` after failure n, without a cap.
+    ///
+    /// It makes 3 attempts unless the job says otherwise.
     // SPEC A10.
     pub const JOB: Self = Self {
         schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: WAIT_MAX },
@@ -156,7 +166,9 @@ impl Retry {
         }
     }
 
-    /// Returns whether an attempt is left after `failures` failures. Failure n is final if n ≥ tries.
+    /// Returns whether an attempt is left after `failures` failures.
+    ///
+    /// Failure n is final if n ≥ tries.
     // SPEC E1.
     pub fn may_try_again(&self, failures: u32) -> bool {
         failures < self.tries_allowed()
@@ -252,7 +264,9 @@ impl Jitter {
     }
 }
 
-/// Returns `wait × by` for any `by`: an invalid share from a file must not panic during a retry.
+/// Returns `wait × by` for any `by`.
+///
+/// An invalid share from a file must not panic during a retry.
 fn times(wait: Duration, by: f64) -> Duration {
     Duration::try_from_secs_f64(wait.as_secs_f64() * by.max(0.0)).unwrap_or(wait)
 }

@@ -76,7 +76,9 @@ pub fn parse(text: &str) -> Result<u64, SizeError> {
     })
 }
 
-/// Formats a size as it would be given, in the largest exact unit: `64 KiB`, or `1000` if there is none.
+/// Formats a size as it would be given, in the largest exact unit.
+///
+/// Examples are `64 KiB`, or `1000` if no unit is exact.
 pub fn shown(bytes: u64) -> String {
     let fitting = UNITS.iter().find(|unit| 0 < bytes && bytes.is_multiple_of(unit.bytes));
     fitting.map_or_else(|| bytes.to_string(), |unit| format!("{} {}", bytes / unit.bytes, unit.name))

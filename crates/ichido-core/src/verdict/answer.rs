@@ -1,4 +1,6 @@
-//! What was seen of an attempt: a response, a network fault, or an error named by a client library.
+//! What came back from an attempt.
+//!
+//! That is a response, a network fault, or an error named by a client library.
 
 use std::borrow::Cow;
 
@@ -18,7 +20,7 @@ pub enum Seen<'a> {
     Network(NetworkFault),
     /// A service error that a client library reports only by name, such as `ThrottlingException`.
     Named(&'a str),
-    /// A response whose content is not what was asked for, such as a model's text that is not JSON.
+    /// A response with unusable content, such as a model's text that is not JSON.
     UnusableAnswer,
 }
 
@@ -52,7 +54,9 @@ pub enum Echo {
 }
 
 impl Echo {
-    /// Reads the echo from a response's header fields, under either header name. An unreadable key is not ours.
+    /// Reads the echo from a response's header fields, under either header name.
+    ///
+    /// An unreadable key is not ours.
     pub fn of<N, V>(ours: &IdempotencyKey, headers: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: AsRef<str>,
@@ -184,7 +188,7 @@ const NAME_POINTERS: [&str; 7] =
     ["/error/details/error_code", "/error/code", "/error/type", "/error", "/code", "/__type", "/type"];
 
 impl<'a> Answer<'a> {
-    /// Returns the most specific name that the service gives the error, if it is an error with a name.
+    /// Returns the most specific name that the service gives the error, if any.
     pub fn error_name(&self) -> Option<Cow<'a, str>> {
         if self.status < 400 { None } else { self.names().into_iter().next() }
     }

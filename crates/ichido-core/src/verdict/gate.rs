@@ -12,7 +12,9 @@ use crate::time::Timestamp;
 pub enum Safety {
     /// The call carries an idempotency key that the receiver honours and still remembers.
     Keyed,
-    /// Repeating it is declared harmless: a read, or work that may be paid for twice, such as a model's response.
+    /// Repeating it is declared harmless.
+    ///
+    /// Examples are a read, or work that may be paid for twice, such as a model's response.
     Repeatable,
     /// Neither: only proof that nothing was done makes a repetition safe.
     Neither,

@@ -31,7 +31,9 @@ where
     exact.or(plain)
 }
 
-/// Parses `Retry-After`: seconds, or an HTTP date (a past one means now). Returns `None` if it is neither.
+/// Parses `Retry-After`: seconds, or an HTTP date (a past one means now).
+///
+/// Returns `None` if it is neither.
 ///
 /// Some servers send a fraction of a second. It is accepted, although the standard allows only whole seconds.
 pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
@@ -43,7 +45,9 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     })
 }
 
-/// Parses `12` or `12.5` in units of which `per_second` make a second; values too large are [`WAIT_MAX`].
+/// Parses `12` or `12.5` in units of which `per_second` make a second.
+///
+/// Values too large are [`WAIT_MAX`].
 fn decimal(value: &str, per_second: u32) -> Option<Duration> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

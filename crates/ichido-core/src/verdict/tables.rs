@@ -40,7 +40,9 @@ impl Table {
     }
 
     // SPEC A8.
-    /// The table of a client at the origin of a request. It adds these rows to [`Table::http`].
+    /// The table of a client at the origin of a request.
+    ///
+    /// It adds these rows to [`Table::http`].
     ///
     /// A key that was used for a different request leaves the effect unknown: the action may have been done with
     /// another body.
@@ -76,7 +78,9 @@ impl Table {
         Self { own: Vec::new(), base: &[IETF, CLIENT, HTTP], promises_echo: false }
     }
 
-    /// The table of a client whose server behaves like Stripe. It adds these rows to [`Table::client`].
+    /// The table of a client whose server behaves like Stripe.
+    ///
+    /// It adds these rows to [`Table::client`].
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
@@ -89,7 +93,9 @@ impl Table {
     }
 
     // SPEC B1.
-    /// The table of a model's API, such as Bedrock, OpenAI or Anthropic. Unknown errors are not retried.
+    /// The table of a model's API, such as Bedrock, OpenAI or Anthropic.
+    ///
+    /// Unknown errors are not retried.
     ///
     /// The first match wins; except for 402, error names precede statuses.
     ///
@@ -179,7 +185,9 @@ pub(super) const HTTP: &[Row] = &[
     row(Anything, ErrorCode::Unknown, Unknown, Retry),
 ];
 
-/// The rows in which a client at the origin differs from the outbox: it retries no 4xx but 408 and 429.
+/// The rows in which a client at the origin differs from the outbox.
+///
+/// It retries no 4xx but 408 and 429.
 // SPEC A8.
 pub(super) const CLIENT: &[Row] = &[
     // A caller that builds the body anew for each attempt has done the work once, with the first body.
@@ -188,8 +196,9 @@ pub(super) const CLIENT: &[Row] = &[
     row(StatusFrom(600, 999), ErrorCode::Unknown, Unknown, GiveUp),
 ];
 
-/// The rows in which a server that follows the IETF draft differs. The names are those of our own server in that
-/// profile.
+/// The rows in which a server that follows the IETF draft differs.
+///
+/// The names are those of our own server in that profile.
 pub(super) const IETF: &[Row] = &[
     // Asking again changes neither: the first waits for a person, the second was done.
     row(named(409, "outcome_unknown"), BadRequest, Unknown, GiveUp),
@@ -210,7 +219,9 @@ pub(super) const STRIPE: &[Row] = &[
     row(named(400, "key_conflict"), KeyConflict, Unknown, GiveUp),
 ];
 
-/// A model's API. The names are those of Bedrock, OpenAI and Anthropic; they do not overlap.
+/// A model's API. The names are those of Bedrock, OpenAI and Anthropic.
+///
+/// They do not overlap.
 ///
 /// An internal failure of a model (`InternalServerException`, 500) counts as unavailable: the call is repeatable, so it
 /// is retried and counted as possibly billed twice. An error that no row matches is not retried.

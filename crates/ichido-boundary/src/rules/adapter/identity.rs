@@ -7,7 +7,9 @@ use crate::member::escape;
 use crate::rules::fingerprint::input::changes_by_name;
 use crate::{Boundary, Crossing, HopChain, Identity, IdentityRule, Name, Operation, Party, Traffic};
 
-/// Returns what is wrong with an identity; `None` if it is complete and stable across tokens.
+/// Returns what is wrong with an identity.
+///
+/// Returns `None` if it is complete and stable across tokens.
 fn identity_problem(identity: &Identity) -> Option<String> {
     match identity.rule() {
         Err(error) => Some(error.to_string()),

@@ -70,7 +70,9 @@ fn collide(one: &str, other: &str) -> bool {
     meet && first == second
 }
 
-/// Returns whether both have a method in common; without methods, an operation has those that change state.
+/// Returns whether both have a method in common.
+///
+/// Without methods, an operation has those that change state.
 fn methods_meet(a: &Operation, b: &Operation) -> bool {
     let changes =
         |methods: &Vec<String>| methods.iter().any(|method| !SAFE_METHODS.contains(&method.as_str()));

@@ -155,8 +155,9 @@ pub(super) fn unreadable_reason(chain: &HopChain<'_>, input: &FingerprintInput) 
     }
 }
 
-/// Returns an operation that is guarded and whose caller is not identified by a token, with the pointer to its
-/// identity.
+/// Returns a guarded operation whose caller is not identified by a token.
+///
+/// The pointer leads to its identity.
 fn operation_without_token<'a>(chain: &HopChain<'a>) -> Option<(&'a Boundary, String)> {
     let has_token = |identity: &Identity| matches!(identity.rule(), Ok(IdentityRule::Claims(_)) | Err(_));
     let file = chain.file(Name::Adapter)?;

@@ -34,7 +34,9 @@ pub(super) struct Course {
     pub(super) last: Option<EntryId>,
     /// Whether every entry so far was seen. Otherwise whatever they may have said is assumed.
     whole: bool,
-    /// The fence of the last ended attempt, and the counts at its end: a proof repeats them.
+    /// The fence of the last ended attempt, and the counts at its end.
+    ///
+    /// A proof repeats them.
     attempt: Option<(i64, AttemptCounts)>,
     pub(super) proof: Option<EntryId>,
     /// A new message replaced it: it is never sent again.
@@ -115,8 +117,9 @@ impl Course {
         }
     }
 
-    /// An operator's action on something other than a message is not a step of the lifecycle and says nothing about
-    /// attempts.
+    /// Judges an operator's action on something other than a message.
+    ///
+    /// It is not a step of the lifecycle and says nothing about attempts.
     fn follow_action(&self, entry: &Entry) -> Result<Self, CourseViolation> {
         let says_no_more = entry.claimed_at.is_none()
             && (entry.tries, entry.deaths) == (0, 0)
@@ -173,8 +176,9 @@ impl Course {
             && actions.into_iter().any(|event| self.may_happen(event, entry.id) && leads(state, event))
     }
 
-    /// What the store refuses in addition to the lifecycle: a replaced message is not sent again, and a death at step 1
-    /// follows its attempt.
+    /// What the store refuses in addition to the lifecycle.
+    ///
+    /// A replaced message is not sent again, and a death at step 1 follows its attempt.
     fn may_happen(&self, event: Event, id: EntryId) -> bool {
         let spent_beside = (id.step == SPENT_STEP) == self.last.is_some_and(|last| last.fence == id.fence);
         let of_step = id.step == 0 || event == Event::Spent;
@@ -183,7 +187,9 @@ impl Course {
         spent_beside && of_step && !successor
     }
 
-    /// Returns the last claim, as far as an entry needs one: if not everything was seen, there may have been one.
+    /// Returns the last claim, as far as an entry needs one.
+    ///
+    /// If not everything was seen, there may have been one.
     fn last_fence(&self, entry: &Entry) -> Option<Fence> {
         let of_entry = fence(entry).filter(|_| entry.claimed_at.is_some());
         let seen = || self.attempt.and_then(|(of, _)| Fence::new(of.unsigned_abs()));
@@ -227,7 +233,9 @@ fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
     })
 }
 
-/// Returns the possible states of a message while it was sent, from its claim on; none if it could not be claimed.
+/// Returns the possible states of a message while it was sent, from its claim on.
+///
+/// There are none if it could not be claimed.
 fn sending(
     state: State,
     fence: Fence,
@@ -248,7 +256,9 @@ fn sending(
     })
 }
 
-/// Returns the events that may have ended an attempt as an entry says, with every value that it does not record.
+/// Returns the events that may have ended an attempt as an entry says.
+///
+/// They have every value that it does not record.
 fn attempt_ends(entry: &Entry, fence: Fence, counts: AttemptCounts) -> Vec<Event> {
     let travels_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.travels_until);
     let failed = FAILURES.into_iter().flat_map(|failure| {

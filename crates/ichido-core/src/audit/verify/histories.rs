@@ -32,7 +32,9 @@ pub struct Issued {
 }
 
 impl Issued {
-    /// Returns whether a worker holds the message with this last entry: its claim is later than every entry.
+    /// Returns whether a worker holds the message with this last entry.
+    ///
+    /// Its claim is later than every entry.
     pub fn is_sending(&self, message: Uuid, last: Option<EntryId>) -> bool {
         let lease = self.leases.get(&message);
         lease.is_some_and(|fence| last.is_none_or(|last| last.fence < *fence))
@@ -76,7 +78,9 @@ impl Verifier<'_> {
         }
     }
 
-    /// An entry of a message with a known finding follows from nothing for that reason: it is not reported again.
+    /// An entry of a message with a known finding follows from nothing for that reason.
+    ///
+    /// It is not reported again.
     fn report_violation(&mut self, entry: EntryId, at: Option<Timestamp>, violation: CourseViolation) {
         if !self.reported.contains(&entry.message) {
             let (kind, why) = (Kind::DoesNotFollow, violation.why());
