@@ -23,7 +23,7 @@
 //! let now = Timestamp::from_secs(1_800_000_000);
 //! let policy = Policy::build(PolicyDraft::of(Class::ExternalEffect))?;
 //!
-//! // What was asked. The store finds the record by operation, identity and key.
+//! // The request. The store finds the record by operation, identity and key.
 //! let key = policy.require(key::read([("Idempotency-Key", "order-4711")])?)?;
 //! assert!(key.is_some());
 //! let media_type = "application/json";
@@ -38,13 +38,13 @@
 //!     inputs: None,
 //! });
 //!
-//! // Nothing is stored, so it runs: claim it by one insert that fails when a record is there.
+//! // Nothing is stored, so it runs: claim it with one insert that fails if a record exists.
 //! assert_eq!(admit(None, fingerprint, &policy, now), Admission::Run { replaces: None });
 //! let fence = Fence::new(1).ok_or("the store draws it from a sequence")?;
 //! let claimed = Record::claimed(fingerprint, fence, now, &policy);
 //! assert!(matches!(admit(Some(&claimed), fingerprint, &policy, now), Admission::Wait { .. }));
 //!
-//! // The work is done: settle it, if it is still ours to settle.
+//! // The work is done: settle it, if the claim still owns it.
 //! assert_eq!(may_settle(&claimed, fence), Standing::Owner);
 //! let settlement = settle(Outcome::Responded { status: 201 }, &policy, now);
 //! let phase = settlement.phase(Kept::Whole).ok_or("it is kept")?;
@@ -74,13 +74,13 @@
 //! let (sending, _) = message.advance(Event::Claimed { fence, begun: Begun::NotTracked }, now)?;
 //! let State::Sending { history, .. } = sending else { return Err("it was due".into()) };
 //!
-//! // It calls, and no answer comes. The receiver honours keys, so the call may be repeated.
+//! // It calls, and no response comes. The receiver honours keys, so the call may be repeated.
 //! let receiver = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
 //! let safety = history.safety(receiver, now);
 //! let verdict = Table::http().judge(&Seen::Network(NetworkFault::Timeout), now);
 //! let next = verdict.next(safety, history.effect());
 //!
-//! // What follows becomes an event, and the event the next state.
+//! // The next step becomes an event, and the event gives the next state.
 //! let failure = NonZeroU32::new(history.tries).ok_or("the claim counts")?;
 //! let wait = Retry::OUTBOX.wait(failure, 0.5, verdict.hint);
 //! let tried = Tried {

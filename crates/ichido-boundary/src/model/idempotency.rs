@@ -19,7 +19,7 @@ words! {
 }
 
 object! {
-    /// What a boundary checks that does not own the outcome.
+    /// What a boundary checks if it does not own the outcome.
     ValidateOnly {
         /// Whether a state-changing request without a key is stopped here.
         require_header_when_state_changing: Option<bool>,

@@ -8,7 +8,7 @@ use super::Reaction;
 use crate::member::object;
 
 object! {
-    /// What the owner of the outcome promises.
+    /// The guarantees of the outcome's owner.
     Enabled {
         /// Who completes idempotency: `adapter`.
         owner: Option<String>,
@@ -88,7 +88,7 @@ object! {
 }
 
 object! {
-    /// What holds a key while its first request runs.
+    /// The lock of a key while its first request is in flight.
     InFlightLock {
         /// Whether it is there at all; without it, it is.
         enabled: Option<bool>,
@@ -98,7 +98,7 @@ object! {
 }
 
 object! {
-    /// What is done when a key comes back with another request.
+    /// The reaction to a key that is reused for a different request.
     ConflictRule {
         /// The reaction: refused, and nothing stored is shown.
         same_key_different_fingerprint: Option<Reaction>,
@@ -106,7 +106,7 @@ object! {
 }
 
 object! {
-    /// What a duplicate is answered.
+    /// The response to a duplicate.
     ResponseReplay {
         /// When the first request has its outcome: `replay`.
         on_duplicate_after_success: Option<Reaction>,
@@ -118,7 +118,7 @@ object! {
 }
 
 object! {
-    /// What a duplicate of a running request gets.
+    /// The response to a duplicate of a request in flight.
     WhileInFlight {
         /// How long it waits for the outcome.
         wait_up_to_ms: Option<u64>,

@@ -10,7 +10,7 @@ use ichido_core::verdict::Seen;
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, object};
 
 object! {
-    /// Whether and when the sender at this boundary tries again by itself.
+    /// Whether and when the sender at this boundary retries automatically.
     Retry {
         /// `disabled` (also `none`, `off`, `never`), or any other word for a retry as the members beside it say.
         mode: Option<String>,
@@ -30,7 +30,7 @@ object! {
 }
 
 object! {
-    /// What must be there before a try is repeated.
+    /// What a retry requires.
     RetryGate {
         /// Whether a state-changing request is tried again only with a key (SPEC C4).
         require_idempotency_key_when_state_changing: Option<bool>,

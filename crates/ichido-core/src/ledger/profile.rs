@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::verdict::Table;
 
-/// Whose habits an operation's answers follow.
+/// The API convention that an operation's responses follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// Ours: 409 for a different request, wait and then 202 for one in flight.
+    /// Our own: 409 for a different request; for one in flight, a wait and then 202.
     // SPEC A4, C6.
     #[default]
     Ichido,
@@ -17,16 +17,16 @@ pub enum Profile {
     Stripe,
 }
 
-/// What a profile settles.
+/// The numbers of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileNumbers {
     /// The status for a different request under the same key.
     pub mismatch_status: u16,
     /// The status for a duplicate of an action that is still in flight.
     pub in_flight_status: u16,
-    /// How long such a duplicate waits for the outcome first, unless the operation says otherwise.
+    /// How long such a duplicate waits for the outcome first, by default.
     pub in_flight_wait: Duration,
-    /// The status for an action of which nobody knows the outcome.
+    /// The status for an action whose outcome is unknown.
     pub unknown_status: u16,
     /// The status for an action that was done and whose response was not kept.
     pub not_kept_status: u16,
@@ -35,7 +35,7 @@ pub struct ProfileNumbers {
 }
 
 impl Profile {
-    /// What a client makes of the answers of its servers.
+    /// Returns the verdict table for clients of such servers.
     pub const fn client_table(self) -> Table {
         match self {
             Self::Ichido => Table::client(),
@@ -44,7 +44,7 @@ impl Profile {
         }
     }
 
-    /// The profile's numbers.
+    /// Returns the profile's numbers.
     pub const fn numbers(self) -> ProfileNumbers {
         let ichido = ProfileNumbers {
             mismatch_status: 409,
