@@ -94,7 +94,7 @@ impl Pace {
         Self { paused_until: Timestamp::EPOCH, ..self }
     }
 
-    /// Reserves up to `count` times to send at.
+    /// Reserves up to `count` slots to send in.
     ///
     /// ```
     /// use std::num::NonZeroU32;
@@ -118,7 +118,7 @@ impl Pace {
     #[must_use]
     pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.without_future_times(settings, now);
-        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::Asked);
+        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::CallRequested);
         let rests_until = pace.circuit.rests_until(now);
         pace.grant(settings, now, count, rests_until)
     }
@@ -131,7 +131,7 @@ impl Pace {
     #[must_use]
     pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.without_future_times(settings, now);
-        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::AskedAgain);
+        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::RetryRequested);
         let rests_until = pace.circuit.rests_until_again(&settings.circuit, now);
         pace.grant(settings, now, count, rests_until)
     }
@@ -159,7 +159,7 @@ impl Pace {
         let short = slots.count() < count;
         let wanted_until = slots.last().plus(if short { spacing } else { Duration::ZERO });
         pace.wanted_until = pace.wanted_until.max(wanted_until);
-        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::LetThrough(slots.count()));
+        pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::CallsAllowed(slots.count()));
         (pace, Grant::Slots(slots))
     }
 
@@ -257,7 +257,7 @@ impl Pace {
     #[must_use]
     pub fn on_failure_again(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.without_future_times(settings, now);
-        let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::FailedAgain { sent });
+        let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::RetryFailed { sent });
         Self { circuit, ..pace }
     }
 

@@ -18,8 +18,8 @@ mod tests {
     fn a_lock_outlives_a_panic_of_its_holder() {
         let mutex = Mutex::new(1);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut held = lock(&mutex);
-            *held = 2;
+            let mut guard = lock(&mutex);
+            *guard = 2;
             panic!("while it is held");
         }));
         assert!(panicked.is_err() && mutex.is_poisoned());

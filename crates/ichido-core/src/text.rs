@@ -11,23 +11,23 @@ use std::fmt::Write as _;
 ///
 /// These are control characters, line breaks, marks that change the writing direction and zero-width spaces.
 pub fn visible(text: &str) -> String {
-    let mut shown = String::new();
+    let mut escaped = String::new();
     // `escape_debug` also escapes quotes and backslashes, which source code needs and a terminal does not.
     for piece in text.split_inclusive(['"', '\'', '\\']) {
         let end = piece.chars().next_back().filter(|end| ['"', '\'', '\\'].contains(end));
         let words = end.and_then(|end| piece.strip_suffix(end)).unwrap_or(piece);
-        shown.extend(words.escape_debug());
-        shown.extend(end);
+        escaped.extend(words.escape_debug());
+        escaped.extend(end);
     }
-    shown
+    escaped
 }
 
 /// Formats a table with a header.
 ///
 /// Control and invisible characters are escaped, so client text cannot control a terminal.
 pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let shown = |row: [String; N]| row.map(|text| visible(&text));
-    let all: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows.map(shown)).collect();
+    let escaped = |row: [String; N]| row.map(|text| visible(&text));
+    let all: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows.map(escaped)).collect();
     let mut widths = [0; N];
     for row in &all {
         for (width, text) in widths.iter_mut().zip(row) {
@@ -67,8 +67,8 @@ mod tests {
         let plain = "a \"quoted\" path\\with 'everything' /é/日本/%,:.json";
         assert_eq!(visible(plain), plain);
         for one in "\0\u{7}\u{1b}\r\n\t\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars() {
-            let shown = visible(&format!("a{one}b"));
-            assert!(shown.starts_with("a\\") && shown.is_ascii(), "{shown}");
+            let escaped = visible(&format!("a{one}b"));
+            assert!(escaped.starts_with("a\\") && escaped.is_ascii(), "{escaped}");
         }
     }
 

@@ -25,9 +25,9 @@ words! {
 
 impl Try {
     /// Parses the header's value. A missing or unreadable value counts as the first attempt.
-    pub fn read(said: Option<&[u8]>) -> Self {
-        let said = said.and_then(|said| std::str::from_utf8(said).ok()?.split_once(';'));
-        match said.map(|(number, cause)| (number.trim(), cause.trim())) {
+    pub fn read(value: Option<&[u8]>) -> Self {
+        let value = value.and_then(|value| std::str::from_utf8(value).ok()?.split_once(';'));
+        match value.map(|(number, cause)| (number.trim(), cause.trim())) {
             None | Some(("1", _)) => Self::First,
             Some((_, "auto")) => Self::Auto,
             Some((_, "manual")) => Self::Manual,
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_try_is_known_by_its_number_and_who_began_it() {
-        for (said, known) in [
+        for (value, known) in [
             (None, Try::First),
             (Some("1; manual"), Try::First),
             (Some("2; auto"), Try::Auto),
@@ -51,7 +51,7 @@ mod tests {
             (Some("nonsense"), Try::First),
             (Some("2; somebody"), Try::First),
         ] {
-            assert_eq!(Try::read(said.map(str::as_bytes)), known, "{said:?}");
+            assert_eq!(Try::read(value.map(str::as_bytes)), known, "{value:?}");
         }
         assert_eq!(Try::read(Some(&[0xff, b';'])), Try::First);
     }

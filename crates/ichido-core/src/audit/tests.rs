@@ -291,9 +291,9 @@ fn an_entry_changed_together_with_its_leaf_is_named() {
     let mut trail = trail(12, Some(&key));
     trail.entries[6].status = Some(200);
     let mut leaves = trail.leaves(2);
-    let place = leaves.iter().position(|leaf| leaf.id == trail.entries[6].id).unwrap();
-    leaves[place].content = trail.entries[6].content();
-    leaves[place].tag = [9; 8];
+    let index = leaves.iter().position(|leaf| leaf.id == trail.entries[6].id).unwrap();
+    leaves[index].content = trail.entries[6].content();
+    leaves[index].tag = [9; 8];
     trail.put_leaves(2, &leaves);
     let report = trail.verify(Some(&key), None);
     assert_eq!(kinds(&report), [Kind::SealChanged, Kind::Changed]);
@@ -595,8 +595,8 @@ fn tamper(trail: &mut Trail, tampering: &Tampering) -> Option<Vec<(Kind, EntryId
         }
         Tampering::LeafByte { seal, byte } => {
             let list = trail.seals[seal % seals].1.as_mut().unwrap();
-            let place = byte % list.len();
-            list[place] ^= 1;
+            let index = byte % list.len();
+            list[index] ^= 1;
             Some(Vec::new())
         }
         Tampering::SwapSeals { seal } => {
@@ -630,9 +630,9 @@ proptest! {
         prop_assert!(!report.is_whole());
         let mut found = named(&report);
         for finding in expected.drain(..) {
-            let place = found.iter().position(|found| *found == finding);
-            prop_assert!(place.is_some(), "{finding:?} is not in {report:?}");
-            found.remove(place.unwrap());
+            let index = found.iter().position(|found| *found == finding);
+            prop_assert!(index.is_some(), "{finding:?} is not in {report:?}");
+            found.remove(index.unwrap());
         }
         let in_seals = matches!(
             tampering,

@@ -39,8 +39,9 @@ impl LeaveOut {
             .0
             .iter()
             .filter_map(|pointer| {
-                let (last, way) = pointer.split_last()?;
-                let holder = way.iter().try_fold(document.root(), |value, token| steps.step(value, token))?;
+                let (last, parents) = pointer.split_last()?;
+                let holder =
+                    parents.iter().try_fold(document.root(), |value, token| steps.step(value, token))?;
                 // An array element has no name to ignore.
                 if holder.kind() == Kind::Object { steps.step(holder, last)?.name_node() } else { None }
             })

@@ -66,7 +66,7 @@ impl Pointer {
 
     /// Returns the steps to the target's parent, and the target's own name.
     pub(super) fn split_last(&self) -> Option<(&str, &[String])> {
-        self.0.split_last().map(|(last, way)| (last.as_str(), way))
+        self.0.split_last().map(|(last, parents)| (last.as_str(), parents))
     }
 }
 

@@ -67,9 +67,9 @@ impl<'d, 'a> Value<'d, 'a> {
     /// Returns the member of an object by its unescaped name.
     pub fn get(self, name: &str) -> Option<Self> {
         let names = self.names();
-        let place =
+        let found =
             names.binary_search_by(|&other| names::compare(&self.document.text_at(other).decode(), name));
-        place.ok().map(|index| self.member(names[index]))
+        found.ok().map(|index| self.member(names[index]))
     }
 
     /// Returns the elements of an array; nothing for any other value.

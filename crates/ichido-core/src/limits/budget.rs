@@ -91,10 +91,10 @@ impl Level {
         let resets_in = counter.resets_in(now);
         // A refill due in the past has happened.
         let left = if resets_in.is_zero() { limit } else { as_float(counter.remaining) };
-        let shown = (limit - left) / resets_in.as_secs_f64();
+        let observed = (limit - left) / resets_in.as_secs_f64();
         // If nothing was taken of a limit, its refill cannot be observed.
         let assumed = || before.map_or(limit / WINDOW.as_secs_f64(), |before| before.per_second);
-        let per_second = if shown.is_finite() && 0.0 < shown { shown } else { assumed() };
+        let per_second = if observed.is_finite() && 0.0 < observed { observed } else { assumed() };
         let silence_max = if resets_in.is_zero() { WINDOW } else { resets_in };
         Self { limit, left, at: now, per_second, silence_max, listens_at: now.plus(silence_max) }
     }

@@ -172,8 +172,8 @@ fn a_call_larger_than_the_limit_waits_until_nothing_of_it_is_taken() {
 fn an_answer_corrects_what_was_reserved() {
     let spent = budget_with(Some(counter(10, 0, at(10_000))), None);
     assert!(spent.take(NOW, 0).is_err());
-    let said = Limits { requests: Some(counter(10, 5, at(5_000))), ..Limits::default() };
-    let mut budget = spent.hear(&said, NOW);
+    let limits = Limits { requests: Some(counter(10, 5, at(5_000))), ..Limits::default() };
+    let mut budget = spent.hear(&limits, NOW);
     for _ in 0..5 {
         budget = budget.take(NOW, 0).expect("5 are left");
     }

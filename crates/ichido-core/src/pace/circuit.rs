@@ -86,11 +86,11 @@ pub enum Circuit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircuitEvent {
     /// A node wants to call.
-    Asked,
+    CallRequested,
     /// A node wants to call for a message of which an attempt has failed before.
-    AskedAgain,
+    RetryRequested,
     /// This many calls were allowed.
-    LetThrough(u32),
+    CallsAllowed(u32),
     /// A call succeeded, or was refused for its own reasons: the destination is up.
     Succeeded,
     /// A call found the destination down: no connection, no response, a 5xx.
@@ -99,7 +99,7 @@ pub enum CircuitEvent {
         sent: Timestamp,
     },
     /// A call found the destination down, for a message of which an attempt had failed before.
-    FailedAgain {
+    RetryFailed {
         /// The slot of the call.
         sent: Timestamp,
     },
@@ -149,7 +149,9 @@ impl Circuit {
     /// Returns the circuit after `event`.
     #[must_use]
     pub fn step(self, settings: &CircuitSettings, now: Timestamp, event: CircuitEvent) -> Self {
-        use CircuitEvent::{Asked, AskedAgain, Failed, FailedAgain, LetThrough, Succeeded, Throttled};
+        use CircuitEvent::{
+            CallRequested, CallsAllowed, Failed, RetryFailed, RetryRequested, Succeeded, Throttled,
+        };
         match (self, event) {
             (Self::Closed { .. } | Self::HalfOpen { .. }, Succeeded) => Self::NEW,
             (Self::Closed { failures }, Failed { .. }) => match failures.saturating_add(1) {
@@ -157,25 +159,27 @@ impl Circuit {
                 _ => Self::opened(now, settings.rest.min(settings.rest_max)),
             },
             // Sent before the rest, so it is not a probe and says nothing about the destination's current state.
-            (Self::HalfOpen { since, .. }, Failed { sent } | FailedAgain { sent } | Throttled { sent })
+            (Self::HalfOpen { since, .. }, Failed { sent } | RetryFailed { sent } | Throttled { sent })
                 if sent < since =>
             {
                 self
             }
             (Self::HalfOpen { rest, .. }, Failed { .. }) => Self::opened(now, settings.rest_after(rest)),
             // The message may be the cause, so others need not wait longer because of it.
-            (Self::HalfOpen { rest, .. }, FailedAgain { .. }) => Self::opened(now, rest),
-            (Self::Closed { .. } | Self::Open { .. } | Self::HalfOpen { .. }, AskedAgain) => {
+            (Self::HalfOpen { rest, .. }, RetryFailed { .. }) => Self::opened(now, rest),
+            (Self::Closed { .. } | Self::Open { .. } | Self::HalfOpen { .. }, RetryRequested) => {
                 match self.rests_until_again(settings, now) {
                     Some(_) => self,
-                    None => self.step(settings, now, Asked),
+                    None => self.step(settings, now, CallRequested),
                 }
             }
-            (Self::Open { until, rest }, Asked) if until <= now => Self::probing(settings, now, until, rest),
-            (Self::HalfOpen { since, renewed_at, rest, .. }, Asked) if renewed_at <= now => {
+            (Self::Open { until, rest }, CallRequested) if until <= now => {
+                Self::probing(settings, now, until, rest)
+            }
+            (Self::HalfOpen { since, renewed_at, rest, .. }, CallRequested) if renewed_at <= now => {
                 Self::probing(settings, now, since, rest)
             }
-            (Self::HalfOpen { since, probes_left, renewed_at, rest }, LetThrough(count)) => {
+            (Self::HalfOpen { since, probes_left, renewed_at, rest }, CallsAllowed(count)) => {
                 let probes_left = probes_left.saturating_sub(count);
                 Self::HalfOpen { since, probes_left, renewed_at, rest }
             }
@@ -187,10 +191,18 @@ impl Circuit {
             // Events of an open circuit are late, from calls before it opened; the probe will decide.
             (
                 Self::Open { .. },
-                Asked | LetThrough(_) | Succeeded | Failed { .. } | FailedAgain { .. } | Throttled { .. },
+                CallRequested
+                | CallsAllowed(_)
+                | Succeeded
+                | Failed { .. }
+                | RetryFailed { .. }
+                | Throttled { .. },
             )
-            | (Self::Closed { .. }, Asked | LetThrough(_) | FailedAgain { .. } | Throttled { .. })
-            | (Self::HalfOpen { .. }, Asked) => self,
+            | (
+                Self::Closed { .. },
+                CallRequested | CallsAllowed(_) | RetryFailed { .. } | Throttled { .. },
+            )
+            | (Self::HalfOpen { .. }, CallRequested) => self,
         }
     }
 

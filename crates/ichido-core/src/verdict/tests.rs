@@ -73,13 +73,13 @@ fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
 #[test]
 fn the_profiles_of_clients_differ_only_in_what_is_said_of_a_key() {
     for status in 0..=999 {
-        let said = |profile: Profile| judge(&profile.client_table(), Seen::Answer(answer(status)));
+        let judged = |profile: Profile| judge(&profile.client_table(), Seen::Answer(answer(status)));
         assert_eq!(Profile::Ichido.client_table(), Table::client());
-        assert_eq!(said(Profile::Stripe), said(Profile::Ichido), "{status}");
+        assert_eq!(judged(Profile::Stripe), judged(Profile::Ichido), "{status}");
         match status {
-            409 => assert_eq!(said(Profile::Ietf), ("UNKNOWN", Unknown, Retry)),
-            422 => assert_eq!(said(Profile::Ietf), ("KEY_CONFLICT", Unknown, GiveUp)),
-            _ => assert_eq!(said(Profile::Ietf), said(Profile::Ichido), "{status}"),
+            409 => assert_eq!(judged(Profile::Ietf), ("UNKNOWN", Unknown, Retry)),
+            422 => assert_eq!(judged(Profile::Ietf), ("KEY_CONFLICT", Unknown, GiveUp)),
+            _ => assert_eq!(judged(Profile::Ietf), judged(Profile::Ichido), "{status}"),
         }
     }
 }
@@ -198,7 +198,7 @@ fn the_docs_of_a_table_show_its_rows() {
 #[test]
 fn the_pace_hears_whether_the_destination_is_up_throttles_or_fails() {
     use PaceReport::{Failure, Success, Throttled};
-    let told = |table: &Table, seen| table.judge(&seen, NOW).tells_pace();
+    let pace_report = |table: &Table, seen| table.judge(&seen, NOW).tells_pace();
     for (status, expected) in [
         (200, Some(Success)),
         (202, Some(Success)),
@@ -214,10 +214,10 @@ fn the_pace_hears_whether_the_destination_is_up_throttles_or_fails() {
         (999, None),
     ] {
         for table in [Table::http(), Table::client(), Table::llm()] {
-            assert_eq!(told(&table, Seen::Answer(answer(status))), expected, "{status}");
+            assert_eq!(pace_report(&table, Seen::Answer(answer(status))), expected, "{status}");
         }
         let others = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
-        assert_eq!(told(&Table::http(), others), expected, "{status} about another key");
+        assert_eq!(pace_report(&Table::http(), others), expected, "{status} about another key");
     }
     let llm = Table::llm();
     for (seen, expected) in [
@@ -234,7 +234,7 @@ fn the_pace_hears_whether_the_destination_is_up_throttles_or_fails() {
         (Seen::Network(NetworkFault::HeldBack), None),
         (Seen::Network(NetworkFault::ClosedUnused), None),
     ] {
-        assert_eq!(told(&llm, seen), expected, "{seen:?}");
+        assert_eq!(pace_report(&llm, seen), expected, "{seen:?}");
     }
 }
 

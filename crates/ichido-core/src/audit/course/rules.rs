@@ -33,7 +33,7 @@ pub(super) struct Course {
     pub(super) state: Option<State>,
     pub(super) last: Option<EntryId>,
     /// Whether every entry so far was seen. Otherwise whatever they may have said is assumed.
-    whole: bool,
+    complete: bool,
     /// The fence of the last ended attempt, and the counts at its end.
     ///
     /// A proof repeats them.
@@ -64,8 +64,8 @@ impl AttemptCounts {
 }
 
 impl Course {
-    pub(super) const fn new(whole: bool) -> Self {
-        Self { state: None, last: None, whole, attempt: None, proof: None, replaced: false }
+    pub(super) const fn new(complete: bool) -> Self {
+        Self { state: None, last: None, complete, attempt: None, proof: None, replaced: false }
     }
 
     /// Returns the course after an entry, or why the entry does not follow.
@@ -111,7 +111,7 @@ impl Course {
     fn is_in_place(&self, id: EntryId) -> bool {
         match (self.last, id.step) {
             (None, 0) => true,
-            (None, _) => !self.whole,
+            (None, _) => !self.complete,
             (Some(last), 0) => last.fence < id.fence,
             (Some(last), step) => last.fence == id.fence && last.step < step && step <= PROOF_STEP,
         }
@@ -140,7 +140,7 @@ impl Course {
         let sending = Stage::Sending.as_str();
         let beside = match self.attempt {
             Some((of, end)) => of == entry.id.fence && end == counts,
-            None => !self.whole,
+            None => !self.complete,
         };
         beside
             && entry.claimed_at.is_none()
@@ -153,7 +153,7 @@ impl Course {
     fn is_step(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
         let state = match self.state {
             Some(state) => state,
-            None if self.whole && self.last.is_none() => {
+            None if self.complete && self.last.is_none() => {
                 State::Queued { due: ALWAYS, history: History::new(tries_allowed(entry)) }
             }
             // The state before is unknown, so it cannot be judged.
@@ -166,7 +166,7 @@ impl Course {
         // An attempt is one entry with the time of its claim; the death that may follow it has that time too.
         if let (Some(claimed_at), 0) = (entry.claimed_at, entry.id.step) {
             let ends = attempt_ends(entry, fence, counts);
-            let may_be_proven = self.proof.is_some() || !self.whole;
+            let may_be_proven = self.proof.is_some() || !self.complete;
             return entry.from == Stage::Sending.as_str()
                 && sending(state, fence, claimed_at, may_be_proven)
                     .any(|sending| ends.iter().any(|end| leads(sending, *end)));
@@ -193,7 +193,7 @@ impl Course {
     fn last_fence(&self, entry: &Entry) -> Option<Fence> {
         let of_entry = fence(entry).filter(|_| entry.claimed_at.is_some());
         let seen = || self.attempt.and_then(|(of, _)| Fence::new(of.unsigned_abs()));
-        let unseen = || fence(entry).filter(|_| !self.whole);
+        let unseen = || fence(entry).filter(|_| !self.complete);
         of_entry.or_else(seen).or_else(unseen)
     }
 }

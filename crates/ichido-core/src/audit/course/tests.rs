@@ -51,11 +51,11 @@ impl Life {
     fn happen(&mut self, event: Event) {
         self.now += 1;
         let now = Timestamp::from_secs(self.now);
-        let (held, claimed_at) = match self.state {
+        let (current, claimed_at) = match self.state {
             State::Sending { fence, claimed_at, .. } => (Some(fence), Some(claimed_at)),
             _ => (None, None),
         };
-        let event = self.fenced(event, held);
+        let event = self.fenced(event, current);
         // As a store refuses it: the new message would be sent in addition.
         if self.replaced && matches!(event, Event::Requeued { .. } | Event::Replaced | Event::Discarded) {
             return;
@@ -83,19 +83,19 @@ impl Life {
         self.state = second.unwrap_or(first);
     }
 
-    fn fenced(&mut self, event: Event, held: Option<Fence>) -> Event {
+    fn fenced(&mut self, event: Event, current: Option<Fence>) -> Event {
         let next = Fence::new(self.fence + 1).unwrap();
-        let held = held.unwrap_or(next);
+        let current = current.unwrap_or(next);
         let event = match event {
             Event::Claimed { begun, .. } => Event::Claimed { fence: next, begun },
-            Event::Began { .. } => Event::Began { fence: held },
-            Event::Succeeded { .. } => Event::Succeeded { fence: held },
+            Event::Began { .. } => Event::Began { fence: current },
+            Event::Succeeded { .. } => Event::Succeeded { fence: current },
             Event::Failed { failure, effect, safety, travels_until, .. } => {
-                Event::Failed { fence: held, failure, effect, safety, travels_until }
+                Event::Failed { fence: current, failure, effect, safety, travels_until }
             }
-            Event::GivenBack { due, .. } => Event::GivenBack { fence: held, due },
+            Event::GivenBack { due, .. } => Event::GivenBack { fence: current, due },
             Event::WorkerDied { alone, safety, due, travels_until, .. } => {
-                Event::WorkerDied { fence: held, alone, safety, due, travels_until }
+                Event::WorkerDied { fence: current, alone, safety, due, travels_until }
             }
             Event::LateSuccess { .. } => Event::LateSuccess { fence: self.attempt.unwrap_or(next) },
             other => other,
@@ -320,7 +320,7 @@ fn a_success_after_a_death_is_refused_whatever_its_fence_and_date() {
 
 #[test]
 fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
-    let whole = life(&[
+    let complete = life(&[
         claimed(),
         again(),
         Event::CameDue,
@@ -330,19 +330,19 @@ fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
         claimed(),
         succeeded(),
     ]);
-    assert_eq!(whole.entries.len(), 5);
-    for place in [0, 2] {
-        let mut entries = whole.entries.clone();
-        entries.remove(place);
-        let next = entries[place].id;
+    assert_eq!(complete.entries.len(), 5);
+    for index in [0, 2] {
+        let mut entries = complete.entries.clone();
+        entries.remove(index);
+        let next = entries[index].id;
         assert_eq!(
             violations(&entries, false),
             [(next.fence, 0, CourseViolation::NoSuchStep)],
-            "without {place}"
+            "without {index}"
         );
     }
     // Between the first attempt and the time it came due.
-    let mut entries = whole.entries.clone();
+    let mut entries = complete.entries.clone();
     for entry in &mut entries[1..] {
         entry.id.fence += 10;
     }

@@ -15,8 +15,8 @@ const BEFORE: Timestamp = Timestamp::from_micros(95_999_999);
 /// The report of a call with its slot at the time the circuit became half open, or before.
 const FAILED: CircuitEvent = CircuitEvent::Failed { sent: SINCE };
 const FAILED_LATE: CircuitEvent = CircuitEvent::Failed { sent: BEFORE };
-const FAILED_AGAIN: CircuitEvent = CircuitEvent::FailedAgain { sent: SINCE };
-const FAILED_AGAIN_LATE: CircuitEvent = CircuitEvent::FailedAgain { sent: BEFORE };
+const FAILED_AGAIN: CircuitEvent = CircuitEvent::RetryFailed { sent: SINCE };
+const FAILED_AGAIN_LATE: CircuitEvent = CircuitEvent::RetryFailed { sent: BEFORE };
 const THROTTLED: CircuitEvent = CircuitEvent::Throttled { sent: SINCE };
 const THROTTLED_LATE: CircuitEvent = CircuitEvent::Throttled { sent: BEFORE };
 
@@ -39,7 +39,7 @@ fn half_open_since(since: Timestamp, probes_left: u32, renewed_at: Timestamp, re
 /// Every state meets every event at second 100.
 #[test]
 fn the_table_of_the_circuit() {
-    use CircuitEvent::{Asked, AskedAgain, LetThrough, Succeeded};
+    use CircuitEvent::{CallRequested, CallsAllowed, RetryRequested, Succeeded};
     let at = Timestamp::from_secs;
     for (before, event, after) in [
         // Failures in a row open it; one success resets them; a throttled call is neither.
@@ -49,19 +49,19 @@ fn the_table_of_the_circuit() {
         (closed(u32::MAX), FAILED, open(at(105), 5)),
         (closed(2), Succeeded, closed(0)),
         (closed(2), THROTTLED, closed(2)),
-        (closed(2), Asked, closed(2)),
-        (closed(2), LetThrough(9), closed(2)),
+        (closed(2), CallRequested, closed(2)),
+        (closed(2), CallsAllowed(9), closed(2)),
         // While open, it ignores everything until the rest ends.
-        (open(SOON, 5), Asked, open(SOON, 5)),
-        (open(SOON, 5), LetThrough(1), open(SOON, 5)),
+        (open(SOON, 5), CallRequested, open(SOON, 5)),
+        (open(SOON, 5), CallsAllowed(1), open(SOON, 5)),
         (open(SOON, 5), Succeeded, open(SOON, 5)),
         (open(SOON, 5), FAILED, open(SOON, 5)),
         (open(SOON, 5), THROTTLED, open(SOON, 5)),
-        (open(NOW, 5), Asked, half_open_since(NOW, 2, at(105), 5)),
+        (open(NOW, 5), CallRequested, half_open_since(NOW, 2, at(105), 5)),
         // While half open, it allows a few calls and decides by the first that reports.
-        (half_open(2, SOON, 5), Asked, half_open(2, SOON, 5)),
-        (half_open(2, SOON, 5), LetThrough(1), half_open(1, SOON, 5)),
-        (half_open(1, SOON, 5), LetThrough(9), half_open(0, SOON, 5)),
+        (half_open(2, SOON, 5), CallRequested, half_open(2, SOON, 5)),
+        (half_open(2, SOON, 5), CallsAllowed(1), half_open(1, SOON, 5)),
+        (half_open(1, SOON, 5), CallsAllowed(9), half_open(0, SOON, 5)),
         (half_open(0, SOON, 5), Succeeded, closed(0)),
         (half_open(0, SOON, 5), FAILED, open(at(110), 10)),
         (half_open(0, SOON, 10), FAILED, open(at(115), 15)),
@@ -73,17 +73,17 @@ fn the_table_of_the_circuit() {
         (half_open(0, SOON, 5), THROTTLED_LATE, half_open(0, SOON, 5)),
         (closed(2), FAILED_LATE, open(at(105), 5)),
         // Probes without a report are replaced in time; if they fail after all, they still count as probes.
-        (half_open(0, NOW, 5), Asked, half_open(2, at(105), 5)),
+        (half_open(0, NOW, 5), CallRequested, half_open(2, at(105), 5)),
         (half_open(2, at(105), 5), FAILED, open(at(110), 10)),
         // A message that has failed before opens nothing, and gives way for one first rest after the rest ends (5 s).
         (closed(2), FAILED_AGAIN, closed(2)),
-        (closed(2), AskedAgain, closed(2)),
+        (closed(2), RetryRequested, closed(2)),
         (open(SOON, 5), FAILED_AGAIN, open(SOON, 5)),
-        (open(NOW, 5), AskedAgain, open(NOW, 5)),
-        (open(at(96), 5), AskedAgain, open(at(96), 5)),
-        (open(at(95), 10), AskedAgain, half_open_since(at(95), 2, at(110), 10)),
-        (half_open_since(at(95), 0, NOW, 5), AskedAgain, half_open_since(at(95), 2, at(105), 5)),
-        (half_open(0, NOW, 5), AskedAgain, half_open(0, NOW, 5)),
+        (open(NOW, 5), RetryRequested, open(NOW, 5)),
+        (open(at(96), 5), RetryRequested, open(at(96), 5)),
+        (open(at(95), 10), RetryRequested, half_open_since(at(95), 2, at(110), 10)),
+        (half_open_since(at(95), 0, NOW, 5), RetryRequested, half_open_since(at(95), 2, at(105), 5)),
+        (half_open(0, NOW, 5), RetryRequested, half_open(0, NOW, 5)),
         // As a probe it does not extend the rest.
         (half_open(0, SOON, 10), FAILED_AGAIN, open(at(110), 10)),
         (half_open(0, SOON, 10), FAILED_AGAIN_LATE, half_open(0, SOON, 10)),
@@ -138,15 +138,15 @@ fn a_message_that_has_not_failed_is_the_probe() {
     let at = Timestamp::from_secs;
     let mut circuit = open(NOW, 15);
     for second in 100..105 {
-        let bad = circuit.step(&SETTINGS, at(second), CircuitEvent::AskedAgain);
+        let bad = circuit.step(&SETTINGS, at(second), CircuitEvent::RetryRequested);
         assert_eq!((bad, bad.rests_until_again(&SETTINGS, at(second))), (circuit, Some(at(105))));
-        let good = bad.step(&SETTINGS, at(second), CircuitEvent::Asked);
+        let good = bad.step(&SETTINGS, at(second), CircuitEvent::CallRequested);
         assert_eq!((good.rests_until(at(second)), good.admits()), (None, 2), "at {second}");
         assert_eq!(good.rests_until_again(&SETTINGS, at(second)), Some(at(105)), "it gives way still");
     }
     // No other message came, so one that has failed before is the probe. It fails, and the rest is not extended.
-    circuit = circuit.step(&SETTINGS, at(105), CircuitEvent::AskedAgain);
+    circuit = circuit.step(&SETTINGS, at(105), CircuitEvent::RetryRequested);
     assert_eq!((circuit.rests_until_again(&SETTINGS, at(105)), circuit.admits()), (None, 2));
-    circuit = circuit.step(&SETTINGS, at(106), CircuitEvent::FailedAgain { sent: at(105) });
+    circuit = circuit.step(&SETTINGS, at(106), CircuitEvent::RetryFailed { sent: at(105) });
     assert_eq!(circuit, open(at(121), 15));
 }
