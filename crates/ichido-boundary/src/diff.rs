@@ -91,14 +91,15 @@ fn default_ttl(file: &Boundary, chains: &[HopChain<'_>]) -> Option<Duration> {
 /// It is the only one about its boundary, or the one with its name in a folder of the same name, or the only one there.
 fn counterpart<'a>(before: &Boundary, old: &[Boundary], new: &'a [Boundary]) -> Option<&'a Boundary> {
     let is_alike = |file: &&Boundary| file.name() == before.name();
-    let is_beside = |file: &&Boundary| is_alike(file) && place(file).0 == place(before).0;
+    let is_beside = |file: &&Boundary| is_alike(file) && folder_and_name(file).0 == folder_and_name(before).0;
     let new_one = only(new.iter().filter(is_alike));
     if let (Some(_), Some(one)) = (only(old.iter().filter(is_alike)), new_one) {
         return Some(one);
     }
     let mut beside = new.iter().filter(is_beside);
-    beside.find(|file| place(file).1 == place(before).1).or_else(|| {
-        let is_left = |file: &&Boundary| !old.iter().any(|other| place(other) == place(file));
+    beside.find(|file| folder_and_name(file).1 == folder_and_name(before).1).or_else(|| {
+        let is_left =
+            |file: &&Boundary| !old.iter().any(|other| folder_and_name(other) == folder_and_name(file));
         only(old.iter().filter(is_beside)).and(only(new.iter().filter(is_beside).filter(is_left)))
     })
 }
@@ -108,7 +109,7 @@ fn only<'a>(mut files: impl Iterator<Item = &'a Boundary>) -> Option<&'a Boundar
 }
 
 /// Returns the names of a file's folder and of the file itself.
-fn place(file: &Boundary) -> (&str, &str) {
+fn folder_and_name(file: &Boundary) -> (&str, &str) {
     let mut steps = file.file().rsplit(['/', '\\']);
     let name = steps.next().unwrap_or_default();
     (steps.next().unwrap_or_default(), name)
@@ -121,13 +122,13 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
     let mut news = check(new);
     // Findings at the same location are matched first: a longer list shifts what follows, so after that only the words
     // can match.
-    for by_place in [true, false] {
+    for by_location in [true, false] {
         news.retain(|finding| {
             let before = pair(finding).map(|pair| pair.before.file());
             let index = were.iter().position(|was| {
                 was.rule == finding.rule
                     && before == Some(was.place.file.as_str())
-                    && (!by_place || was.place.pointer == finding.place.pointer)
+                    && (!by_location || was.place.pointer == finding.place.pointer)
                     && words(was) == words(finding)
             });
             index.map(|index| were.swap_remove(index)).is_none()

@@ -72,9 +72,9 @@ impl Rule {
 
     /// Returns the example of its page; `None` if the page has a different format.
     pub fn example(&self) -> Option<Example> {
-        let (place, values) = self.page.split_once("\nFound, ")?.1.split_once(":\n\n")?;
+        let (location, values) = self.page.split_once("\nFound, ")?.1.split_once(":\n\n")?;
         let (failing, mended) = values.split_once("\nMended, ")?;
-        let mut names = place.split('`').skip(1).step_by(2).peekable();
+        let mut names = location.split('`').skip(1).step_by(2).peekable();
         let pointer = names.next_if(|name| name.starts_with('/')).unwrap_or_default();
         let file = names.next()?;
         Some(Example { file, pointer, failing: value(failing), mended: value(mended), without: names.next() })

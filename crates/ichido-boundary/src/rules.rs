@@ -183,9 +183,9 @@ const WHAT_CHARS_MAX: usize = 400;
 impl Finding {
     /// Creates a finding whose text is safe for a terminal: no control characters, and a limited length.
     pub(super) fn new(rule: &'static Rule, place: Place, what: &str) -> Self {
-        let shown = what.chars().take(WHAT_CHARS_MAX);
+        let cut = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
-        Self { rule, place, what: shown.map(plain).collect(), mend: rule.mend.to_owned() }
+        Self { rule, place, what: cut.map(plain).collect(), mend: rule.mend.to_owned() }
     }
 
     /// Returns the sort key of findings.

@@ -8,14 +8,13 @@ use super::Boundary;
 ///
 /// `None` if the file does not say how long an attempt takes.
 pub(super) fn total_time(file: &Boundary) -> Option<Duration> {
-    let a_try = file.http.timeouts.of_a_try()?;
-    let tries =
-        file.http.retry.plan().map_or(a_try, |plan| {
-            a_try.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
-        });
+    let attempt = file.http.timeouts.of_a_try()?;
+    let attempts = file.http.retry.plan().map_or(attempt, |plan| {
+        attempt.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
+    });
     // If only the total time is given, it also limits the attempts.
     match file.http.timeouts.upstream_timeout_ms {
-        Some(_) => Some(tries),
-        None => Some(a_try),
+        Some(_) => Some(attempts),
+        None => Some(attempt),
     }
 }

@@ -73,11 +73,12 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
             describe_identity_change(previous, is),
         ));
     }
-    let ttl = |operation: &Operation, kept| operation.ttl.as_ref().map(Ttl::length).or(kept);
+    let ttl = |operation: &Operation, default| operation.ttl.as_ref().map(Ttl::length).or(default);
     // A change for all operations is reported once, where it was made.
-    let kept = shorter("its outcomes are kept", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
-    let kept = kept.filter(|_| old.ttl != new.ttl);
-    found.extend(kept.map(|what| loosening("ICH-B052", format!("{pointer}/ttl"), what)));
+    let shorter_ttl =
+        shorter("its outcomes are kept", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
+    let shorter_ttl = shorter_ttl.filter(|_| old.ttl != new.ttl);
+    found.extend(shorter_ttl.map(|what| loosening("ICH-B052", format!("{pointer}/ttl"), what)));
     let keeps = |operation: &Operation| operation.upstream_keeps_keys_for.as_ref().map(Length::length);
     if let (Some(was), Some(is)) = (keeps(old), keeps(new))
         && was < is

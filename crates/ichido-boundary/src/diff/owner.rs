@@ -20,9 +20,9 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
         found.push(loosening("ICH-B030", format!("{base}/fingerprint/include"), what));
     }
     found.extend(form(old_hash, new_hash, &format!("{base}/fingerprint/body_hash")));
-    found.extend(answers(old, new, base));
-    let kept = shorter("outcomes are kept", old.ttl(), new.ttl());
-    found.extend(kept.map(|what| loosening("ICH-B052", format!("{base}/storage/ttl"), what)));
+    found.extend(duplicate_responses(old, new, base));
+    let shorter_ttl = shorter("outcomes are kept", old.ttl(), new.ttl());
+    found.extend(shorter_ttl.map(|what| loosening("ICH-B052", format!("{base}/storage/ttl"), what)));
     found
 }
 
@@ -95,7 +95,7 @@ const fn unicode(unicode: Unicode) -> &'static str {
 }
 
 /// Finds changes to the response to a duplicate.
-fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loosening> {
+fn duplicate_responses(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loosening> {
     let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
     let wait = shorter("a duplicate waits for the outcome", old.in_flight_wait(), new.in_flight_wait());
     let mut found: Vec<Loosening> =

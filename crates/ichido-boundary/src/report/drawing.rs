@@ -88,7 +88,7 @@ fn role(chain: &HopChain<'_>, party: Party) -> String {
 
 /// Describes the attempts of this file's sender.
 fn describe_attempts(file: &Boundary) -> String {
-    let a_try = file
+    let attempt = file
         .http
         .timeouts
         .of_a_try()
@@ -99,8 +99,8 @@ fn describe_attempts(file: &Boundary) -> String {
             let methods =
                 plan.methods.iter().map(|method| method.chars().filter(char::is_ascii_alphabetic).collect());
             let methods: Vec<String> = methods.collect();
-            format!("{} tries of {}, {a_try} each", plan.attempts, methods.join(" "))
+            format!("{} tries of {}, {attempt} each", plan.attempts, methods.join(" "))
         }
-        None => format!("one try, {a_try}"),
+        None => format!("one try, {attempt}"),
     }
 }

@@ -122,9 +122,9 @@ pub(super) fn numbers_are_exact<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
         let body_hash = &guarantees.fingerprint.body_hash;
         let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
         let numbers = body_hash.body_rules().ok()?.form.numbers;
-        let place = "fingerprint/body_hash/input/encoding/rules/number_representation";
+        let pointer = "fingerprint/body_hash/input/encoding/rules/number_representation";
         let what = "integers beyond 2^53 that differ are taken for equal";
-        (numbers == Numbers::Double && !is_partners_form).then_some((place, what))
+        (numbers == Numbers::Double && !is_partners_form).then_some((pointer, what))
     })
 }
 

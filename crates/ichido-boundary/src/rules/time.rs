@@ -29,10 +29,10 @@ pub(super) fn timeouts_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
 
 pub(super) fn attempts_fit_total<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
-        let (tries, bound) = (timing::total_time(file)?, file.http.timeouts.in_all()?);
+        let (attempts, bound) = (timing::total_time(file)?, file.http.timeouts.in_all()?);
         let what =
-            format!("all tries take up to {} ms, and there are {}", tries.as_millis(), bound.as_millis());
-        (bound < tries).then(|| Violation::new(file, "/http/timeouts/client_timeout_ms", what))
+            format!("all tries take up to {} ms, and there are {}", attempts.as_millis(), bound.as_millis());
+        (bound < attempts).then(|| Violation::new(file, "/http/timeouts/client_timeout_ms", what))
     };
     chain.files().filter_map(found).collect()
 }
@@ -45,15 +45,15 @@ pub(super) fn attempts_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
     pairs
         .filter(|(_, below)| below.name() != Name::Adapter)
         .filter_map(|(above, below)| {
-            let (a_try, tries) = (above.http.timeouts.of_a_try()?, timing::total_time(below)?);
+            let (attempt, attempts) = (above.http.timeouts.of_a_try()?, timing::total_time(below)?);
             let what = format!(
                 "all tries of {} take up to {} ms, and one try of {} has {} ms",
                 below.name(),
-                tries.as_millis(),
+                attempts.as_millis(),
                 above.name(),
-                a_try.as_millis()
+                attempt.as_millis()
             );
-            (a_try < tries).then(|| Violation::new(below, TRY_POINTER, what))
+            (attempt < attempts).then(|| Violation::new(below, TRY_POINTER, what))
         })
         .collect()
 }
@@ -63,17 +63,18 @@ pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let wait = owner.and_then(|(_, guarantees, _)| guarantees.in_flight_wait()).unwrap_or_default();
     let calls = chain.file(Name::Adapter).and_then(timing::total_time).unwrap_or_default();
     let gateway = chain.file(Name::GatewayToAdapter);
-    let Some((gateway, a_try)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?))) else {
+    let Some((gateway, attempt)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?)))
+    else {
         return Vec::new();
     };
     // A duplicate may wait without an outcome and then run, if the first request proved undone.
     let needed = wait.saturating_add(calls);
-    if needed < a_try {
+    if needed < attempt {
         return Vec::new();
     }
     let what = format!(
         "a try has {} ms, and the wait for a running request ({}) with the call after it ({}) needs more",
-        a_try.as_millis(),
+        attempt.as_millis(),
         wait.as_millis(),
         calls.as_millis()
     );

@@ -95,7 +95,7 @@ fn what_can_be_removed_from_the_starting_set_unseen_is_listed_with_its_reason() 
                 continue;
             }
             // A list element is identified by its text, not by its index.
-            let shown = match value.pointer(&pointer) {
+            let summary = match value.pointer(&pointer) {
                 Some(Value::String(text)) if pointer.ends_with(|end: char| end.is_ascii_digit()) => {
                     format!("{file}{} {text}", pointer.rsplit_once('/').map_or("", |(list, _)| list))
                 }
@@ -104,7 +104,7 @@ fn what_can_be_removed_from_the_starting_set_unseen_is_listed_with_its_reason() 
                 }
                 _ => format!("{file}{pointer}"),
             };
-            unseen.push(shown);
+            unseen.push(summary);
         }
     }
     let listed: Vec<&str> = HARMLESS.iter().flat_map(|(_, removals)| *removals).copied().collect();
@@ -175,7 +175,7 @@ proptest! {
             prop_assert_eq!(findings.len(), 1, "{}: {:?}", pointer, findings);
             prop_assert_eq!((findings[0].rule.id, findings[0].place.pointer.as_str()), ("ICH-B000", pointer.as_str()));
         }
-        places_are_in_their_files(&set, &findings);
+        locations_are_in_their_files(&set, &findings);
 
         // A second change, anywhere: a broken file must not make a check fail.
         let left: Vec<(String, String)> = set
@@ -185,7 +185,7 @@ proptest! {
             .collect();
         let (file, pointer) = again.get(&left);
         let set = set.without(file, pointer);
-        places_are_in_their_files(&set, &set.findings());
+        locations_are_in_their_files(&set, &set.findings());
     }
 }
 
@@ -196,7 +196,7 @@ fn takes_anything(pointer: &str) -> bool {
     members.any(|(member, schema)| member == pattern && schema == Schema::Any)
 }
 
-fn places_are_in_their_files(set: &Set, findings: &[Finding]) {
+fn locations_are_in_their_files(set: &Set, findings: &[Finding]) {
     for finding in findings {
         let (_, value) =
             set.0.iter().find(|(file, _)| *file == finding.place.file).expect("a file of the set");

@@ -6,7 +6,7 @@ use super::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 use super::{read, wild};
 
 /// The findings of a set as `rule file pointer`.
-fn shown(set: &Set) -> Vec<String> {
+fn summaries(set: &Set) -> Vec<String> {
     let all = set.findings();
     all.iter().map(|one| format!("{} {}{}", one.rule.id, one.place.file, one.place.pointer)).collect()
 }
@@ -89,11 +89,11 @@ fn either_spelling_of_the_key_will_do_if_it_is_the_same_everywhere() {
     for (_, value) in &mut set.0 {
         *value = super::set::value(&spell(value.to_string()));
     }
-    assert_eq!(shown(&set), [""; 0]);
+    assert_eq!(summaries(&set), [""; 0]);
     // Only one list names the other spelling: nothing arrives.
     let allow = r#"["authorization", "content-type", "ichido-hops", "traceparent", "Idempotency-Key"]"#;
     let lost = set.with(GATEWAY, "/headers/adapter_inbound/allow", allow);
-    assert_eq!(shown(&lost), ["ICH-B012 gateway_to_adapter.json/headers/adapter_inbound/allow"]);
+    assert_eq!(summaries(&lost), ["ICH-B012 gateway_to_adapter.json/headers/adapter_inbound/allow"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_beginning_with_a_star_stands_for_all_that_begin_so() {
 #[test]
 fn a_list_that_drops_the_key_is_found_whatever_it_allows() {
     let set = Set::starting().with(BFF, "/headers/gateway_inbound/drop", r#"["IDEMPOTENCY-KEY"]"#);
-    assert_eq!(shown(&set), ["ICH-B010 bff_to_gateway.json/headers/gateway_inbound/drop"]);
+    assert_eq!(summaries(&set), ["ICH-B010 bff_to_gateway.json/headers/gateway_inbound/drop"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn errors_come_before_warnings() {
         .with(ADAPTER, "/observability", "{}")
         .with(GATEWAY, "/http/timeouts", "{}")
         .with(BFF, "/headers/bff_outbound/drop", r#"["ichido-hops", "idempotency-key"]"#);
-    let found: Vec<String> = shown(&set).iter().map(|one| one.replace(".json/", " /")).collect();
+    let found: Vec<String> = summaries(&set).iter().map(|one| one.replace(".json/", " /")).collect();
     let expected = [
         "ICH-B010 bff_to_gateway /headers/bff_outbound/drop",
         "ICH-B060 gateway_to_adapter /http/timeouts/upstream_timeout_ms",
@@ -239,7 +239,7 @@ fn whoever_says_who_asks_is_not_the_browser() {
         lists.iter().fold(set, |set, (file, list)| set.with(file, &format!("/headers/{list}/allow"), allow));
     assert_eq!(set.broken(), [""; 0], "the BFF drops what the browser sends, and sets its own");
     let forged = set.clone().without(BROWSER, "/headers");
-    assert_eq!(shown(&forged), ["ICH-B083 adapter.json/identity/name"]);
+    assert_eq!(summaries(&forged), ["ICH-B083 adapter.json/identity/name"]);
     let of_one = set.with(ADAPTER, "/identity", r#"{ "source": "single", "name": "the shop" }"#);
     assert_eq!(of_one.broken(), [""; 0]);
 }
@@ -252,9 +252,9 @@ fn promises_beside_the_mode_are_judged_where_they_stand() {
     let members = idempotency.as_object_mut().expect("an object");
     members.remove("enabled");
     members.extend(guarantees.as_object().expect("an object").clone());
-    assert_eq!(shown(&set), [""; 0]);
+    assert_eq!(summaries(&set), [""; 0]);
     let fewer = set.without(GATEWAY, "/http/idempotency/owner").without(GATEWAY, "/http/idempotency/storage");
-    let mut found = shown(&fewer);
+    let mut found = summaries(&fewer);
     found.sort();
     let file = "gateway_to_adapter.json/http/idempotency";
     assert_eq!(found, [format!("ICH-B050 {file}/storage/ttl"), format!("ICH-B071 {file}/owner")]);

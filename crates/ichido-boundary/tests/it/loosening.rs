@@ -65,11 +65,11 @@ fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
             None => starting.without(file, pointer),
         };
         let found = findings(&old, &new);
-        let told: Vec<String> =
+        let texts: Vec<String> =
             found.iter().map(|finding| format!("{} {}", finding.rule.id, finding.what)).collect();
         let is_told = |finding: &Finding| finding.rule.id == rule && finding.what.contains(says);
         if !found.iter().any(is_told) {
-            missed.push(format!("{member}: {rule} {says}, but: {told:#?}"));
+            missed.push(format!("{member}: {rule} {says}, but: {texts:#?}"));
         }
         for Finding { rule, mend, .. } in &found {
             assert!(mend.ends_with(&format!("say why: --allow {}=REASON.", rule.id)), "{member}: {mend}");

@@ -109,9 +109,9 @@ fn words_of_a_file_do_not_reach_the_terminal_as_they_are() {
     let findings = check(&[file]);
     assert!(findings.iter().any(|finding| finding.rule.id == "ICH-B004"));
     assert!(findings.iter().all(|finding| finding.what.chars().count() <= 400));
-    let shown = people(&Findings::open(&findings));
-    assert!(!shown.contains('\u{1b}'), "{shown}");
-    assert!(shown.contains(r"/headers/\u{1b}[2J/allow"), "{shown}");
+    let text = people(&Findings::open(&findings));
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert!(text.contains(r"/headers/\u{1b}[2J/allow"), "{text}");
 }
 
 #[test]

@@ -60,8 +60,9 @@ fn a_name_that_no_header_can_have_is_refused() {
         {
             let found =
                 Set::starting().with(file, pointer, &format!(r#"["content-type", "{name}"]"#)).findings();
-            let places: Vec<_> = found.iter().map(|one| (one.rule.id, one.place.pointer.clone())).collect();
-            assert_eq!(places, [("ICH-B000", format!("{pointer}/1"))], "{name:?}");
+            let locations: Vec<_> =
+                found.iter().map(|one| (one.rule.id, one.place.pointer.clone())).collect();
+            assert_eq!(locations, [("ICH-B000", format!("{pointer}/1"))], "{name:?}");
             assert!(found[0].what.contains("expected a header's name"), "{}", found[0].what);
         }
     }

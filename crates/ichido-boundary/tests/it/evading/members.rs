@@ -7,7 +7,7 @@ use crate::{read, wild};
 
 /// Where the rule finds something, and its text.
 #[track_caller]
-fn told(set: &Set) -> Vec<(String, String)> {
+fn typos(set: &Set) -> Vec<(String, String)> {
     let misspelled = set.findings().into_iter().filter(|one| one.rule.id == "ICH-B006");
     misspelled.map(|one| (one.place.pointer, one.what)).collect()
 }
@@ -28,9 +28,9 @@ fn a_member_that_is_almost_known_is_told() {
         let known = format!("{holder}/{meant}");
         // Read or not, a member under its right name stays as it is, unless it is another word.
         let set = Set::starting().with(file, pointer, r#""x""#);
-        let set = if told(&set).is_empty() { set.without(file, &known) } else { set };
+        let set = if typos(&set).is_empty() { set.without(file, &known) } else { set };
         let what = format!("nobody reads this; is `{meant}` meant?");
-        assert_eq!(told(&set), [(pointer.to_owned(), what)]);
+        assert_eq!(typos(&set), [(pointer.to_owned(), what)]);
     }
 }
 

@@ -61,10 +61,10 @@ fn a_hop_that_only_validates_promises_no_outcome() {
 fn hops_without_an_owner_are_judged_and_named() {
     let hops = Set::starting().with(GATEWAY, "", "null").with(ADAPTER, "", "null");
     let found = hops.findings();
-    let shown: Vec<_> =
+    let summary: Vec<_> =
         found.iter().map(|one| (one.rule.id, one.place.file.as_str(), one.what.as_str())).collect();
     let what = "judged are browser_to_bff and bff_to_gateway, and none of them completes idempotency";
-    assert_eq!(shown, [("ICH-B079", BFF, what)]);
+    assert_eq!(summary, [("ICH-B079", BFF, what)]);
     // One file alone is not a hop chain, and two about one boundary are not either.
     let alone = hops.clone().with(BROWSER, "", "null");
     assert_eq!(alone.broken(), [""; 0]);
