@@ -89,7 +89,7 @@ pub struct ActionRow {
 pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
     Ok(ActionRow {
         number: row.number("fence")?.unsigned_abs(),
-        at: row.moment("at")?,
+        at: row.timestamp("at")?,
         action: Action {
             subject: row.uuid("message_id")?,
             about: row.text("about")?.to_owned(),

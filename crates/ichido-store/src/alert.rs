@@ -114,10 +114,10 @@ fn alert(row: &impl Columns) -> Result<Option<Alert>, StoreError> {
     // How many were asked for is not kept: an incident that is open had enough.
     let terms = Terms { window, least: 0, above: row.real("above")? };
     let reading = Reading { value: row.real("value")?, samples };
-    let opened_at = row.moment("opened_at")?;
+    let opened_at = row.timestamp("opened_at")?;
     Ok(Some(Alert {
         opened: NewAlert { id: row.uuid("id")?, rule, about, opened_at, reading, terms },
-        clear_since: row.moment_or_none("clear_since")?,
-        resolved_at: row.moment_or_none("resolved_at")?,
+        clear_since: row.timestamp_or_none("clear_since")?,
+        resolved_at: row.timestamp_or_none("resolved_at")?,
     }))
 }

@@ -114,10 +114,10 @@ pub struct Question {
 
 pub(crate) fn question(row: &impl Columns) -> Result<Question, StoreError> {
     let lost = row.positive("lost")?;
-    let answer = match (row.bytes_or_none("answer")?, row.moment_or_none("answered_at")?) {
+    let answer = match (row.bytes_or_none("answer")?, row.timestamp_or_none("answered_at")?) {
         (Some(bytes), Some(at)) => Some(Answer { bytes: bytes.to_owned(), at, lost }),
         _ => None,
     };
     let id = QuestionId(row.hash("id")?);
-    Ok(Question { id, lost, answer, held_until: row.moment_or_none("held_until")? })
+    Ok(Question { id, lost, answer, held_until: row.timestamp_or_none("held_until")? })
 }

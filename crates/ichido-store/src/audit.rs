@@ -28,7 +28,7 @@
 //! # }
 //! ```
 
-pub(crate) mod place;
+pub(crate) mod location;
 pub(crate) mod trail;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -94,15 +94,15 @@ pub struct AuditPruned {
 pub(crate) fn entry(row: &impl Columns) -> Result<Entry, StoreError> {
     Ok(Entry {
         id: entry_id(row)?,
-        at: row.moment("at")?,
-        claimed_at: row.moment_or_none("claimed_at")?,
+        at: row.timestamp("at")?,
+        claimed_at: row.timestamp_or_none("claimed_at")?,
         from: row.text("from_state")?.to_owned(),
         to: row.text("to_state")?.to_owned(),
         kind: row.text("kind")?.to_owned(),
         tries: row.count("tries")?.into(),
         deaths: row.count("deaths")?.into(),
-        doubt_since: row.moment_or_none("doubt_since")?,
-        travels_until: row.moment_or_none("travels_until")?,
+        doubt_since: row.timestamp_or_none("doubt_since")?,
+        travels_until: row.timestamp_or_none("travels_until")?,
         effect: row.text("effect")?.to_owned(),
         code: row.text_or_none("code")?,
         status: row.small_or_none("status")?,
@@ -124,7 +124,7 @@ fn subject(row: &impl Columns) -> Result<Subject, StoreError> {
         digest: row.bytes("m_digest")?.to_vec(),
         trace: row.text_or_none("m_trace")?,
         made_from: row.uuid_or_none("m_made_from")?,
-        created_at: row.moment("m_created_at")?,
+        created_at: row.timestamp("m_created_at")?,
         tries_allowed: row.positive("m_tries_allowed")?,
     })
 }
@@ -145,9 +145,9 @@ pub(crate) fn seal(row: &impl Columns) -> Result<Seal, StoreError> {
         number: natural(row.number("number")?)?,
         since: row.number("since_position")?,
         until: row.number("until_position")?,
-        sealed_at: row.moment("sealed_at")?,
-        first_at: row.moment("first_at")?,
-        last_at: row.moment("last_at")?,
+        sealed_at: row.timestamp("sealed_at")?,
+        first_at: row.timestamp("first_at")?,
+        last_at: row.timestamp("last_at")?,
         count: row.positive("count")?,
         total: natural(row.number("total")?)?,
         root: code("root")?,
@@ -167,17 +167,17 @@ pub(crate) fn stored(row: &impl Columns) -> Result<Stored<'_>, StoreError> {
 pub(crate) fn forgotten<C: Columns>(rows: &[C]) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
     let read = |row: &C| {
         let message = row.uuid("message_id")?;
-        let (at, entries) = (row.moment("at")?, row.positive("entries")?);
+        let (at, entries) = (row.timestamp("at")?, row.positive("entries")?);
         Ok((message, Forgotten { message, at, entries, mac: Code::from_bytes(row.hash("mac")?) }))
     };
     rows.iter().map(read).collect()
 }
 
 /// The first entry of each message: what came before it is elsewhere.
-pub(crate) fn firsts(entries: &[Entry]) -> Vec<EntryId> {
-    let mut firsts: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
-    firsts.dedup_by_key(|id| id.message);
-    firsts
+pub(crate) fn first_entries(entries: &[Entry]) -> Vec<EntryId> {
+    let mut first_entries: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
+    first_entries.dedup_by_key(|id| id.message);
+    first_entries
 }
 
 /// The codes of what a message asked for, by its id. The hash of the bytes is computed where they are.
@@ -188,14 +188,14 @@ pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, Reque
         hash,
         priority: row.small("priority")?,
         tries_allowed: row.count("tries_allowed")?.into(),
-        due: row.moment_or_none("due")?,
+        due: row.timestamp_or_none("due")?,
         hops: hops.as_deref(),
     };
     Ok((row.uuid("message_id")?, request.codes()))
 }
 
 /// The messages whose first entry is among these: nothing of them is before.
-pub(crate) fn begun(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
+pub(crate) fn first_seen(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
     let before: HashSet<Uuid> = before.iter().map(|entry| entry.id.message).collect();
     let mut messages: Vec<Uuid> = entries.iter().map(|entry| entry.id.message).collect();
     messages.dedup();
@@ -204,7 +204,7 @@ pub(crate) fn begun(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
 }
 
 /// The messages of which a list has the first entry.
-pub(crate) fn begun_in(leaves: &[Leaf]) -> Vec<Uuid> {
+pub(crate) fn first_seen_in(leaves: &[Leaf]) -> Vec<Uuid> {
     let is_first =
         |leaf: &&Leaf| matches!(leaf.previous, Previous::Request(_) | Previous::RequestWithoutHops(_));
     leaves.iter().filter(is_first).map(|leaf| leaf.id.message).collect()

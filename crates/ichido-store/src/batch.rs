@@ -13,17 +13,17 @@
 //! There is one write in flight for each stream. Two were tried: enqueues and the ledger gained nothing beyond the noise, batches became
 //! smaller, and two reports about one message could overtake each other.
 
-mod aside;
+mod side_queue;
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use self::aside::{Aside, PutAside};
-use crate::alone::{Came, as_known, write_all, write_whole};
-pub use crate::alone::{Manner, Write};
+use self::side_queue::{SideBatch, SideQueue};
 use crate::error::StoreError;
+use crate::split_retry::{BatchOutcome, or_unknown, write_all, write_whole};
+pub use crate::split_retry::{Manner, Write};
 
 /// The bounds of one batch and of the queue before it.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Bounds {
     }
 }
 
-struct Waiting<J, R> {
+struct PendingJob<J, R> {
     job: J,
     bytes: usize,
     answer: oneshot::Sender<R>,
@@ -70,7 +70,7 @@ struct Waiting<J, R> {
 
 /// The way into a stream of batches.
 pub struct Batcher<J, R> {
-    jobs: mpsc::Sender<Waiting<J, Result<R, StoreError>>>,
+    jobs: mpsc::Sender<PendingJob<J, Result<R, StoreError>>>,
 }
 
 impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
@@ -84,7 +84,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
     /// Hands a job in, and gives back the wait for its answer, which does not carry the job.
     pub fn submit(&self, job: J, bytes: usize) -> impl Future<Output = Result<R, StoreError>> + Send {
         let (answer, answered) = oneshot::channel();
-        let waits = match self.jobs.try_send(Waiting { job, bytes, answer }) {
+        let waits = match self.jobs.try_send(PendingJob { job, bytes, answer }) {
             Ok(()) => Ok(None),
             Err(TrySendError::Closed(_)) => Err(StoreError::Busy),
             // Few wait to be let in; apart, or every caller would carry the room for it.
@@ -105,24 +105,24 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
 
 async fn run<J: Send + Sync + 'static, R: Send + 'static>(
     bounds: Bounds,
-    mut waiting: mpsc::Receiver<Waiting<J, Result<R, StoreError>>>,
+    mut waiting: mpsc::Receiver<PendingJob<J, Result<R, StoreError>>>,
     writer: Arc<impl Write<J, R>>,
 ) {
-    let aside = Arc::new(PutAside::start(&writer));
-    let mut held_over = None;
+    let aside = Arc::new(SideQueue::start(&writer));
+    let mut carried_over = None;
     loop {
-        let first = match held_over.take() {
+        let first = match carried_over.take() {
             Some(first) => first,
             None => match waiting.recv().await {
                 Some(first) => first,
                 None => return,
             },
         };
-        let batch = gather(bounds, first, &mut waiting, &mut held_over);
+        let batch = gather(bounds, first, &mut waiting, &mut carried_over);
         let (writer, aside) = (Arc::clone(&writer), Arc::clone(&aside));
         // A task of its own, so that a panic in it ends this batch alone; its callers learn that their answer is lost. One at a
         // time, so that two jobs about one thing never pass each other.
-        drop(tokio::spawn(async move { fly(batch, &*writer, &aside).await }).await);
+        drop(tokio::spawn(async move { write_batch(batch, &*writer, &aside).await }).await);
         // Those who were just answered may come again at once: one turn for them, and the next batch has them all.
         tokio::task::yield_now().await;
     }
@@ -131,16 +131,16 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
 /// The first job and what waits behind it, up to the bounds.
 fn gather<J, R>(
     bounds: Bounds,
-    first: Waiting<J, R>,
-    waiting: &mut mpsc::Receiver<Waiting<J, R>>,
-    held_over: &mut Option<Waiting<J, R>>,
-) -> Vec<Waiting<J, R>> {
+    first: PendingJob<J, R>,
+    waiting: &mut mpsc::Receiver<PendingJob<J, R>>,
+    carried_over: &mut Option<PendingJob<J, R>>,
+) -> Vec<PendingJob<J, R>> {
     let mut bytes = first.bytes;
     let mut batch = vec![first];
     while batch.len() < bounds.rows_max {
         let Ok(next) = waiting.try_recv() else { break };
         if bounds.bytes_max < bytes.saturating_add(next.bytes) {
-            *held_over = Some(next);
+            *carried_over = Some(next);
             break;
         }
         bytes += next.bytes;
@@ -150,48 +150,51 @@ fn gather<J, R>(
 }
 
 /// Writes one batch and answers its callers, or puts it aside.
-async fn fly<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
-    batch: Vec<Waiting<J, Result<R, StoreError>>>,
+async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
+    batch: Vec<PendingJob<J, Result<R, StoreError>>>,
     writer: &W,
-    aside: &PutAside<J, R, W>,
+    aside: &SideQueue<J, R, W>,
 ) {
     let (batch, behind) = aside.part(batch);
     if !behind.is_empty() {
-        let (jobs, answers) = unzipped(behind);
-        put_aside(aside, Aside { jobs, answers, tried: None });
+        let (jobs, answers) = unzip_jobs(behind);
+        queue_aside(aside, SideBatch { jobs, answers, tried: None });
     }
     if batch.is_empty() {
         return;
     }
-    let (jobs, answers) = unzipped(batch);
+    let (jobs, answers) = unzip_jobs(batch);
     if W::BUSY_FOR_ALL {
         // With one writer nothing can go on beside it.
-        return answer_all(answers, write_all(writer, &jobs).await);
+        return send_results(answers, write_all(writer, &jobs).await);
     }
     match write_whole(writer, &jobs).await {
-        Came::Answered(results) => answer_all(answers, results),
-        Came::Apart { was_lost } => {
-            put_aside(aside, Aside { jobs, answers, tried: Some(aside::Tried { was_lost }) });
+        BatchOutcome::Answered(results) => send_results(answers, results),
+        BatchOutcome::Split { was_lost } => {
+            queue_aside(
+                aside,
+                SideBatch { jobs, answers, tried: Some(side_queue::FailedWhole { was_lost }) },
+            );
         }
     }
 }
 
-fn put_aside<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
-    aside: &PutAside<J, R, W>,
-    batch: Aside<J, Result<R, StoreError>>,
+fn queue_aside<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
+    aside: &SideQueue<J, R, W>,
+    batch: SideBatch<J, Result<R, StoreError>>,
 ) {
-    if let Err(Aside { answers, tried, .. }) = aside.put(batch) {
+    if let Err(SideBatch { answers, tried, .. }) = aside.put(batch) {
         let was_lost = tried.is_some_and(|tried| tried.was_lost);
-        let busy = answers.iter().map(|_| Err(as_known(StoreError::Busy, was_lost))).collect();
-        answer_all(answers, busy);
+        let busy = answers.iter().map(|_| Err(or_unknown(StoreError::Busy, was_lost))).collect();
+        send_results(answers, busy);
     }
 }
 
-fn unzipped<J, R>(batch: Vec<Waiting<J, R>>) -> (Vec<J>, Vec<oneshot::Sender<R>>) {
+fn unzip_jobs<J, R>(batch: Vec<PendingJob<J, R>>) -> (Vec<J>, Vec<oneshot::Sender<R>>) {
     batch.into_iter().map(|waiting| (waiting.job, waiting.answer)).unzip()
 }
 
-fn answer_all<R>(answers: Vec<oneshot::Sender<R>>, results: Vec<R>) {
+fn send_results<R>(answers: Vec<oneshot::Sender<R>>, results: Vec<R>) {
     for (answer, result) in answers.into_iter().zip(results) {
         // The caller may have gone away; its job is done all the same.
         drop(answer.send(result));

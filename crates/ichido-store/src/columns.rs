@@ -8,8 +8,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Postgres, Row as _, Sqlite, Type};
 use uuid::Uuid;
 
+use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
-use crate::moment::Moment;
 
 /// What can be read from a column of either database.
 pub(crate) trait Readable<'r>:
@@ -51,12 +51,12 @@ pub(crate) trait Columns {
         number_or_none: Option<i64>,
     }
 
-    fn moment(&self, column: &str) -> Result<Timestamp, sqlx::Error> {
-        Ok(self.column::<Moment>(column)?.0)
+    fn timestamp(&self, column: &str) -> Result<Timestamp, sqlx::Error> {
+        Ok(self.column::<DbTimestamp>(column)?.0)
     }
 
-    fn moment_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
-        Ok(self.column::<Option<Moment>>(column)?.map(|moment| moment.0))
+    fn timestamp_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+        Ok(self.column::<Option<DbTimestamp>>(column)?.map(|moment| moment.0))
     }
 
     fn fence(&self) -> Result<Fence, sqlx::Error> {

@@ -9,7 +9,7 @@ use crate::postgres::Postgres;
 use crate::postgres::wake::Wakes;
 use crate::skew::Skew;
 use crate::sqlite::Sqlite;
-use crate::statement::{Statement, Value};
+use crate::statement::{SqlValue, Statement};
 
 /// Asks whichever database it is: both answer the same methods.
 macro_rules! on {
@@ -63,9 +63,9 @@ impl Driver {
     }
 
     /// A message of a queue can be claimed again: it is older than where the last claim ended.
-    pub(crate) fn came_back(&self, queue: &QueueName) {
+    pub(crate) fn note_requeued(&self, queue: &QueueName) {
         if let Self::Postgres(postgres) = self {
-            postgres.came_back(queue);
+            postgres.note_requeued(queue);
         }
     }
 
@@ -73,10 +73,10 @@ impl Driver {
     pub(crate) async fn all(
         &self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        read(|| async {
-            on!(self, driver => driver.look(values, async |mut it| it.all(statement, values).await).await)
+        retry_read(|| async {
+            on!(self, driver => driver.read_with(values, async |mut it| it.all(statement, values).await).await)
         })
         .await
     }
@@ -85,16 +85,16 @@ impl Driver {
     pub(crate) async fn optional(
         &self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Option<Row>, StoreError> {
-        read(|| async {
-            on!(self, driver => driver.look(values, async |mut it| it.optional(statement, values).await).await)
+        retry_read(|| async {
+            on!(self, driver => driver.read_with(values, async |mut it| it.optional(statement, values).await).await)
         })
         .await
     }
 
     /// Reads the one row that a statement always finds.
-    pub(crate) async fn one(&self, statement: Statement, values: &[Value<'_>]) -> Result<Row, StoreError> {
+    pub(crate) async fn one(&self, statement: Statement, values: &[SqlValue<'_>]) -> Result<Row, StoreError> {
         Ok(self.optional(statement, values).await?.ok_or(sqlx::Error::RowNotFound)?)
     }
 
@@ -102,32 +102,32 @@ impl Driver {
     pub(crate) async fn execute(
         &self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
-        on!(self, driver => driver.change(async |mut it| it.execute(statement, values).await).await)
+        on!(self, driver => driver.write_with(async |mut it| it.execute(statement, values).await).await)
     }
 
     /// Writes by one statement; returns the rows that it changed.
     pub(crate) async fn all_changed(
         &self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        on!(self, driver => driver.change(async |mut it| it.all(statement, values).await).await)
+        on!(self, driver => driver.write_with(async |mut it| it.all(statement, values).await).await)
     }
 
     /// Writes by one statement; returns the row that it changed, if any.
     pub(crate) async fn changed(
         &self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Option<Row>, StoreError> {
-        on!(self, driver => driver.change(async |mut it| it.optional(statement, values).await).await)
+        on!(self, driver => driver.write_with(async |mut it| it.optional(statement, values).await).await)
     }
 }
 
 /// Reads. A connection that breaks under it is no loss: nothing was written, so it is asked once more over another.
-pub(crate) async fn read<T, L>(look: impl Fn() -> L) -> Result<T, StoreError>
+pub(crate) async fn retry_read<T, L>(look: impl Fn() -> L) -> Result<T, StoreError>
 where
     L: Future<Output = Result<T, StoreError>>,
 {

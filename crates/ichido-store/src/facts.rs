@@ -48,8 +48,8 @@ use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::node::Node;
-use crate::statement::{Connection, Statement, shared};
-use crate::{promised, rows};
+use crate::statement::{DbConnection, Statement, shared};
+use crate::{guarantee_columns, rows};
 
 /// A node that was heard of within this time is alive: nodes beat far more often.
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(30);
@@ -114,21 +114,21 @@ impl PublishedQueue {
 }
 
 /// What a row says: a node's facts of a queue, and the queue's kind of key.
-fn read(row: &Row) -> Result<(QueueName, String, Node, QueueFacts), StoreError> {
+fn read_row(row: &Row) -> Result<(QueueName, String, Node, QueueFacts), StoreError> {
     let max_attempts = NonZeroU32::new(row.positive("max_attempts")?);
     let corrupt = || StoreError::Corrupt { table: TABLE, detail: "no attempt is allowed".to_owned() };
     let facts = QueueFacts {
-        guarantee: promised::guarantee(row, TABLE)?,
+        guarantee: guarantee_columns::guarantee(row, TABLE)?,
         requeue: row.truth("requeue")?,
         max_attempts: max_attempts.ok_or_else(corrupt)?,
-        horizon: promised::duration(row.number("horizon")?),
+        horizon: guarantee_columns::duration(row.number("horizon")?),
     };
     Ok((rows::queue_name(row.text("queue")?)?, row.text("kind")?.to_owned(), rows::node(row)?, facts))
 }
 
 /// The queues in a database of this version, which may be older than the facts.
-pub(crate) async fn look(
-    mut connection: Connection<'_>,
+pub(crate) async fn read_published(
+    mut connection: DbConnection<'_>,
     version: Option<i64>,
     now: Timestamp,
 ) -> Result<Vec<PublishedQueue>, StoreError> {
@@ -144,7 +144,7 @@ pub(crate) fn by_queue(rows: &[Row], now: Timestamp) -> Result<Vec<PublishedQueu
     // Whether the nodes that count so far of the last queue have stopped.
     let mut have_ended = false;
     for row in rows {
-        let (queue, key_kind, node, facts) = read(row)?;
+        let (queue, key_kind, node, facts) = read_row(row)?;
         let ended = row.truth("ended")?;
         let Some(known) = queues.last_mut().filter(|known| known.queue == queue) else {
             queues.push(PublishedQueue { queue, key_kind, facts, nodes: vec![(node, facts)] });

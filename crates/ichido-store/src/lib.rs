@@ -34,39 +34,38 @@
 
 pub mod action;
 pub mod alert;
-mod alone;
 pub mod answer;
 pub mod audit;
 pub mod backup;
 pub mod batch;
-mod batches;
 mod check;
+mod claim_end;
+mod claim_tracker;
 mod columns;
+mod db_timestamp;
+mod disk_space;
 mod driver;
-mod ending;
+mod duplicate;
 pub mod error;
+mod error_class;
+mod error_detail;
 pub mod facts;
-mod fault;
+mod guarantee_columns;
 mod headers;
-mod held;
-mod job;
 mod json;
-mod known;
 pub mod ledger;
 pub mod letter;
 pub mod message;
 mod migrations;
-mod moment;
-mod moves;
 pub mod node;
 mod placement;
 mod postgres;
-mod promised;
 mod record;
 pub mod rescue;
-mod room;
+mod row_changes;
 mod rows;
 mod skew;
+mod split_retry;
 mod sqlite;
 mod statement;
 mod store;
@@ -75,10 +74,11 @@ pub mod tally;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
 pub mod token;
-mod told;
 mod transaction;
 pub mod vitals;
 pub mod waiters;
+mod write_job;
+mod write_queues;
 
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,

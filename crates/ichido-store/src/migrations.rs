@@ -6,7 +6,7 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 use crate::error::StoreError;
-use crate::told::told_of_migration;
+use crate::error_detail::redact_migration;
 
 /// The steps of one database, oldest first, from its folder in `migrations`.
 macro_rules! steps {
@@ -45,6 +45,6 @@ pub(crate) fn newest(migrator: &Migrator) -> i64 {
 pub(crate) fn failed(migrator: &Migrator, error: MigrateError) -> StoreError {
     match (error, newest(migrator)) {
         (MigrateError::VersionMissing(found), known) if known < found => StoreError::TooNew { found, known },
-        (error, _) => StoreError::Migration(told_of_migration(error)),
+        (error, _) => StoreError::Migration(redact_migration(error)),
     }
 }

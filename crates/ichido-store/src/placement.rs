@@ -16,7 +16,7 @@ use crate::message::{Note, QueueName, limits};
 
 /// A message on the move.
 #[derive(Clone, Debug)]
-pub(crate) struct Moving {
+pub(crate) struct MovedMessage {
     pub(crate) id: Uuid,
     pub(crate) queue: QueueName,
     pub(crate) priority: u8,
@@ -42,20 +42,20 @@ pub(crate) struct EventRow {
 
 /// A message with the row that holds it next.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed<P> {
-    pub(crate) moving: Moving,
+pub(crate) struct PlacedMessage<P> {
+    pub(crate) moving: MovedMessage,
     pub(crate) history: History,
-    pub(crate) place: P,
+    pub(crate) row: P,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scheduled {
+pub(crate) struct ScheduledColumns {
     pub(crate) state: &'static str,
     pub(crate) due: Timestamp,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Letter {
+pub(crate) struct LetterColumns {
     pub(crate) state: &'static str,
     pub(crate) effect: Effect,
     pub(crate) code: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Letter {
 
 /// What a letter was before an event: some of it outlives the event.
 #[derive(Clone, Debug)]
-pub(crate) struct Before {
+pub(crate) struct PriorLetter {
     pub(crate) since: Timestamp,
     pub(crate) standing: Standing,
     pub(crate) code: Option<String>,
@@ -76,11 +76,11 @@ pub(crate) struct Before {
 
 /// Everything that a set of steps writes.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct RowChanges {
     pub(crate) events: Vec<EventRow>,
-    pub(crate) ready: Vec<Placed<()>>,
-    pub(crate) scheduled: Vec<Placed<Scheduled>>,
-    pub(crate) letters: Vec<Placed<Letter>>,
+    pub(crate) ready: Vec<PlacedMessage<()>>,
+    pub(crate) scheduled: Vec<PlacedMessage<ScheduledColumns>>,
+    pub(crate) letters: Vec<PlacedMessage<LetterColumns>>,
     pub(crate) deltas: BTreeMap<(QueueName, &'static str), i32>,
     /// Letters to be taken out of their table before the rest is written.
     pub(crate) taken: Vec<Uuid>,
@@ -88,7 +88,7 @@ pub(crate) struct Moves {
 
 /// What an event needs to be told apart in the audit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct EventStamp {
     /// The claim it ends; `None` for an operator's action, which draws a fence of its own.
     pub(crate) fence: Option<Fence>,
     pub(crate) claimed_at: Option<Timestamp>,
@@ -96,23 +96,23 @@ pub(crate) struct Stamp {
     pub(crate) now: Timestamp,
 }
 
-impl Moves {
+impl RowChanges {
     /// Adds the step of one message from a state, by an event, to one state or through one to another.
     pub(crate) fn add(
         &mut self,
-        moving: &Moving,
+        moving: &MovedMessage,
         from: State,
         event: Event,
         (first, second): (State, Option<State>),
         note: &Note,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) {
         self.event(moving, 0, (from, event.name(), first), note, stamp);
         if let Some(second) = second {
             self.event(moving, 1, (first, "spent", second), note, stamp);
         }
         let last = second.unwrap_or(first);
-        self.place(moving, last, note, stamp.now);
+        self.place_row(moving, last, note, stamp.now);
         *self.deltas.entry((moving.queue.clone(), from.name())).or_default() -= 1;
         *self.deltas.entry((moving.queue.clone(), last.name())).or_default() += 1;
     }
@@ -125,7 +125,13 @@ impl Moves {
 
     /// Carries over what a letter keeps through the event that was added last. What a person is done with is counted apart, as
     /// `closed`: it waits for nobody.
-    pub(crate) fn keep(&mut self, moving: &Moving, event: Event, (from, to): (State, State), before: Before) {
+    pub(crate) fn carry_over(
+        &mut self,
+        moving: &MovedMessage,
+        event: Event,
+        (from, to): (State, State),
+        before: PriorLetter,
+    ) {
         let stays = from.name() == to.name();
         let standing = match event {
             Event::Discarded => Standing::Discarded,
@@ -144,26 +150,26 @@ impl Moves {
             closed(1);
         }
         if let Some(letter) = self.letters.last_mut().filter(|letter| letter.moving.id == moving.id) {
-            letter.place.standing = standing;
+            letter.row.standing = standing;
             if stays {
                 // Something was learnt of it; it did not die again.
-                letter.place.since = Some(before.since);
+                letter.row.since = Some(before.since);
             }
-            if letter.place.code.is_none() {
-                (letter.place.code, letter.place.error) = (before.code, before.error);
+            if letter.row.code.is_none() {
+                (letter.row.code, letter.row.error) = (before.code, before.error);
             }
         }
     }
 
     fn event(
         &mut self,
-        moving: &Moving,
+        moving: &MovedMessage,
         step: i16,
         (from, kind, to): (State, &'static str, State),
         note: &Note,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) {
-        let history = to.history().or(from.history()).map(countable);
+        let history = to.history().or(from.history()).map(storable_history);
         self.events.push(EventRow {
             message_id: moving.id,
             fence: stamp.fence,
@@ -181,21 +187,21 @@ impl Moves {
         });
     }
 
-    fn place(&mut self, moving: &Moving, state: State, note: &Note, now: Timestamp) {
+    fn place_row(&mut self, moving: &MovedMessage, state: State, note: &Note, now: Timestamp) {
         let moving = moving.clone();
         match state {
             State::Queued { due, history } if due <= now => {
-                self.ready.push(Placed { moving, history: countable(history), place: () });
+                self.ready.push(PlacedMessage { moving, history: storable_history(history), row: () });
             }
             State::Queued { due, history } | State::Failed { due, history } => {
-                self.scheduled.push(Placed {
+                self.scheduled.push(PlacedMessage {
                     moving,
-                    history: countable(history),
-                    place: Scheduled { state: state.name(), due },
+                    history: storable_history(history),
+                    row: ScheduledColumns { state: state.name(), due },
                 });
             }
             State::Parked { history } | State::Dead { history, .. } => {
-                let place = Letter {
+                let row = LetterColumns {
                     state: state.name(),
                     effect: state.effect(),
                     code: note.code.map(|code| code.as_str().to_owned()),
@@ -203,7 +209,7 @@ impl Moves {
                     since: None,
                     standing: Standing::Open,
                 };
-                self.letters.push(Placed { moving, history: countable(history), place });
+                self.letters.push(PlacedMessage { moving, history: storable_history(history), row });
             }
             // What is sent or cancelled is in no table but history; what is being sent is in its lease.
             State::Sent | State::Cancelled { .. } | State::Sending { .. } => (),
@@ -212,7 +218,7 @@ impl Moves {
 }
 
 /// What a person made of it, if it is a letter.
-pub(crate) fn standing_of(before: Option<&Before>) -> Standing {
+pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Standing {
     before.map_or(Standing::Open, |before| before.standing)
 }
 
@@ -220,7 +226,7 @@ pub(crate) fn standing_of(before: Option<&Before>) -> Standing {
 ///
 /// A claim, and what comes of it, has a lease behind it, which an operator has not: his claim would hold the message for
 /// ever, and his outcome would leave the lease to be rescued.
-pub(crate) fn operate(
+pub(crate) fn apply_operator_event(
     state: State,
     standing: Standing,
     event: Event,
@@ -250,17 +256,17 @@ pub(crate) fn operate(
 }
 
 /// What the same kind of event makes of many letters that were found, each for itself, and everything that this writes.
-pub(crate) fn operate_letters(
+pub(crate) fn apply_to_letters(
     found: &[LetterRow],
     event: impl Fn(&LetterRow, Timestamp) -> Event,
     note: &Note,
     now: Timestamp,
-) -> (Moves, Vec<(Uuid, LetterStepped)>) {
-    let mut moves = Moves::default();
+) -> (RowChanges, Vec<(Uuid, LetterStepped)>) {
+    let mut changes = RowChanges::default();
     let mut answers = Vec::with_capacity(found.len());
     for letter in found {
         let (from, event) = (letter.lifecycle(), event(letter, now));
-        let stepped = match operate(from, letter.standing, event, now) {
+        let stepped = match apply_operator_event(from, letter.standing, event, now) {
             Err(why) => LetterStepped::Refused(why),
             // It is closed already: there is nothing to tell.
             Ok((first, _)) if event == Event::Discarded && letter.standing != Standing::Open => {
@@ -268,35 +274,36 @@ pub(crate) fn operate_letters(
             }
             Ok(states) => {
                 let to = states.1.unwrap_or(states.0);
-                let moving = Moving { id: letter.id, queue: letter.queue.clone(), priority: letter.priority };
-                let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
-                moves.add(&moving, from, event, states, note, stamp);
-                moves.keep(&moving, event, (from, to), Before::of(letter));
-                moves.taken.push(letter.id);
+                let moving =
+                    MovedMessage { id: letter.id, queue: letter.queue.clone(), priority: letter.priority };
+                let stamp = EventStamp { fence: None, claimed_at: None, node: None, now };
+                changes.add(&moving, from, event, states, note, stamp);
+                changes.carry_over(&moving, event, (from, to), PriorLetter::new(letter));
+                changes.taken.push(letter.id);
                 LetterStepped::Now(to)
             }
         };
         answers.push((letter.id, stepped));
     }
-    (moves, answers)
+    (changes, answers)
 }
 
-impl Before {
-    fn of(letter: &LetterRow) -> Self {
+impl PriorLetter {
+    fn new(letter: &LetterRow) -> Self {
         let (code, error) = (letter.code.clone(), letter.error.clone());
         Self { since: letter.since, standing: letter.standing, code, error }
     }
 }
 
 /// A note that every database can hold: a settle must not fail for what a receiver said.
-pub(crate) fn fitting(note: Note) -> Note {
+pub(crate) fn storable_note(note: Note) -> Note {
     let fit = |text: Option<String>| text.map(|text| excerpt(&text));
     let status = note.status.filter(|status| i16::try_from(*status).is_ok());
     Note { status, receipt: fit(note.receipt), excerpt: fit(note.excerpt), actor: fit(note.actor), ..note }
 }
 
 /// Counts that every database can hold: a holder says what was tried before, and must not leave a row that nobody can read.
-fn countable(history: History) -> History {
+fn storable_history(history: History) -> History {
     let most = limits::TRIES_MAX;
     History { tries: history.tries.min(most), deaths: history.deaths.min(most), ..history }
 }

@@ -7,13 +7,13 @@
 //! in a statement that sorts before it locks.
 
 mod audit;
+pub(crate) mod connections;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
-pub(crate) mod line;
-mod mark;
+mod maintenance;
 mod parameters;
+mod scan_cursor;
 pub(crate) mod step;
-mod upkeep;
 pub(crate) mod wake;
 mod work;
 
@@ -25,15 +25,15 @@ use std::sync::{Arc, Mutex};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection};
 
-use self::line::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, Lines, SETTINGS};
-use crate::alone::Manner;
+use self::connections::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, ConnectionPool, SETTINGS};
+use crate::claim_tracker::ClaimTracker;
 use crate::error::StoreError;
-use crate::fault::{Fault, fault};
-use crate::held::Held;
+use crate::error_class::{ErrorClass, classify};
 use crate::message::QueueName;
 use crate::migrations;
 use crate::skew::Skew;
-use crate::statement::{Connection, Value};
+use crate::split_retry::Manner;
+use crate::statement::{DbConnection, SqlValue};
 use wake::Wakes;
 
 /// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
@@ -48,16 +48,16 @@ const MIGRATION_LOCK_TIMEOUT: &str = "60s";
 
 pub(crate) struct Postgres {
     /// For calls that stand alone.
-    calls: Lines,
+    calls: ConnectionPool,
     /// For batches, over the same connections.
-    batches: Lines,
+    batches: ConnectionPool,
     /// For the parts of batches that failed whole.
-    parts: Lines,
+    parts: ConnectionPool,
     options: PgConnectOptions,
     skew: Arc<Skew>,
     /// Where the last claim of each queue ended.
-    marks: Mutex<HashMap<QueueName, mark::Mark>>,
-    held: Held,
+    cursors: Mutex<HashMap<QueueName, scan_cursor::ScanCursor>>,
+    claim_tracker: ClaimTracker,
     /// Whether most keys of the last claims were there already.
     mostly_known: AtomicBool,
 }
@@ -71,19 +71,19 @@ impl Postgres {
     ) -> Result<Self, StoreError> {
         let options = options(url)?;
         let told = first_connection(&options).await?;
-        let calls = Lines::new(options.clone(), connections_max.max(1), CALL_TIMEOUT);
+        let calls = ConnectionPool::new(options.clone(), connections_max.max(1), CALL_TIMEOUT);
         calls.execute(sqlx::query("SELECT 1")).await.map_err(|error| match (told, error) {
             (Some(error), _) | (None, StoreError::Unknown(error)) => StoreError::Unavailable(error),
             (None, error) => error,
         })?;
         Ok(Self {
-            parts: calls.with_patience(BATCH_TIMEOUT).with_lock_timeout(PART_LOCK_TIMEOUT),
-            batches: calls.with_patience(BATCH_TIMEOUT),
+            parts: calls.with_answer_timeout(BATCH_TIMEOUT).with_lock_timeout(PART_LOCK_TIMEOUT),
+            batches: calls.with_answer_timeout(BATCH_TIMEOUT),
             calls,
             options,
             skew,
-            marks: Mutex::default(),
-            held: Held::default(),
+            cursors: Mutex::default(),
+            claim_tracker: ClaimTracker::default(),
             mostly_known: AtomicBool::new(false),
         })
     }
@@ -122,37 +122,38 @@ impl Postgres {
     }
 
     /// Reads over one connection. SQLite needs the values to know whether it must look at the clock first.
-    pub(crate) async fn look<T>(
+    pub(crate) async fn read_with<T>(
         &self,
-        _values: &[Value<'_>],
-        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+        _values: &[SqlValue<'_>],
+        ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.change(ask).await
+        self.write_with(ask).await
     }
 
     /// Runs a statement that is a transaction of its own.
-    pub(crate) async fn change<T>(
+    pub(crate) async fn write_with<T>(
         &self,
-        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+        ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.talk(async |connection: &mut PgConnection| ask(self.connection(connection)).await).await
+        self.with_connection(async |connection: &mut PgConnection| ask(self.connection(connection)).await)
+            .await
     }
 
     /// Talks with the server over one connection.
-    pub(crate) async fn talk<T>(
+    pub(crate) async fn with_connection<T>(
         &self,
-        say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+        run: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.calls.talk(say).await
+        self.calls.with_connection(run).await
     }
 
     /// A connection for statements of both databases.
-    pub(crate) fn connection<'c>(&self, connection: &'c mut PgConnection) -> Connection<'c> {
-        Connection::Postgres(connection, self.skew())
+    pub(crate) fn connection<'c>(&self, connection: &'c mut PgConnection) -> DbConnection<'c> {
+        DbConnection::Postgres(connection, self.skew())
     }
 
     /// The lines for a batch.
-    fn lines_for(&self, manner: Manner) -> &Lines {
+    fn pool_for(&self, manner: Manner) -> &ConnectionPool {
         if manner.apart { &self.parts } else { &self.batches }
     }
 
@@ -198,7 +199,9 @@ pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Optio
             Ok(None)
         }
         // The server is starting, or full.
-        Ok(Err(error @ sqlx::Error::Database(_))) if fault(&error) == Fault::NotConnected => Ok(Some(error)),
+        Ok(Err(error @ sqlx::Error::Database(_))) if classify(&error) == ErrorClass::NotConnected => {
+            Ok(Some(error))
+        }
         Ok(Err(error)) => Err(StoreError::Unavailable(error)),
         Err(_) => Err(StoreError::Unavailable(silent())),
     }
@@ -210,14 +213,13 @@ mod tests {
     use crate::testing::postgres::fresh_database;
 
     /// What a connection says of its patience with locks.
-    async fn lock_timeout(lines: &Lines) -> String {
-        lines
-            .talk(async |connection| {
-                let row = sqlx::query("SHOW lock_timeout").fetch_one(connection).await?;
-                Ok(sqlx::Row::try_get::<String, _>(&row, 0)?)
-            })
-            .await
-            .unwrap()
+    async fn lock_timeout(pool: &ConnectionPool) -> String {
+        pool.with_connection(async |connection| {
+            let row = sqlx::query("SHOW lock_timeout").fetch_one(connection).await?;
+            Ok(sqlx::Row::try_get::<String, _>(&row, 0)?)
+        })
+        .await
+        .unwrap()
     }
 
     #[tokio::test]
@@ -226,9 +228,9 @@ mod tests {
         let postgres = Postgres::connect(&database.url, 1, Arc::default()).await.unwrap();
         let whole = Manner::default();
         for _ in 0..2 {
-            assert_eq!(lock_timeout(postgres.lines_for(whole)).await, LOCK_TIMEOUT);
+            assert_eq!(lock_timeout(postgres.pool_for(whole)).await, LOCK_TIMEOUT);
             let part = Manner { apart: true, ..whole };
-            assert_eq!(lock_timeout(postgres.lines_for(part)).await, PART_LOCK_TIMEOUT);
+            assert_eq!(lock_timeout(postgres.pool_for(part)).await, PART_LOCK_TIMEOUT);
         }
     }
 }

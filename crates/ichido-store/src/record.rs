@@ -15,20 +15,20 @@ use crate::headers;
 use crate::ledger::{Began, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
 
 /// A claim with the id by which it knows its own insert again.
-pub(crate) struct Attempt {
+pub(crate) struct ClaimAttempt {
     pub(crate) claim: KeyClaim,
     pub(crate) claim_id: Uuid,
 }
 
 /// A record with what the claim needs to know beside it.
-pub(crate) struct Found {
+pub(crate) struct FoundRecord {
     pub(crate) key: KeyRecord,
     pub(crate) claim_id: Uuid,
     pub(crate) now: Now,
 }
 
 /// What is to be done for a claim that found a record.
-pub(crate) enum Next {
+pub(crate) enum ClaimDecision {
     /// Nothing: this is the answer.
     Answer(KeyClaimed),
     /// Take the record's place, if it is still the one that was seen.
@@ -41,40 +41,44 @@ pub(crate) enum Next {
     MarkUnknown { fence: Fence },
 }
 
-impl Attempt {
+impl ClaimAttempt {
     /// What the record that is there means for this claim; the core decides.
-    pub(crate) fn next(&self, found: &Found) -> Result<Next, StoreError> {
+    pub(crate) fn decide(&self, found: &FoundRecord) -> Result<ClaimDecision, StoreError> {
         let record = &found.key.record;
         if found.claim_id == self.claim_id && matches!(record.phase, Phase::Claimed { .. }) {
             // Our own claim, whose answer was lost on the way.
             let is_later = record.first_claimed_at < record.claimed_at;
             let began = if is_later { Began::TakenOver { from: record.mode } } else { Began::New };
-            return Ok(Next::Answer(KeyClaimed::Run { fence: record.fence, began }));
+            return Ok(ClaimDecision::Answer(KeyClaimed::Run { fence: record.fence, began }));
         }
         let response =
             || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
         let mode = self.claim.policy.mode();
         Ok(match admit(Some(record), self.claim.fingerprint, &self.claim.policy, found.now) {
-            Admission::Run { .. } => Next::Replace { began: Began::Expired, mode },
-            Admission::TakeOver { .. } => Next::Replace {
+            Admission::Run { .. } => ClaimDecision::Replace { began: Began::Expired, mode },
+            Admission::TakeOver { .. } => ClaimDecision::Replace {
                 began: Began::TakenOver { from: record.mode },
                 mode: record.mode.stricter(mode),
             },
-            Admission::MarkUnknown { fence } => Next::MarkUnknown { fence },
-            Admission::Replay => Next::Answer(KeyClaimed::Replay(response()?)),
+            Admission::MarkUnknown { fence } => ClaimDecision::MarkUnknown { fence },
+            Admission::Replay => ClaimDecision::Answer(KeyClaimed::Replay(response()?)),
             Admission::ReplayNotKept => {
-                Next::Answer(KeyClaimed::ReplayNotKept { status: response()?.status })
+                ClaimDecision::Answer(KeyClaimed::ReplayNotKept { status: response()?.status })
             }
-            Admission::Wait { lease_until } => Next::Answer(KeyClaimed::InFlight { lease_until }),
-            Admission::Mismatch => Next::Answer(KeyClaimed::Mismatch),
-            Admission::Unknown => Next::Answer(KeyClaimed::Unknown { fence: record.fence }),
+            Admission::Wait { lease_until } => ClaimDecision::Answer(KeyClaimed::InFlight { lease_until }),
+            Admission::Mismatch => ClaimDecision::Answer(KeyClaimed::Mismatch),
+            Admission::Unknown => ClaimDecision::Answer(KeyClaimed::Unknown { fence: record.fence }),
         })
     }
 }
 
 /// What a settle that changed nothing comes to: somebody else owns the record, or an earlier run of ours settled it and its
 /// answer was lost.
-pub(crate) fn not_settled(settle: &KeySettle, found: Option<&Found>, again: bool) -> KeySettled {
+pub(crate) fn outcome_if_unchanged(
+    settle: &KeySettle,
+    found: Option<&FoundRecord>,
+    again: bool,
+) -> KeySettled {
     match found {
         Some(found) if found.key.record.fence == settle.fence => match &settle.outcome {
             KeyOutcome::Keep { .. } if again => KeySettled::Stands,
@@ -86,7 +90,7 @@ pub(crate) fn not_settled(settle: &KeySettle, found: Option<&Found>, again: bool
 }
 
 /// The record in a row, judged by this time.
-pub(crate) fn found(row: &impl Columns, now: Now) -> Result<Found, StoreError> {
+pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, StoreError> {
     let status = row.small_or_none("status")?;
     let response = match (status, row.bytes_or_none("headers")?) {
         (Some(status), Some(blob)) => Some(Response {
@@ -106,12 +110,12 @@ pub(crate) fn found(row: &impl Columns, now: Now) -> Result<Found, StoreError> {
     let record = Record {
         fingerprint: Fingerprint::from_bytes(row.hash("fingerprint")?),
         fence: row.fence()?,
-        first_claimed_at: row.moment("created_at")?,
-        claimed_at: row.moment("claimed_at")?,
+        first_claimed_at: row.timestamp("created_at")?,
+        claimed_at: row.timestamp("claimed_at")?,
         mode: mode(row.text("mode")?)?,
         phase,
     };
-    Ok(Found {
+    Ok(FoundRecord {
         key: KeyRecord {
             name,
             record,
@@ -121,7 +125,7 @@ pub(crate) fn found(row: &impl Columns, now: Now) -> Result<Found, StoreError> {
             response,
             result_digest: row.digest_or_none("result_digest")?,
             message_id: row.uuid_or_none("message_id")?,
-            completed_at: row.moment_or_none("completed_at")?,
+            completed_at: row.timestamp_or_none("completed_at")?,
         },
         claim_id: row.uuid("claim_id")?,
         now,
@@ -129,7 +133,8 @@ pub(crate) fn found(row: &impl Columns, now: Now) -> Result<Found, StoreError> {
 }
 
 fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, StoreError> {
-    let (lease_until, expires_at) = (row.moment_or_none("lease_until")?, row.moment_or_none("expires_at")?);
+    let (lease_until, expires_at) =
+        (row.timestamp_or_none("lease_until")?, row.timestamp_or_none("expires_at")?);
     Ok(match (row.text("state")?, lease_until, expires_at, response) {
         ("claimed", Some(lease_until), ..) => Phase::Claimed { lease_until },
         ("unknown", ..) => Phase::Unknown,

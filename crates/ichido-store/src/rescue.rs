@@ -62,7 +62,7 @@ use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
 
 use crate::message::{Note, QueueName};
-use crate::placement::{Moves, Moving, Stamp};
+use crate::placement::{EventStamp, MovedMessage, RowChanges};
 
 /// A lease whose time is over, with what it still holds.
 #[derive(Debug)]
@@ -140,8 +140,8 @@ pub(crate) fn lapsed_ends(now: Timestamp, longest: Duration) -> [(i64, i64); 2] 
 pub(crate) const UNSERVED_MAX: i64 = 100;
 
 /// The steps of all that a lapsed lease still holds.
-pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
-    let mut moves = Moves::default();
+pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> RowChanges {
+    let mut changes = RowChanges::default();
     let guarantee = terms.guarantee.weaker(lapsed.guarantee);
     let travels_for = terms.travels_for.max(lapsed.travels_for);
     for message in &lapsed.left {
@@ -160,8 +160,8 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
             due: lapsed.now.plus(terms.wait),
             travels_until: lapsed.now.plus(travels_for),
         };
-        let moving = Moving { id: message.id, queue: lapsed.queue.clone(), priority: message.priority };
-        let stamp = Stamp {
+        let moving = MovedMessage { id: message.id, queue: lapsed.queue.clone(), priority: message.priority };
+        let stamp = EventStamp {
             fence: Some(lapsed.fence),
             claimed_at: Some(lapsed.claimed_at),
             node: Some(lapsed.node),
@@ -170,10 +170,10 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
         // A message in a worker's hands can always lose its worker, so there is nothing to refuse.
         if let Ok(states) = state.advance(event, lapsed.now) {
             let last = states.1.unwrap_or(states.0);
-            moves.add(&moving, state, event, states, &death_note(message.begun, last), stamp);
+            changes.add(&moving, state, event, states, &death_note(message.begun, last), stamp);
         }
     }
-    moves
+    changes
 }
 
 /// Why a message is where it is after the death of its worker, for the audit and for the person who reads the dead letter.

@@ -8,13 +8,13 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use uuid::Uuid;
 
+use crate::claim_tracker::{ClaimEnd, ClaimEnds};
 use crate::columns::{Columns, fence_from};
 use crate::error::StoreError;
-use crate::held::{End, Ends};
 use crate::letter::{LetterRow, Standing};
 use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
 use crate::node::{LettersKept, Node, QueuePause, SharedPace};
-use crate::placement::Before;
+use crate::placement::PriorLetter;
 use crate::rescue::{LapsedMessage, Unserved};
 
 /// What has been tried, from the columns that every moving row has.
@@ -24,7 +24,7 @@ pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<Histo
         tries_allowed: allowed(tries_allowed)?,
         deaths: row.positive("deaths")?,
         suspect: row.truth("suspect")?,
-        doubt: match (row.moment_or_none("doubt_since")?, row.moment_or_none("travels_until")?) {
+        doubt: match (row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("travels_until")?) {
             (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
             (None, None) => None,
             _ => return Err(corrupt("a doubt has one of its moments only")),
@@ -48,8 +48,8 @@ pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> 
         hops: row.text_or_none("hops")?,
         trace: row.text_or_none("trace")?,
         priority: priority(row)?,
-        created_at: row.moment("created_at")?,
-        claimed_at: row.moment("claimed_at")?,
+        created_at: row.timestamp("created_at")?,
+        claimed_at: row.timestamp("claimed_at")?,
         fence,
         begun: if terms.marks || before.suspect { Begun::NotYet } else { Begun::NotTracked },
         history: History { tries: before.tries.saturating_add(1), last_fence: Some(fence), ..before },
@@ -79,7 +79,7 @@ pub(crate) fn unserved(row: &impl Columns) -> Result<Unserved, StoreError> {
         queue: queue_name(row.text("queue")?)?,
         claims: row.number("claims")?.unsigned_abs(),
         messages_max: row.number("messages")?.unsigned_abs(),
-        since: row.moment("since")?,
+        since: row.timestamp("since")?,
     })
 }
 
@@ -94,9 +94,9 @@ pub(crate) fn letter_state(row: &impl Columns, tries_allowed: i32) -> Result<Sta
 }
 
 /// What an event may leave as it was in a letter.
-pub(crate) fn letter_before(row: &impl Columns) -> Result<Before, StoreError> {
-    Ok(Before {
-        since: row.moment("since")?,
+pub(crate) fn letter_before(row: &impl Columns) -> Result<PriorLetter, StoreError> {
+    Ok(PriorLetter {
+        since: row.timestamp("since")?,
         standing: standing(row)?,
         code: row.text_or_none("code")?,
         error: row.text_or_none("error")?,
@@ -118,8 +118,8 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<LetterRow, StoreError> {
         effect: effect(row)?,
         code: row.text_or_none("code")?,
         error: row.text_or_none("error")?,
-        since: row.moment("since")?,
-        created_at: row.moment("created_at")?,
+        since: row.timestamp("since")?,
+        created_at: row.timestamp("created_at")?,
         history: history_of(row, row.count("tries_allowed")?)?,
         priority: priority(row)?,
         made_from: row.uuid_or_none("made_from")?,
@@ -139,7 +139,7 @@ pub(crate) fn stage_row(row: &impl Columns) -> Result<(Uuid, Stage, u32), StoreE
 /// The state of a message that waits for its time.
 pub(crate) fn scheduled_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
     let history = history_of(row, tries_allowed)?;
-    let due = row.moment("due")?;
+    let due = row.timestamp("due")?;
     Ok(match row.text("state")? {
         "failed" => State::Failed { due, history },
         _ => State::Queued { due, history },
@@ -161,7 +161,7 @@ pub(crate) fn final_state(row: &impl Columns, tries_allowed: i32) -> Result<Opti
 pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
     Ok(State::Sending {
         fence: row.fence()?,
-        claimed_at: row.moment("claimed_at")?,
+        claimed_at: row.timestamp("claimed_at")?,
         begun: Begun::NotTracked,
         proven: false,
         // What was tried is asked of nobody here: an operator's event leads nowhere from this state.
@@ -174,14 +174,14 @@ fn allowed(tries: i32) -> Result<NonZeroU32, StoreError> {
 }
 
 /// How messages ended under their claims, and which of them are proven to be done.
-pub(crate) fn ends<C: Columns>(rows: &[C]) -> Result<Ends, StoreError> {
-    let mut ends = Ends::default();
+pub(crate) fn ends<C: Columns>(rows: &[C]) -> Result<ClaimEnds, StoreError> {
+    let mut ends = ClaimEnds::default();
     for row in rows {
         let id = row.uuid("message_id")?;
         if row.truth("proof")? {
             ends.proven.insert(id);
         } else {
-            let end = End { kind: row.text("kind")?.to_owned(), to: row.text("to_state")?.to_owned() };
+            let end = ClaimEnd { kind: row.text("kind")?.to_owned(), to: row.text("to_state")?.to_owned() };
             ends.ended.insert((id, row.fence()?), end);
         }
     }
@@ -201,7 +201,7 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
         status: stage(row, "status")?,
         tries: row.positive("tries")?,
         tries_allowed: row.positive("tries_allowed")?,
-        next_attempt: row.moment_or_none("next_attempt")?,
+        next_attempt: row.timestamp_or_none("next_attempt")?,
         last_error: row.text_or_none("last_error")?,
         last_error_text: row.text_or_none("last_error_text")?,
         effect: effect(row)?,
@@ -209,8 +209,8 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
         hops: row.text_or_none("hops")?,
         trace: row.text_or_none("trace")?,
         made_from: row.uuid_or_none("made_from")?,
-        created_at: row.moment("created_at")?,
-        updated_at: row.moment("updated_at")?,
+        created_at: row.timestamp("created_at")?,
+        updated_at: row.timestamp("updated_at")?,
     })
 }
 
@@ -220,7 +220,7 @@ pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<V
     for row in rows {
         let event = transition(row)?;
         // A try is one row: its first transition, the claim, is told by `claimed_at`.
-        if let (Some(at), 0) = (row.moment_or_none("claimed_at")?, row.small("step")?) {
+        if let (Some(at), 0) = (row.timestamp_or_none("claimed_at")?, row.small("step")?) {
             transitions.push(claim(at, event.fence, event.node, transitions.last()));
         }
         transitions.push(event);
@@ -229,7 +229,7 @@ pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<V
         let fence = u64::try_from(row.number("fence")?).ok();
         if transitions.iter().all(|transition| transition.fence != fence) {
             let node = Some(row.uuid("node")?);
-            transitions.push(claim(row.moment("claimed_at")?, fence, node, transitions.last()));
+            transitions.push(claim(row.timestamp("claimed_at")?, fence, node, transitions.last()));
         }
     }
     Ok(transitions)
@@ -257,7 +257,7 @@ fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&
 
 fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
     Ok(Transition {
-        at: row.moment("at")?,
+        at: row.timestamp("at")?,
         from: stage(row, "from_state")?,
         to: stage(row, "to_state")?,
         kind: row.text("kind")?.to_owned(),
@@ -288,8 +288,8 @@ pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
     Ok(Node {
         id: row.uuid("id")?,
         name: row.text("name")?.to_owned(),
-        started_at: row.moment("started_at")?,
-        seen_at: row.moment("seen_at")?,
+        started_at: row.timestamp("started_at")?,
+        seen_at: row.timestamp("seen_at")?,
     })
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
         queue: row.text("name")?.to_owned(),
         paused: row.truth("paused")?,
         by: row.text_or_none("paused_by")?,
-        since: row.moment("changed_at")?,
+        since: row.timestamp("changed_at")?,
     })
 }
 

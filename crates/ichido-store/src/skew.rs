@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::micros;
 
 /// How far retention has come in this process, and what of it is written down.
-pub(crate) struct Progress {
+pub(crate) struct RetentionProgress {
     pub(crate) retention: Retention,
     pub(crate) written: Option<Timestamp>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Skew {
     /// The part of it that does not count as time that has passed.
     stepped: AtomicI64,
     /// `None` until the store is open.
-    progress: Mutex<Option<Progress>>,
+    progress: Mutex<Option<RetentionProgress>>,
 }
 
 impl Default for Skew {
@@ -65,7 +65,7 @@ impl Skew {
     }
 
     /// How far retention has come.
-    pub(crate) fn progress(&self) -> MutexGuard<'_, Option<Progress>> {
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Option<RetentionProgress>> {
         lock(&self.progress)
     }
 

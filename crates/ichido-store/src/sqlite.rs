@@ -7,11 +7,11 @@
 mod audit;
 mod enqueue;
 mod files;
-mod group;
+mod group_commit;
 mod ledger;
-mod own;
+mod maintenance;
+mod own_claims;
 pub(crate) mod step;
-mod upkeep;
 mod values;
 mod work;
 
@@ -28,15 +28,15 @@ use sqlx::sqlite::{
 };
 use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
 
+use crate::claim_tracker::ClaimTracker;
 use crate::columns::fence_from;
 use crate::error::StoreError;
-use crate::fault::{Fault, fault};
-use crate::held::Held;
+use crate::error_class::{ErrorClass, classify};
 use crate::migrations;
 use crate::skew::Skew;
-use crate::statement::{Connection, Value};
-use files::{Files, Identity};
-use own::Own;
+use crate::statement::{DbConnection, SqlValue};
+use files::{DatabaseFiles, FileId};
+use own_claims::OwnClaims;
 
 /// How long a writer waits for another process, or for a caller's own transaction, to be done with the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,9 +58,9 @@ pub(crate) struct Sqlite {
     writer: SqlitePool,
     readers: SqlitePool,
     skew: Arc<Skew>,
-    held: Held,
-    own: Own,
-    files: Arc<Files>,
+    claim_tracker: ClaimTracker,
+    own_claims: OwnClaims,
+    files: Arc<DatabaseFiles>,
 }
 
 impl Sqlite {
@@ -72,7 +72,7 @@ impl Sqlite {
     ) -> Result<Self, StoreError> {
         let path = path_of(url)?;
         make_private(path)?;
-        let before = Identity::of(path).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
+        let before = FileId::of(path).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
         let options = options(url)?;
         let writer = open(
             SqlitePoolOptions::new()
@@ -90,9 +90,9 @@ impl Sqlite {
         .await?;
         // A reader opens the log.
         sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(&writer).await?;
-        let files = Arc::new(Files::note(path, before)?);
-        let own = Own::new(Arc::clone(&skew));
-        Ok(Self { writer, readers, skew, held: Held::default(), own, files })
+        let files = Arc::new(DatabaseFiles::note(path, before)?);
+        let own_claims = OwnClaims::new(Arc::clone(&skew));
+        Ok(Self { writer, readers, skew, claim_tracker: ClaimTracker::default(), own_claims, files })
     }
 
     /// Brings the schema up to date, in one transaction, so that many processes may try at once.
@@ -106,7 +106,7 @@ impl Sqlite {
     }
 
     /// Begins a write transaction: takes the file's write lock, then the time.
-    pub(crate) async fn write(&self) -> Result<Writing, StoreError> {
+    pub(crate) async fn write(&self) -> Result<WriteTransaction, StoreError> {
         self.files.refuse_if_lost()?;
         let mut transaction = self.writer.begin_with(BEGIN).await.map_err(|error| match error {
             // The one writer has too much to do; the database is well.
@@ -119,31 +119,31 @@ impl Sqlite {
             .await?;
         let now = Timestamp::from_micros(row.try_get("now")?);
         let files = Arc::clone(&self.files);
-        Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction, files })
+        Ok(WriteTransaction { now, last: row.try_get("last")?, drawn: false, transaction, files })
     }
 
     /// Reads over one of the readers. The clock is looked at only if one of the values is the time.
-    pub(crate) async fn look<T>(
+    pub(crate) async fn read_with<T>(
         &self,
-        values: &[Value<'_>],
-        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+        values: &[SqlValue<'_>],
+        ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut reader = self.readers.acquire().await?;
-        if values.iter().any(|value| matches!(value, Value::Now)) {
+        if values.iter().any(|value| matches!(value, SqlValue::Now)) {
             let now = self.now(&mut reader).await?;
-            return ask(Connection::Sqlite(&mut reader, now)).await;
+            return ask(DbConnection::Sqlite(&mut reader, now)).await;
         }
-        ask(looking(&mut reader)).await
+        ask(without_clock(&mut reader)).await
     }
 
     /// Writes in a transaction of its own.
-    pub(crate) async fn change<T>(
+    pub(crate) async fn write_with<T>(
         &self,
-        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+        ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut writing = self.write().await?;
-        let changed = ask(writing.either()).await?;
-        writing.commit().await?;
+        let mut tx = self.write().await?;
+        let changed = ask(tx.db_connection()).await?;
+        tx.commit().await?;
         Ok(changed)
     }
 
@@ -180,17 +180,17 @@ impl Sqlite {
 }
 
 /// A write transaction. Dropped without a commit, it did nothing.
-pub(crate) struct Writing {
+pub(crate) struct WriteTransaction {
     transaction: Transaction<'static, Database>,
     /// When all of it happens.
     now: Timestamp,
     /// The last fence that was drawn.
     last: i64,
     drawn: bool,
-    files: Arc<Files>,
+    files: Arc<DatabaseFiles>,
 }
 
-impl Writing {
+impl WriteTransaction {
     /// When all of it happens.
     pub(crate) fn now(&self) -> Timestamp {
         self.now
@@ -201,8 +201,8 @@ impl Writing {
     }
 
     /// The connection for statements of both databases.
-    pub(crate) fn either(&mut self) -> Connection<'_> {
-        Connection::Sqlite(&mut self.transaction, self.now)
+    pub(crate) fn db_connection(&mut self) -> DbConnection<'_> {
+        DbConnection::Sqlite(&mut self.transaction, self.now)
     }
 
     /// Draws this many fences; answers the last one before them.
@@ -237,17 +237,17 @@ impl Writing {
 }
 
 /// A connection for statements of both databases that do not ask for the time.
-pub(crate) fn looking(connection: &mut SqliteConnection) -> Connection<'_> {
-    Connection::Sqlite(connection, Timestamp::EPOCH)
+pub(crate) fn without_clock(connection: &mut SqliteConnection) -> DbConnection<'_> {
+    DbConnection::Sqlite(connection, Timestamp::EPOCH)
 }
 
 /// What a COMMIT that failed came to.
 fn not_committed(error: sqlx::Error) -> StoreError {
-    match fault(&error) {
+    match classify(&error) {
         // The disk failed under it: what was written may come back when the log is read again.
-        Fault::NotConnected | Fault::Lost => StoreError::Unknown(error),
+        ErrorClass::NotConnected | ErrorClass::Lost => StoreError::Unknown(error),
         // A full disk did not take all of it, and what makes it whole comes last.
-        Fault::Full | Fault::Contended | Fault::Refused => error.into(),
+        ErrorClass::Full | ErrorClass::Contended | ErrorClass::Refused => error.into(),
     }
 }
 
@@ -268,7 +268,7 @@ async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<
         .test_before_acquire(false);
     for _ in 1..OPEN_TRIES {
         match pool.clone().connect_with(options.clone()).await {
-            Err(error) if fault(&error) == Fault::Contended => tokio::time::sleep(OPEN_WAIT).await,
+            Err(error) if classify(&error) == ErrorClass::Contended => tokio::time::sleep(OPEN_WAIT).await,
             outcome => return outcome.map_err(StoreError::Unavailable),
         }
     }

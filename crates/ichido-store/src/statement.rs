@@ -13,9 +13,9 @@ use sqlx::{PgConnection, Postgres, Sqlite};
 use uuid::Uuid;
 
 use crate::columns::Row;
+use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::json;
-use crate::moment::Moment;
 
 /// The text of a statement on each database.
 #[derive(Clone, Copy)]
@@ -79,20 +79,20 @@ macro_rules! bind {
     ($query:expr, $values:expr, now: $now:expr, ids: $ids:expr, hashes: $hashes:expr, texts: $texts:expr,
      numbers: $numbers:expr, rows: $rows:expr) => {
         $values.iter().fold($query, |query, value| match *value {
-            Value::Text(text) => query.bind(text),
-            Value::Bytes(bytes) => query.bind(bytes),
-            Value::Id(id) => query.bind(id),
-            Value::Moment(moment) => query.bind(moment.map(Moment)),
-            Value::Number(number) => query.bind(number),
-            Value::Small(number) => query.bind(number),
-            Value::Real(number) => query.bind(number),
-            Value::Truth(truth) => query.bind(truth),
-            Value::Now => query.bind($now),
-            Value::Ids(ids) => query.bind($ids(ids)),
-            Value::Hashes(hashes) => query.bind($hashes(hashes)),
-            Value::Texts(texts) => query.bind(texts.map($texts)),
-            Value::Numbers(numbers) => query.bind($numbers(numbers)),
-            Value::Rows(columns) => $rows(query, columns),
+            SqlValue::Text(text) => query.bind(text),
+            SqlValue::Bytes(bytes) => query.bind(bytes),
+            SqlValue::Id(id) => query.bind(id),
+            SqlValue::Timestamp(moment) => query.bind(moment.map(DbTimestamp)),
+            SqlValue::Number(number) => query.bind(number),
+            SqlValue::Small(number) => query.bind(number),
+            SqlValue::Real(number) => query.bind(number),
+            SqlValue::Truth(truth) => query.bind(truth),
+            SqlValue::Now => query.bind($now),
+            SqlValue::Ids(ids) => query.bind($ids(ids)),
+            SqlValue::Hashes(hashes) => query.bind($hashes(hashes)),
+            SqlValue::Texts(texts) => query.bind(texts.map($texts)),
+            SqlValue::Numbers(numbers) => query.bind($numbers(numbers)),
+            SqlValue::Rows(columns) => $rows(query, columns),
         })
     };
 }
@@ -107,7 +107,7 @@ impl Statement {
         Self { planned_anew: true, ..self }
     }
 
-    fn on_postgres<'v>(self, values: &[Value<'v>], skew: i64) -> Query<'v, Postgres, PgArguments> {
+    fn on_postgres<'v>(self, values: &[SqlValue<'v>], skew: i64) -> Query<'v, Postgres, PgArguments> {
         let query = sqlx::query(self.postgres).persistent(!self.planned_anew);
         let hashes = |hashes: &'v [[u8; 32]]| hashes.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>();
         let rows = |query, columns: &'v [Column<'v>]| {
@@ -117,24 +117,24 @@ impl Statement {
               numbers: |numbers| numbers, rows: rows)
     }
 
-    fn on_sqlite<'v>(self, values: &[Value<'v>], now: Timestamp) -> Query<'v, Sqlite, SqliteArguments> {
+    fn on_sqlite<'v>(self, values: &[SqlValue<'v>], now: Timestamp) -> Query<'v, Sqlite, SqliteArguments> {
         let ids = |ids: &[Uuid]| json::text(ids.iter().copied().map(json::id));
         let hashes = |hashes: &[[u8; 32]]| json::text(hashes.iter().map(|hash| hex(hash)));
         let texts = |texts: &[&str]| json::text(texts.iter().copied());
         let numbers = |numbers: &[i64]| json::text(numbers.iter().copied());
         let rows = |query: Query<'v, Sqlite, SqliteArguments>, columns| query.bind(rows_as_json(columns));
-        bind!(sqlx::query(self.sqlite), values, now: Moment(now), ids: ids, hashes: hashes, texts: texts,
+        bind!(sqlx::query(self.sqlite), values, now: DbTimestamp(now), ids: ids, hashes: hashes, texts: texts,
               numbers: numbers, rows: rows)
     }
 }
 
 /// A parameter of a statement; `None` is NULL.
 #[derive(Clone, Copy)]
-pub(crate) enum Value<'v> {
+pub(crate) enum SqlValue<'v> {
     Text(Option<&'v str>),
     Bytes(Option<&'v [u8]>),
     Id(Option<Uuid>),
-    Moment(Option<Timestamp>),
+    Timestamp(Option<Timestamp>),
     Number(Option<i64>),
     Small(Option<i16>),
     Real(Option<f64>),
@@ -152,7 +152,7 @@ pub(crate) enum Value<'v> {
 
 macro_rules! values {
     ($($type:ty => $variant:ident $(($some:path))?;)+) => {
-        $(impl<'v> From<$type> for Value<'v> {
+        $(impl<'v> From<$type> for SqlValue<'v> {
             fn from(value: $type) -> Self {
                 Self::$variant($($some)?(value))
             }
@@ -166,8 +166,8 @@ values! {
     &'v [u8] => Bytes(Some);
     Option<&'v [u8]> => Bytes;
     Uuid => Id(Some);
-    Timestamp => Moment(Some);
-    Option<Timestamp> => Moment;
+    Timestamp => Timestamp(Some);
+    Option<Timestamp> => Timestamp;
     i64 => Number(Some);
     Option<i64> => Number;
     i16 => Small(Some);
@@ -222,7 +222,7 @@ columns! {
     Texts(&'v str) => serde_json::Value::from;
     Bytes(&'v [u8]) => hex;
     Ids(Uuid) => json::id;
-    Moments(Moment) => |moment| moment.0.as_micros();
+    Timestamps(DbTimestamp) => |moment| moment.0.as_micros();
     Numbers(i64) => serde_json::Value::from;
     Counts(i32) => serde_json::Value::from;
     Smalls(i16) => serde_json::Value::from;
@@ -243,17 +243,17 @@ fn rows_as_json(columns: &[Column<'_>]) -> String {
     json::text(rows.map(|row| columns.iter().map(|column| column.in_json(row)).collect::<Vec<_>>()))
 }
 
-/// A connection of either database, with what [`Value::Now`] is there: the store's skew, or the time.
-pub(crate) enum Connection<'c> {
+/// A connection of either database, with what [`SqlValue::Now`] is there: the store's skew, or the time.
+pub(crate) enum DbConnection<'c> {
     Postgres(&'c mut PgConnection, i64),
     Sqlite(&'c mut SqliteConnection, Timestamp),
 }
 
-impl Connection<'_> {
+impl DbConnection<'_> {
     pub(crate) async fn all(
         &mut self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         Ok(match self {
             Self::Postgres(connection, skew) => {
@@ -270,7 +270,7 @@ impl Connection<'_> {
     pub(crate) async fn optional(
         &mut self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Option<Row>, StoreError> {
         Ok(match self {
             Self::Postgres(connection, skew) => {
@@ -287,7 +287,7 @@ impl Connection<'_> {
     pub(crate) async fn one(
         &mut self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Row, StoreError> {
         Ok(self.optional(statement, values).await?.ok_or(sqlx::Error::RowNotFound)?)
     }
@@ -296,7 +296,7 @@ impl Connection<'_> {
     pub(crate) async fn execute(
         &mut self,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
         Ok(match self {
             Self::Postgres(connection, skew) => {
@@ -341,7 +341,9 @@ mod tests {
             [Some("a\"b"), None].into_iter().collect(),
             [&b"\x01\xff"[..], b""].into_iter().collect(),
             [true, false].into_iter().collect(),
-            [Moment(Timestamp::from_micros(7)), Moment(Timestamp::EPOCH)].into_iter().collect::<Column<'_>>(),
+            [DbTimestamp(Timestamp::from_micros(7)), DbTimestamp(Timestamp::EPOCH)]
+                .into_iter()
+                .collect::<Column<'_>>(),
         ];
         let id = "0000000000000000000000000000000a";
         let expected = format!(r#"[["{id}","a\"b","01ff",1,7],["{id}",null,"",0,0]]"#);

@@ -12,7 +12,7 @@ mod messages;
 mod nodes;
 mod paces;
 mod queues;
-mod ready;
+mod readiness;
 mod retention;
 mod tallies;
 mod tokens;
@@ -24,14 +24,14 @@ use ichido_core::time::Timestamp;
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 
-use crate::batches::Batches;
-use crate::driver::{Driver, on, read};
+use crate::disk_space::DiskSpace;
+use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::postgres::Postgres;
 use crate::postgres::wake::Wakes;
-use crate::room::Room;
 use crate::skew::Skew;
-use crate::tally::Tally;
+use crate::tally::Counters;
+use crate::write_queues::WriteQueues;
 
 /// The ledger and the outbox of one database. Cheap to clone; all clones are the same store, and it closes with the last.
 ///
@@ -41,10 +41,10 @@ use crate::tally::Tally;
 pub struct Store {
     driver: Arc<Driver>,
     skew: Arc<Skew>,
-    batches: Arc<Batches>,
+    write_queues: Arc<WriteQueues>,
     wakes: Arc<Wakes>,
-    tally: Arc<Tally>,
-    room: Arc<Room>,
+    tally: Arc<Counters>,
+    disk_space: Arc<DiskSpace>,
 }
 
 /// Declares each handle and the method of [`Store`] that gives it.
@@ -134,12 +134,12 @@ impl Store {
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
         let wakes = Arc::new(driver.wakes().await);
         let store = Self {
-            batches: Arc::new(Batches::start(&driver)),
+            write_queues: Arc::new(WriteQueues::start(&driver)),
             driver,
             skew,
             wakes,
             tally: Arc::default(),
-            room: Arc::default(),
+            disk_space: Arc::default(),
         };
         store.begin_retention().await?;
         Ok(store)
@@ -158,11 +158,11 @@ impl Store {
     /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
     /// failed message is due or before when messages are forgotten, are counted from it.
     pub async fn now(&self) -> Result<Timestamp, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
+        retry_read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
     }
 
     /// The counts of this process, to count more.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &Counters {
         &self.tally
     }
 

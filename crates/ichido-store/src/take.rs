@@ -9,31 +9,33 @@ use uuid::Uuid;
 use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
 use crate::message::Note;
-use crate::placement::{Before, Moves, Moving, Stamp, operate, standing_of};
+use crate::placement::{
+    EventStamp, MovedMessage, PriorLetter, RowChanges, apply_operator_event, standing_of,
+};
 use crate::rows::{
     final_state, held_state, history_of, letter_before, letter_state, priority, queue_name, scheduled_state,
 };
-use crate::statement::{Connection, Value, paired, shared};
+use crate::statement::{DbConnection, SqlValue, paired, shared};
 
 /// Where a message was found.
-pub(crate) enum Found {
-    Here(Taken),
+pub(crate) enum TakeOutcome {
+    Here(TakenMessage),
     /// On its way from one table to another.
     Moving,
-    Nowhere,
+    Missing,
 }
 
 /// A message taken out of its table.
-pub(crate) struct Taken {
+pub(crate) struct TakenMessage {
     pub(crate) state: State,
-    pub(crate) moving: Moving,
+    pub(crate) moving: MovedMessage,
     /// What it was as a letter, if it was one.
-    pub(crate) before: Option<Before>,
+    pub(crate) before: Option<PriorLetter>,
     pub(crate) now: Timestamp,
 }
 
 /// What an event makes of a message that was taken out of its table.
-pub(crate) enum Step {
+pub(crate) enum StepOutcome {
     Refused(Why),
     /// It succeeded under an earlier claim, and `holder` has claimed it since: the success is stored as a proof.
     Proof {
@@ -42,38 +44,38 @@ pub(crate) enum Step {
     },
     /// It moves on.
     Moved {
-        moves: Box<Moves>,
+        changes: Box<RowChanges>,
         next: State,
-        moving: Moving,
+        moving: MovedMessage,
     },
 }
 
-impl Taken {
+impl TakenMessage {
     /// Applies an event to the message; the lifecycle decides.
-    pub(crate) fn step(self, event: Event, note: &Note) -> Step {
+    pub(crate) fn step(self, event: Event, note: &Note) -> StepOutcome {
         let Self { state, moving, before, now } = self;
-        let states = match operate(state, standing_of(before.as_ref()), event, now) {
+        let states = match apply_operator_event(state, standing_of(before.as_ref()), event, now) {
             Ok(states) => states,
-            Err(why) => return Step::Refused(why),
+            Err(why) => return StepOutcome::Refused(why),
         };
         let next = states.1.unwrap_or(states.0);
         if let (State::Sending { fence: holder, .. }, Event::LateSuccess { fence }) = (next, event) {
-            return Step::Proof { fence, holder };
+            return StepOutcome::Proof { fence, holder };
         }
-        let mut moves = Moves::default();
-        let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
-        moves.add(&moving, state, event, states, note, stamp);
+        let mut changes = RowChanges::default();
+        let stamp = EventStamp { fence: None, claimed_at: None, node: None, now };
+        changes.add(&moving, state, event, states, note, stamp);
         if let Some(before) = before {
-            moves.keep(&moving, event, (state, next), before);
+            changes.carry_over(&moving, event, (state, next), before);
         }
-        Step::Moved { moves: Box::new(moves), next, moving }
+        StepOutcome::Moved { changes: Box::new(changes), next, moving }
     }
 }
 
 /// Stores a late success of a message under the claim that it belongs to. Returns `false` if the holder's attempt has ended meanwhile,
 /// which only PostgreSQL finds.
 pub(crate) async fn add_proof(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     id: Uuid,
     (fence, holder): (Fence, Fence),
     note: &Note,
@@ -81,7 +83,7 @@ pub(crate) async fn add_proof(
     let values = [
         id.into(),
         number(fence).into(),
-        Value::Now,
+        SqlValue::Now,
         note.code.map(ErrorCode::as_str).into(),
         note.status.map(small).into(),
         note.result_digest.as_ref().map(|digest| &digest.as_bytes()[..]).into(),
@@ -95,12 +97,14 @@ pub(crate) async fn add_proof(
 }
 
 /// Takes the row that holds a message out of its table.
-pub(crate) async fn take(connection: &mut Connection<'_>, id: Uuid) -> Result<Found, StoreError> {
-    let Some(message) = connection.optional(paired!("step_message"), &[id.into(), Value::Now]).await? else {
-        return Ok(Found::Nowhere);
+pub(crate) async fn take(connection: &mut DbConnection<'_>, id: Uuid) -> Result<TakeOutcome, StoreError> {
+    let Some(message) = connection.optional(paired!("step_message"), &[id.into(), SqlValue::Now]).await?
+    else {
+        return Ok(TakeOutcome::Missing);
     };
     let allowed = message.count("tries_allowed")?;
-    let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
+    let moving =
+        MovedMessage { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
     let place = [id.into(), moving.queue.as_str().into(), message.small("priority")?.into()];
     let mut before = None;
     let state = if let Some(row) = connection.optional(shared!("step_letter"), &[id.into()]).await? {
@@ -109,19 +113,19 @@ pub(crate) async fn take(connection: &mut Connection<'_>, id: Uuid) -> Result<Fo
     } else if let Some(row) = connection.optional(shared!("step_scheduled"), &[id.into()]).await? {
         scheduled_state(&row, allowed)?
     } else if let Some(row) = connection.optional(shared!("step_ready"), &place).await? {
-        State::Queued { due: message.moment("due")?, history: history_of(&row, allowed)? }
+        State::Queued { due: message.timestamp("due")?, history: history_of(&row, allowed)? }
     } else {
         match elsewhere(connection, id, allowed).await? {
             Some(state) => state,
-            None => return Ok(Found::Moving),
+            None => return Ok(TakeOutcome::Moving),
         }
     };
-    Ok(Found::Here(Taken { state, moving, before, now: message.moment("now")? }))
+    Ok(TakeOutcome::Here(TakenMessage { state, moving, before, now: message.timestamp("now")? }))
 }
 
 /// In no table that can be claimed or decided: finished, or in a worker's hands.
 async fn elsewhere(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     id: Uuid,
     allowed: i32,
 ) -> Result<Option<State>, StoreError> {

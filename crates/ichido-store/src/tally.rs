@@ -4,7 +4,7 @@
 //! [`Tallies::flush`](crate::Tallies::flush), all of it or nothing; a process that dies loses what it had not added yet, and nothing else: alerts about
 //! what is there (dead and parked messages, what waits) are not made of these counts.
 //!
-//! Counted are, by [`Tally`], arrivals and repetitions of a queue's messages and of an operation's requests, retries and those that
+//! Counted are, by [`Counters`], arrivals and repetitions of a queue's messages and of an operation's requests, retries and those that
 //! failed, and how long messages took from being put in to their end. The store counts what is put in by itself; a worker and the
 //! tower layer count the rest, and a worker flushes.
 
@@ -42,13 +42,13 @@ pub struct Counted {
 
 /// The counts of this process that are not in the store yet.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Counters {
     queues: Mutex<HashMap<String, Counted>>,
     operations: Mutex<HashMap<String, Counted>>,
     is_full: AtomicBool,
 }
 
-impl Tally {
+impl Counters {
     /// A message came for a queue, or came again.
     pub fn message_arrived(&self, queue: &str, is_repeated: bool) {
         self.count(&self.queues, queue, |counted| counted.arrive(is_repeated));
@@ -107,7 +107,7 @@ impl Tally {
     }
 
     /// Counts again what could not be added.
-    pub(crate) fn give_back(&self, taken: BTreeMap<String, Counted>) {
+    pub(crate) fn restore(&self, taken: BTreeMap<String, Counted>) {
         for (about, counted) in taken {
             match About::parse(&about) {
                 Some(About::Queue(name)) => self.count(&self.queues, &name, |to| to.add(&counted)),
@@ -216,7 +216,7 @@ fn micros(took: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn counted_twice(tally: &Tally) {
+    fn counted_twice(tally: &Counters) {
         tally.message_arrived("orders", false);
         tally.message_arrived("orders", true);
         tally.request_arrived("orders", true);
@@ -226,11 +226,11 @@ mod tests {
 
     #[test]
     fn what_could_not_be_added_is_counted_again() {
-        let (tally, once) = (Tally::default(), Tally::default());
+        let (tally, once) = (Counters::default(), Counters::default());
         counted_twice(&tally);
         let taken = tally.take();
         counted_twice(&tally);
-        tally.give_back(taken);
+        tally.restore(taken);
         for _ in 0..2 {
             counted_twice(&once);
         }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn rows_come_in_the_order_of_their_key() {
-        let tally = Tally::default();
+        let tally = Counters::default();
         counted_twice(&tally);
         tally.left("orders", Duration::from_mins(3));
         tally.left("mail", Duration::ZERO);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn more_subjects_than_the_bound_are_not_counted() {
-        let tally = Tally::default();
+        let tally = Counters::default();
         for number in 0..=SUBJECTS_MAX {
             tally.message_arrived(&format!("q{number}"), false);
         }

@@ -184,9 +184,9 @@ pub(crate) fn token(row: &impl Columns) -> Result<Token, StoreError> {
         name: row.text("name")?.to_owned(),
         role: role.ok_or_else(corrupt)?,
         hash: row.hash("hash")?,
-        created_at: row.moment("created_at")?,
-        expires_at: row.moment_or_none("expires_at")?,
-        revoked_at: row.moment_or_none("revoked_at")?,
+        created_at: row.timestamp("created_at")?,
+        expires_at: row.timestamp_or_none("expires_at")?,
+        revoked_at: row.timestamp_or_none("revoked_at")?,
     })
 }
 

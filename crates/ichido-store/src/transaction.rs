@@ -6,21 +6,21 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use crate::action::Action;
+use crate::claim_end::lease_over;
 use crate::columns::{Columns as _, Row, number};
 use crate::driver::Driver;
-use crate::ending::lease_over;
 use crate::error::StoreError;
+use crate::guarantee_columns;
 use crate::ledger::{KeySettle, KeySettled};
 use crate::letter::LetterRow;
 use crate::message::{Enqueued, Numbered, QueueName};
-use crate::moves;
-use crate::placement::{Moves, excerpt};
+use crate::placement::{RowChanges, excerpt};
 use crate::postgres::Postgres;
-use crate::promised;
 use crate::rescue::Lapsed;
+use crate::row_changes;
 use crate::rows::{lapsed_message, letter_row, queue_name};
-use crate::sqlite::{Sqlite, Writing};
-use crate::statement::{Connection, Value, paired, postgres_only};
+use crate::sqlite::{Sqlite, WriteTransaction};
+use crate::statement::{DbConnection, SqlValue, paired, postgres_only};
 
 /// How often a letter that is being changed is looked for.
 const LOOKS_MAX: usize = 8;
@@ -28,7 +28,7 @@ const LOOKS_MAX: usize = 8;
 /// A transaction that writes.
 pub(crate) enum Transaction<'t> {
     Postgres(&'t mut PgConnection, &'t Postgres),
-    Sqlite(&'t mut Writing, &'t Sqlite),
+    Sqlite(&'t mut WriteTransaction, &'t Sqlite),
 }
 
 impl Driver {
@@ -48,14 +48,14 @@ impl Driver {
                     }
                     Ok(done)
                 };
-                postgres.talk(work).await
+                postgres.with_connection(work).await
             }
             Self::Sqlite(sqlite) => {
-                let mut writing = sqlite.write().await?;
-                let done = work(&mut Transaction::Sqlite(&mut writing, sqlite)).await?;
+                let mut tx = sqlite.write().await?;
+                let done = work(&mut Transaction::Sqlite(&mut tx, sqlite)).await?;
                 match done {
-                    Some(_) => writing.commit().await?,
-                    None => writing.rollback().await?,
+                    Some(_) => tx.commit().await?,
+                    None => tx.rollback().await?,
                 }
                 Ok(done)
             }
@@ -64,10 +64,10 @@ impl Driver {
 }
 
 impl Transaction<'_> {
-    pub(crate) fn connection(&mut self) -> Connection<'_> {
+    pub(crate) fn connection(&mut self) -> DbConnection<'_> {
         match self {
             Self::Postgres(connection, postgres) => postgres.connection(connection),
-            Self::Sqlite(writing, _) => writing.either(),
+            Self::Sqlite(tx, _) => tx.db_connection(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Transaction<'_> {
         let detail = action.detail.as_deref().map(excerpt);
         let mut values = vec![
             action.subject.into(),
-            Value::Now,
+            SqlValue::Now,
             (&*action.from).into(),
             (&*action.to).into(),
             (&*action.kind).into(),
@@ -93,9 +93,9 @@ impl Transaction<'_> {
             action.actor.as_deref().into(),
             (&*action.about).into(),
         ];
-        if let Self::Sqlite(writing, _) = self {
+        if let Self::Sqlite(tx, _) = self {
             // PostgreSQL draws it by itself.
-            values.push(number(writing.draw_one()?).into());
+            values.push(number(tx.draw_one()?).into());
         }
         self.connection().execute(paired!("action_add"), &values).await.map(drop)
     }
@@ -104,7 +104,7 @@ impl Transaction<'_> {
         match self {
             _ if messages.is_empty() => Ok(()),
             Self::Postgres(connection, postgres) => postgres.enqueue_in(connection, messages).await.map(drop),
-            Self::Sqlite(writing, _) => writing.enqueue(messages).await,
+            Self::Sqlite(tx, _) => tx.enqueue(messages).await,
         }
     }
 
@@ -112,20 +112,20 @@ impl Transaction<'_> {
     pub(crate) async fn enqueue_content(&mut self, message: &Numbered) -> Result<Enqueued, StoreError> {
         match self {
             Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
-            Self::Sqlite(writing, sqlite) => sqlite.enqueue_content(writing.connection(), message).await,
+            Self::Sqlite(tx, sqlite) => sqlite.enqueue_content(tx.connection(), message).await,
         }
     }
 
     pub(crate) async fn settle(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         match self {
             Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
-            Self::Sqlite(writing, sqlite) => sqlite.settle_in(writing.connection(), settle).await,
+            Self::Sqlite(tx, sqlite) => sqlite.settle_in(tx.connection(), settle).await,
         }
     }
 
     /// The letters among these messages, nobody else's until the transaction ends; and what time it is.
     pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
-        let values = [ids.into(), Value::Now];
+        let values = [ids.into(), SqlValue::Now];
         let rows = self.connection().all(paired!("letter_lock", "letter_find"), &values).await?;
         let now = self.now(rows.first())?;
         Ok((rows.iter().map(letter_row).collect::<Result<_, _>>()?, now))
@@ -151,26 +151,26 @@ impl Transaction<'_> {
     /// What time it is: SQLite's transaction has one moment, and PostgreSQL's statements say it in their rows.
     fn now(&self, row: Option<&Row>) -> Result<Timestamp, StoreError> {
         Ok(match (self, row) {
-            (Self::Sqlite(writing, _), _) => writing.now(),
-            (Self::Postgres(..), Some(row)) => row.moment("now")?,
+            (Self::Sqlite(tx, _), _) => tx.now(),
+            (Self::Postgres(..), Some(row)) => row.timestamp("now")?,
             (Self::Postgres(..), None) => Timestamp::EPOCH,
         })
     }
 
     /// Takes letters away and writes what becomes of them.
-    pub(crate) async fn move_letters(&mut self, moves: &mut Moves) -> Result<(), StoreError> {
-        if moves.taken.is_empty() {
+    pub(crate) async fn move_letters(&mut self, changes: &mut RowChanges) -> Result<(), StoreError> {
+        if changes.taken.is_empty() {
             return Ok(());
         }
-        self.connection().execute(paired!("letter_take"), &[Value::Ids(&moves.taken)]).await?;
-        self.apply(moves).await
+        self.connection().execute(paired!("letter_take"), &[SqlValue::Ids(&changes.taken)]).await?;
+        self.apply(changes).await
     }
 
     /// Writes what a set of steps comes to.
-    pub(crate) async fn apply(&mut self, moves: &mut Moves) -> Result<(), StoreError> {
+    pub(crate) async fn apply(&mut self, changes: &mut RowChanges) -> Result<(), StoreError> {
         match self {
-            Self::Postgres(..) => moves::apply(&mut self.connection(), moves).await,
-            Self::Sqlite(writing, _) => writing.apply(moves).await,
+            Self::Postgres(..) => row_changes::apply(&mut self.connection(), changes).await,
+            Self::Sqlite(tx, _) => tx.apply(changes).await,
         }
     }
 
@@ -182,7 +182,7 @@ impl Transaction<'_> {
         let queues = queues.map(|queues| queues.iter().map(QueueName::as_str).collect::<Vec<_>>());
         let lease = match self {
             Self::Postgres(connection, postgres) => postgres.lapsed(connection, queues.as_deref()).await?,
-            Self::Sqlite(writing, sqlite) => sqlite.lapsed(writing, queues.as_deref()).await?,
+            Self::Sqlite(tx, sqlite) => sqlite.lapsed(tx, queues.as_deref()).await?,
         };
         let Some(lease) = lease else { return Ok(None) };
         let (fence, marks) = (lease.fence()?, lease.truth("marks")?);
@@ -191,7 +191,7 @@ impl Transaction<'_> {
         let (rows, alone) = match &lease {
             Row::Postgres(row) => {
                 let ids: Vec<Uuid> = row.try_get("message_ids")?;
-                let values = [&[Value::Ids(&ids)], &of_lease[..]].concat();
+                let values = [&[SqlValue::Ids(&ids)], &of_lease[..]].concat();
                 (connection.all(paired!("rescue_left"), &values).await?, ids.len() == 1)
             }
             Row::Sqlite(row) => {
@@ -202,11 +202,11 @@ impl Transaction<'_> {
             fence,
             queue: queue_name(lease.text("queue")?)?,
             node: lease.uuid("node")?,
-            claimed_at: lease.moment("claimed_at")?,
+            claimed_at: lease.timestamp("claimed_at")?,
             now: self.now(Some(&lease))?,
             alone,
-            guarantee: promised::guarantee(&lease, "leases")?,
-            travels_for: promised::travels_for(&lease)?,
+            guarantee: guarantee_columns::guarantee(&lease, "leases")?,
+            travels_for: guarantee_columns::travels_for(&lease)?,
             left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
         }))
     }

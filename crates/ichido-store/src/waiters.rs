@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 /// Who waits for what.
 pub struct Waiters<K> {
-    rooms: Mutex<HashMap<K, Arc<Room>>>,
+    entries: Mutex<HashMap<K, Arc<WaitEntry>>>,
     /// For which keys a wake-up that nobody waits for is kept for who comes next.
     remembers: fn(&K) -> bool,
     /// The number of keys beyond which no further wake-up is kept.
@@ -27,7 +27,7 @@ pub struct Waiters<K> {
 }
 
 #[derive(Default)]
-struct Room {
+struct WaitEntry {
     woken: Arc<Notify>,
     /// Its holder looks for all.
     turn: tokio::sync::Mutex<()>,
@@ -35,47 +35,47 @@ struct Room {
 
 impl<K> Default for Waiters<K> {
     fn default() -> Self {
-        Self::remembering(|_| false, 0)
+        Self::with_remembered(|_| false, 0)
     }
 }
 
 impl<K> Waiters<K> {
     /// Keeps a wake-up that nobody waits for until somebody does: for these keys, and at most so many.
-    pub(crate) fn remembering(remembers: fn(&K) -> bool, remembered_max: usize) -> Self {
-        Self { rooms: Mutex::default(), remembers, remembered_max }
+    pub(crate) fn with_remembered(remembers: fn(&K) -> bool, remembered_max: usize) -> Self {
+        Self { entries: Mutex::default(), remembers, remembered_max }
     }
 
     /// Whether nobody waits, and no wake-up is remembered.
     pub fn is_empty(&self) -> bool {
-        lock(&self.rooms).is_empty()
+        lock(&self.entries).is_empty()
     }
 }
 
 impl<K: Hash + Eq + Clone> Waiters<K> {
     /// The keys that somebody waits for.
     pub fn keys(&self) -> Vec<K> {
-        lock(&self.rooms).keys().cloned().collect()
+        lock(&self.entries).keys().cloned().collect()
     }
 
     /// Begins to wait: from here on no wake-up is missed.
-    pub fn join(&self, key: &K) -> Waiting<'_, K> {
-        let mut rooms = lock(&self.rooms);
-        let room = Arc::clone(rooms.entry(key.clone()).or_default());
+    pub fn join(&self, key: &K) -> Waiter<'_, K> {
+        let mut entries = lock(&self.entries);
+        let entry = Arc::clone(entries.entry(key.clone()).or_default());
         // While the map is locked, so that no wake-up comes between.
-        let woken = Box::pin(Arc::clone(&room.woken).notified_owned());
-        drop(rooms);
-        Waiting { waiters: self, key: key.clone(), room, woken }
+        let woken = Box::pin(Arc::clone(&entry.woken).notified_owned());
+        drop(entries);
+        Waiter { waiters: self, key: key.clone(), entry, woken }
     }
 
     /// Wakes all who wait for a key.
     pub fn wake(&self, key: &K) {
-        let mut rooms = lock(&self.rooms);
-        match rooms.get(key) {
+        let mut entries = lock(&self.entries);
+        match entries.get(key) {
             // Only ours: nobody waits.
-            Some(room) if Arc::strong_count(room) == 1 => room.woken.notify_one(),
-            Some(room) => room.woken.notify_waiters(),
-            None if (self.remembers)(key) && rooms.len() < self.remembered_max => {
-                rooms.entry(key.clone()).or_default().woken.notify_one();
+            Some(entry) if Arc::strong_count(entry) == 1 => entry.woken.notify_one(),
+            Some(entry) => entry.woken.notify_waiters(),
+            None if (self.remembers)(key) && entries.len() < self.remembered_max => {
+                entries.entry(key.clone()).or_default().woken.notify_one();
             }
             None => (),
         }
@@ -85,11 +85,11 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
     /// only in this one's turn. However the wait ends, the caller asks again.
     pub async fn wait_in_turn(&self, key: &K, at_most: Duration, look: impl Future<Output = bool>) {
         let mut waiting = self.join(key);
-        let Waiting { room, woken, .. } = &mut waiting;
+        let Waiter { entry, woken, .. } = &mut waiting;
         let looked = async {
-            let _turn = room.turn.lock().await;
+            let _turn = entry.turn.lock().await;
             if look.await {
-                room.woken.notify_waiters();
+                entry.woken.notify_waiters();
             }
         };
         tokio::select! {
@@ -102,26 +102,26 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
 }
 
 /// Somebody who waits, until this is dropped.
-pub struct Waiting<'a, K: Hash + Eq> {
+pub struct Waiter<'a, K: Hash + Eq> {
     waiters: &'a Waiters<K>,
     key: K,
-    room: Arc<Room>,
+    entry: Arc<WaitEntry>,
     woken: Pin<Box<OwnedNotified>>,
 }
 
-impl<K: Hash + Eq> Waiting<'_, K> {
+impl<K: Hash + Eq> Waiter<'_, K> {
     /// Ends at the first wake-up since [`Waiters::join`].
     pub fn woken(&mut self) -> Pin<&mut OwnedNotified> {
         self.woken.as_mut()
     }
 }
 
-impl<K: Hash + Eq> Drop for Waiting<'_, K> {
+impl<K: Hash + Eq> Drop for Waiter<'_, K> {
     fn drop(&mut self) {
-        let mut rooms = lock(&self.waiters.rooms);
+        let mut entries = lock(&self.waiters.entries);
         // The map's and ours: nobody else waits, and nobody joins while the map is locked.
-        if Arc::strong_count(&self.room) == 2 && !(self.waiters.remembers)(&self.key) {
-            rooms.remove(&self.key);
+        if Arc::strong_count(&self.entry) == 2 && !(self.waiters.remembers)(&self.key) {
+            entries.remove(&self.key);
         }
     }
 }
@@ -199,7 +199,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_wake_up_that_nobody_waits_for_is_kept_only_where_it_is_remembered() {
-        let waiters = Waiters::remembering(|key: &u8| *key == KEY, 1);
+        let waiters = Waiters::with_remembered(|key: &u8| *key == KEY, 1);
         waiters.wake(&KEY);
         waiters.wake(&8);
         assert_eq!(waiters.keys(), [KEY]);

@@ -11,14 +11,14 @@ use ichido_core::audit::verify::{Issued, Verifier};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::place::{judge_orphans, judge_page};
+use super::location::{judge_orphans, judge_page};
 use super::{
-    AuditPruned, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, firsts, forgotten, in_order,
-    issued, messages_of, request, seal, stored,
+    AuditPruned, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, first_entries, forgotten,
+    in_order, issued, messages_of, request, seal, stored,
 };
 use crate::columns::{Columns as _, Row, count};
 use crate::error::StoreError;
-use crate::statement::{Column, Connection, Statement, Value, column, paired, shared, sqlite_only};
+use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired, shared, sqlite_only};
 
 /// How many requests PostgreSQL hashes by one statement, which has its bound of time.
 const HASHED_PAGE: usize = 64;
@@ -27,14 +27,14 @@ const HASHED_PAGE: usize = 64;
 /// [`REQUEST_BYTES_MAX`](crate::message::limits::REQUEST_BYTES_MAX).
 const READ_PAGE: usize = 16;
 
-pub(crate) async fn last_seal(connection: &mut Connection<'_>) -> Result<Option<Seal>, StoreError> {
+pub(crate) async fn last_seal(connection: &mut DbConnection<'_>) -> Result<Option<Seal>, StoreError> {
     let row = connection.optional(shared!("seal_last"), &[]).await?;
     row.as_ref().map(seal).transpose()
 }
 
 /// The seals after a number, in order.
 pub(crate) async fn seals(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     after: i64,
     limit: i64,
 ) -> Result<Vec<Row>, StoreError> {
@@ -42,7 +42,7 @@ pub(crate) async fn seals(
 }
 
 pub(crate) async fn add(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     seal: &Seal,
     leaves: &[Leaf],
 ) -> Result<(), StoreError> {
@@ -56,18 +56,18 @@ pub(crate) async fn add(
         seal.last_at.into(),
         i64::from(seal.count).into(),
         seal.total.cast_signed().into(),
-        Value::from(&seal.root.as_bytes()[..]),
-        Value::from(&seal.previous.as_bytes()[..]),
+        SqlValue::from(&seal.root.as_bytes()[..]),
+        SqlValue::from(&seal.previous.as_bytes()[..]),
         seal.keyed.into(),
-        Value::from(&seal.mac.as_bytes()[..]),
-        Value::from(&*leaves),
+        SqlValue::from(&seal.mac.as_bytes()[..]),
+        SqlValue::from(&*leaves),
     ];
     connection.execute(shared!("seal_add"), &values).await.map(drop)
 }
 
 /// Lets the lists of seals after a number go where all that they list is forgotten.
 pub(crate) async fn prune(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     key: Option<&AuditKey>,
     after: u64,
     limit: u32,
@@ -87,18 +87,18 @@ pub(crate) async fn prune(
 }
 
 /// A seal lists so many entries of these messages no more.
-async fn unlist(connection: &mut Connection<'_>, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
+async fn unlist(connection: &mut DbConnection<'_>, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
     let fewer = [counts.keys().copied().collect(), counts.values().map(|fewer| count(*fewer)).collect()];
-    connection.execute(paired!("forgotten_unlist"), &[Value::Rows(&fewer)]).await?;
-    if let Connection::Sqlite(..) = connection {
-        connection.execute(sqlite_only!("forgotten_over"), &[Value::Rows(&fewer)]).await?;
+    connection.execute(paired!("forgotten_unlist"), &[SqlValue::Rows(&fewer)]).await?;
+    if let DbConnection::Sqlite(..) = connection {
+        connection.execute(sqlite_only!("forgotten_over"), &[SqlValue::Rows(&fewer)]).await?;
     }
     Ok(())
 }
 
 /// Notes why so many sealed entries of these messages are missing.
 pub(crate) async fn note_forgotten(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     key: Option<&AuditKey>,
     now: Timestamp,
     sealed: &[(Uuid, i32)],
@@ -114,12 +114,12 @@ pub(crate) async fn note_forgotten(
         column(sealed, |(_, entries)| *entries),
         column(&codes, |code| &code.as_bytes()[..]),
     ];
-    connection.execute(paired!("forgotten_add"), &[Value::Rows(&rows), now.into()]).await.map(drop)
+    connection.execute(paired!("forgotten_add"), &[SqlValue::Rows(&rows), now.into()]).await.map(drop)
 }
 
 /// Lets a seal's list go if all of it is forgotten; returns how many entries of each message it listed.
 async fn prune_one(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     seal: &Seal,
     leaves: &[u8],
     key: Option<&AuditKey>,
@@ -128,29 +128,29 @@ async fn prune_one(
     let forgotten = notes(connection, &listed).await?;
     let Some(counts) = all_forgotten(leaves, &forgotten, key) else { return Ok(None) };
     let pruned = seal.pruned(key);
-    let values = [seal.number.cast_signed().into(), Value::from(&pruned.as_bytes()[..])];
+    let values = [seal.number.cast_signed().into(), SqlValue::from(&pruned.as_bytes()[..])];
     connection.execute(shared!("seal_prune"), &values).await?;
     Ok(Some(counts))
 }
 
 /// Why entries are missing, by their messages.
 pub(crate) async fn notes(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     gone: &[Leaf],
 ) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
     if gone.is_empty() {
         return Ok(HashMap::new());
     }
-    forgotten(&connection.all(paired!("forgotten_find"), &[Value::Ids(&messages_of(gone))]).await?)
+    forgotten(&connection.all(paired!("forgotten_find"), &[SqlValue::Ids(&messages_of(gone))]).await?)
 }
 
 /// The last entries before the first ones of each message, in order.
 pub(crate) async fn before(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     entries: &[Entry],
 ) -> Result<Vec<Entry>, StoreError> {
-    let firsts = firsts(entries);
-    let values = [Value::Rows(&ids(&firsts)), i64::from(BEFORE_MAX).into()];
+    let first_entries = first_entries(entries);
+    let values = [SqlValue::Rows(&ids(&first_entries)), i64::from(BEFORE_MAX).into()];
     in_order(&connection.all(paired!("seal_before"), &values).await?)
 }
 
@@ -165,12 +165,12 @@ pub(crate) fn ids(entries: &[EntryId]) -> [Column<'_>; 3] {
 
 /// The codes of what these messages asked for. PostgreSQL hashes the bytes: they need not travel.
 pub(crate) async fn requests(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     messages: &[Uuid],
 ) -> Result<HashMap<Uuid, RequestCodes>, StoreError> {
     let at_once = match connection {
-        Connection::Postgres(..) => HASHED_PAGE,
-        Connection::Sqlite(..) => READ_PAGE,
+        DbConnection::Postgres(..) => HASHED_PAGE,
+        DbConnection::Sqlite(..) => READ_PAGE,
     };
     let mut requests = HashMap::with_capacity(messages.len());
     for page in messages.chunks(at_once) {
@@ -187,31 +187,31 @@ pub(crate) async fn requests(
 }
 
 /// The last fence that was issued.
-pub(crate) async fn fence_last(connection: &mut Connection<'_>) -> Result<i64, StoreError> {
+pub(crate) async fn fence_last(connection: &mut DbConnection<'_>) -> Result<i64, StoreError> {
     Ok(connection.one(paired!("fence_last"), &[]).await?.number("fence")?)
 }
 
 /// Tells the verifier of entries that wait for a seal: on PostgreSQL those of a span of positions, on SQLite those that are noted.
 pub(crate) async fn waiting(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
-    span: &[Value<'_>],
+    span: &[SqlValue<'_>],
 ) -> Result<(), StoreError> {
     let row = connection.one(paired!("unsealed"), span).await?;
-    verifier.unsealed(row.number("count")?.unsigned_abs(), row.moment_or_none("since")?);
+    verifier.unsealed(row.number("count")?.unsigned_abs(), row.timestamp_or_none("since")?);
     Ok(())
 }
 
 /// Tells the verifier of entries that neither are sealed nor wait for it: on PostgreSQL those from a position on, on SQLite those that
 /// nobody noted.
 pub(crate) async fn unlisted(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
-    from: &[Value<'_>],
+    from: &[SqlValue<'_>],
 ) -> Result<(), StoreError> {
     each_page(connection, paired!("unlisted"), from, |page| {
         for row in page {
-            verifier.inserted(None, entry_id(row)?, row.moment("at")?);
+            verifier.inserted(None, entry_id(row)?, row.timestamp("at")?);
         }
         Ok(())
     })
@@ -220,7 +220,7 @@ pub(crate) async fn unlisted(
 
 /// Tells the verifier of entries that should wait for a seal and are gone, which only SQLite notes.
 pub(crate) async fn gone(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
 ) -> Result<(), StoreError> {
     each_page(connection, sqlite_only!("unsealed_gone"), &[], |page| {
@@ -234,7 +234,7 @@ pub(crate) async fn gone(
 
 /// Judges every entry by the rules, message by message, and whether every message is where its last entry says.
 pub(crate) async fn judge(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
 ) -> Result<(), StoreError> {
     let leases = connection.all(paired!("lease_list"), &[]).await?;
@@ -245,11 +245,11 @@ pub(crate) async fn judge(
     })
     .await?;
     verifier.histories_end(&issued);
-    places(connection, verifier, &issued).await
+    judge_locations(connection, verifier, &issued).await
 }
 
-async fn places(
-    connection: &mut Connection<'_>,
+async fn judge_locations(
+    connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
     issued: &Issued,
 ) -> Result<(), StoreError> {
@@ -263,9 +263,9 @@ async fn places(
 
 /// Goes through entries page by page. The statement takes the last entry before the page, its size, and then the values.
 async fn each_page(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     statement: Statement,
-    values: &[Value<'_>],
+    values: &[SqlValue<'_>],
     mut look: impl FnMut(&[Row]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let mut last = FIRST_ENTRY;

@@ -1,13 +1,13 @@
 use tokio::sync::Semaphore;
 
-use super::aside::ASIDE_MAX;
+use super::side_queue::SIDE_BATCHES_MAX;
 use super::*;
-use crate::alone::Manner;
+use crate::split_retry::Manner;
 
 /// A database in which jobs of even number are held until the gate opens; a batch that is not taken apart is told at once.
-struct Gate(Semaphore);
+struct GatedWriter(Semaphore);
 
-impl Write<u32, u32> for Gate {
+impl Write<u32, u32> for GatedWriter {
     const BUSY_FOR_ALL: bool = false;
 
     /// From a thousand on, a job of odd number is about the same as the one before it.
@@ -29,7 +29,7 @@ impl Write<u32, u32> for Gate {
 /// Counted by answers, not by time: the others are answered while what is held still waits.
 #[tokio::test]
 async fn what_is_held_holds_up_nobody_who_comes_later() {
-    let gate = Arc::new(Gate(Semaphore::new(0)));
+    let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let submit = |job: u32| {
@@ -49,7 +49,7 @@ async fn what_is_held_holds_up_nobody_who_comes_later() {
 
 #[tokio::test]
 async fn what_is_about_something_held_goes_behind_it() {
-    let gate = Arc::new(Gate(Semaphore::new(0)));
+    let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let submit = |job: u32| {
@@ -70,7 +70,7 @@ async fn what_is_about_something_held_goes_behind_it() {
 
 #[tokio::test]
 async fn too_much_that_is_held_is_busy() {
-    let gate = Arc::new(Gate(Semaphore::new(0)));
+    let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let mut answers: Vec<_> = (0..100)
@@ -80,7 +80,7 @@ async fn too_much_that_is_held_is_busy() {
         })
         .collect();
     // One batch is being taken apart, so many wait, and all others are told.
-    let kept = 2 * (ASIDE_MAX + 1);
+    let kept = 2 * (SIDE_BATCHES_MAX + 1);
     while answers.iter().filter(|answer| answer.is_finished()).count() < 100 - kept {
         tokio::task::yield_now().await;
     }

@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::Postgres;
 use crate::audit::{
-    AuditSealed, SEALS_PAGE, begun, begun_in, entries, entry, misfits, next_seal, previous, stored, trail,
+    AuditSealed, SEALS_PAGE, entries, entry, first_seen, first_seen_in, misfits, next_seal, previous, stored,
+    trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -36,7 +37,7 @@ impl Postgres {
         limit: u32,
     ) -> Result<AuditSealed, StoreError> {
         self.calls
-            .talk(async |connection| {
+            .with_connection(async |connection| {
                 let mut transaction = connection.begin().await?;
                 sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
                 let sealed = self.seal_next(&mut transaction, key, limit).await?;
@@ -60,20 +61,20 @@ impl Postgres {
         let Horizon { ended_below, now, .. } = self.horizon(connection).await?;
         let since = last.map_or(i64::MIN, |last| last.until);
         let mut limit = i64::from(limit);
-        let (until, entries, before, begun) = loop {
+        let (until, entries, before, first_seen) = loop {
             let Some(until) = span(connection, since, ended_below, limit).await? else {
                 return Ok(AuditSealed::Nothing);
             };
             let entries = entries_of(connection, since, until).await?;
             let before = trail::before(&mut self.connection(connection), &entries).await?;
-            let begun = begun(&entries, &before);
-            if limit == 1 || request_bytes(connection, &begun).await? <= REQUEST_BYTES_PER_SEAL {
-                break (until, entries, before, begun);
+            let first_seen = first_seen(&entries, &before);
+            if limit == 1 || request_bytes(connection, &first_seen).await? <= REQUEST_BYTES_PER_SEAL {
+                break (until, entries, before, first_seen);
             }
             limit /= 2;
         };
         let mut connection = self.connection(connection);
-        let requests = trail::requests(&mut connection, &begun).await?;
+        let requests = trail::requests(&mut connection, &first_seen).await?;
         let previous = previous(&before, requests);
         // Read after the entries: whatever they were written under had been issued.
         let misfits = misfits(&entries, &before, trail::fence_last(&mut connection).await?);
@@ -136,7 +137,7 @@ impl Postgres {
             let gone: Vec<Leaf> =
                 checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
             let forgotten = trail::notes(&mut connection, &gone).await?;
-            let requests = trail::requests(&mut connection, &begun_in(&checked.leaves)).await?;
+            let requests = trail::requests(&mut connection, &first_seen_in(&checked.leaves)).await?;
             verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
             for leaf in &checked.leaves {
                 found.remove(&leaf.id);
@@ -156,7 +157,7 @@ impl Postgres {
         Ok(Horizon {
             ended_below: row.number("ended_below")?,
             following: row.number("following")?,
-            now: row.moment("now")?,
+            now: row.timestamp("now")?,
         })
     }
 }

@@ -11,12 +11,12 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
-use crate::alone::Manner;
+use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
-use crate::known::{find, known};
 use crate::message::{Enqueued, Numbered, answer};
 use crate::micros;
-use crate::statement::{Value, postgres_only};
+use crate::split_retry::Manner;
+use crate::statement::{SqlValue, postgres_only};
 
 /// How often the first message of a duplicate is looked for; it may be swept away between insert and look.
 const ROUNDS_MAX: usize = 3;
@@ -27,7 +27,9 @@ impl Postgres {
         messages: &[Numbered],
         manner: Manner,
     ) -> Result<Vec<Enqueued>, StoreError> {
-        self.lines_for(manner).talk(async |connection| self.enqueue_over(connection, messages).await).await
+        self.pool_for(manner)
+            .with_connection(async |connection| self.enqueue_over(connection, messages).await)
+            .await
     }
 
     async fn enqueue_over(
@@ -49,7 +51,9 @@ impl Postgres {
 
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
-        self.calls.talk(async |connection| self.same_content_over(connection, &message).await).await
+        self.calls
+            .with_connection(async |connection| self.same_content_over(connection, &message).await)
+            .await
     }
 
     async fn same_content_over(
@@ -99,7 +103,7 @@ impl Postgres {
                 break;
             }
             let wanted: Vec<&Numbered> = rest.iter().map(|index| &messages[*index]).collect();
-            let found = find(&mut self.connection(connection), &wanted).await?;
+            let found = find_first(&mut self.connection(connection), &wanted).await?;
             for (position, index) in rest.into_iter().enumerate() {
                 answers[index] = found.get(&position).map(|found| answer(&messages[index], *found));
             }
@@ -118,13 +122,13 @@ impl Postgres {
             return one(self.enqueue_in(connection, std::slice::from_ref(message)).await?);
         };
         let retention = self.skew.retention();
-        if let Some(known) = known(&mut self.connection(connection), message, retention).await? {
+        if let Some(known) = find_duplicate(&mut self.connection(connection), message, retention).await? {
             return Ok(known);
         }
         let enqueued = one(self.enqueue_in(connection, std::slice::from_ref(message)).await?)?;
         if !matches!(enqueued, Enqueued::New { .. }) {
             // Somebody put the same key in just now: the place among the contents is for a message that is there.
-            let content = Value::from(&same.content.as_bytes()[..]);
+            let content = SqlValue::from(&same.content.as_bytes()[..]);
             let values = [new.queue.as_str().into(), (&*new.identity).into(), content, (*id).into()];
             self.connection(connection).execute(postgres_only!("content_release"), &values).await?;
         }

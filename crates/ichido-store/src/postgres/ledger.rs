@@ -14,16 +14,18 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::line::Lines;
-use crate::alone::Manner;
+use super::connections::ConnectionPool;
 use crate::columns::{Columns, number, small};
+use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::micros;
-use crate::moment::Moment;
-use crate::record::{Attempt, Found, Next, found, name_of, not_settled, state_name};
-use crate::statement::{Connection, Statement, Value, column, postgres_only};
+use crate::record::{
+    ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
+};
+use crate::split_retry::Manner;
+use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
 const ROUNDS_MAX: usize = 8;
@@ -31,14 +33,14 @@ const ROUNDS_MAX: usize = 8;
 impl Postgres {
     pub(crate) async fn key_claim(
         &self,
-        attempts: &[Attempt],
+        attempts: &[ClaimAttempt],
         manner: Manner,
     ) -> Result<Vec<KeyClaimed>, StoreError> {
-        let lines = self.lines_for(manner);
+        let pool = self.pool_for(manner);
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
         // In a storm of retries most keys are known, and a look is cheaper than an insert that finds so.
         if self.mostly_known.load(Ordering::Relaxed) {
-            self.claim_rest(lines, attempts, &mut answers).await?;
+            self.claim_rest(pool, attempts, &mut answers).await?;
         }
         let mut new = 0;
         for _ in 0..ROUNDS_MAX {
@@ -46,14 +48,14 @@ impl Postgres {
             if open.is_empty() {
                 break;
             }
-            let won = self.claim_insert(lines, attempts, &open).await?;
+            let won = self.claim_insert(pool, attempts, &open).await?;
             new += won.len();
             for index in &open {
                 if let Some(fence) = won.get(&attempts[*index].claim_id) {
                     answers[*index] = Some(KeyClaimed::Run { fence: *fence, began: Began::New });
                 }
             }
-            self.claim_rest(lines, attempts, &mut answers).await?;
+            self.claim_rest(pool, attempts, &mut answers).await?;
         }
         self.mostly_known.store(new * 2 < attempts.len(), Ordering::Relaxed);
         // Somebody else got ahead in every round: the caller may come again.
@@ -62,15 +64,15 @@ impl Postgres {
 
     async fn claim_insert(
         &self,
-        lines: &Lines,
-        attempts: &[Attempt],
+        pool: &ConnectionPool,
+        attempts: &[ClaimAttempt],
         open: &[usize],
     ) -> Result<HashMap<Uuid, Fence>, StoreError> {
-        let mut rows: Vec<([u8; 32], &Attempt)> =
+        let mut rows: Vec<([u8; 32], &ClaimAttempt)> =
             open.iter().map(|index| (attempts[*index].claim.name.hash(), &attempts[*index])).collect();
         rows.sort_by_key(|(name, _)| *name);
         let claims = || rows.iter().map(|(_, attempt)| &attempt.claim);
-        let inserted = lines
+        let inserted = pool
             .all(
                 sqlx::query(include_str!("sql/key_claim.sql"))
                     .bind(rows.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
@@ -95,8 +97,8 @@ impl Postgres {
     /// What was not inserted is there already: the core decides what that means.
     async fn claim_rest(
         &self,
-        lines: &Lines,
-        attempts: &[Attempt],
+        pool: &ConnectionPool,
+        attempts: &[ClaimAttempt],
         answers: &mut [Option<KeyClaimed>],
     ) -> Result<(), StoreError> {
         let open: Vec<usize> = (0..attempts.len()).filter(|index| answers[*index].is_none()).collect();
@@ -104,30 +106,30 @@ impl Postgres {
             return Ok(());
         }
         let names: Vec<[u8; 32]> = open.iter().map(|index| attempts[*index].claim.name.hash()).collect();
-        let found = self.find_many(lines, &names).await?;
+        let found = self.find_many(pool, &names).await?;
         for (index, name) in open.into_iter().zip(names) {
             // Gone again between the insert and the look: the next round inserts.
             let Some(found) = found.get(&name) else { continue };
-            answers[index] = self.claim_found(lines, &attempts[index], &name, found).await?;
+            answers[index] = self.claim_found(pool, &attempts[index], &name, found).await?;
         }
         Ok(())
     }
 
     async fn claim_found(
         &self,
-        lines: &Lines,
-        attempt: &Attempt,
+        pool: &ConnectionPool,
+        attempt: &ClaimAttempt,
         name: &[u8; 32],
-        found: &Found,
+        found: &FoundRecord,
     ) -> Result<Option<KeyClaimed>, StoreError> {
-        Ok(match attempt.next(found)? {
-            Next::Answer(answer) => Some(answer),
-            Next::Replace { began, mode } => self
-                .claim_replace(lines, attempt, name, found, mode)
+        Ok(match attempt.decide(found)? {
+            ClaimDecision::Answer(answer) => Some(answer),
+            ClaimDecision::Replace { began, mode } => self
+                .claim_replace(pool, attempt, name, found, mode)
                 .await?
                 .map(|fence| KeyClaimed::Run { fence, began }),
-            Next::MarkUnknown { fence } => {
-                let marked = lines
+            ClaimDecision::MarkUnknown { fence } => {
+                let marked = pool
                     .execute(
                         sqlx::query(include_str!("sql/key_mark_unknown.sql"))
                             .bind(name.as_slice())
@@ -144,13 +146,13 @@ impl Postgres {
 
     async fn claim_replace(
         &self,
-        lines: &Lines,
-        attempt: &Attempt,
+        pool: &ConnectionPool,
+        attempt: &ClaimAttempt,
         name: &[u8; 32],
-        found: &Found,
+        found: &FoundRecord,
         mode: EffectMode,
     ) -> Result<Option<Fence>, StoreError> {
-        let row = lines
+        let row = pool
             .optional(
                 sqlx::query(include_str!("sql/key_replace.sql"))
                     .bind(name.as_slice())
@@ -165,7 +167,7 @@ impl Postgres {
                     .bind(mode.as_str())
                     .bind(self.skew())
                     .bind(micros(LEASE_MAX))
-                    .bind(Moment(found.now.retention)),
+                    .bind(DbTimestamp(found.now.retention)),
             )
             .await?;
         row.as_ref().map(Columns::fence).transpose().map_err(Into::into)
@@ -176,7 +178,7 @@ impl Postgres {
         settles: &[KeySettle],
         manner: Manner,
     ) -> Result<Vec<KeySettled>, StoreError> {
-        let named: Vec<Named<'_>> = settles.iter().map(|settle| (settle.name.hash(), settle)).collect();
+        let named: Vec<NamedSettle<'_>> = settles.iter().map(|settle| (settle.name.hash(), settle)).collect();
         let settling = async |connection: &mut PgConnection| {
             if takes_one_statement(&named) {
                 return self.settle_named(connection, &named, manner.again).await;
@@ -191,13 +193,13 @@ impl Postgres {
             transaction.commit().await?;
             Ok(answers)
         };
-        self.lines_for(manner).talk(settling).await
+        self.pool_for(manner).with_connection(settling).await
     }
 
     async fn settle_named(
         &self,
         connection: &mut PgConnection,
-        named: &[Named<'_>],
+        named: &[NamedSettle<'_>],
         again: bool,
     ) -> Result<Vec<KeySettled>, StoreError> {
         let mut answers = vec![None; named.len()];
@@ -221,7 +223,7 @@ impl Postgres {
                 answers[index] = Some(if stands.contains(&name) {
                     KeySettled::Stands
                 } else {
-                    not_settled(settle, found.get(&name), again)
+                    outcome_if_unchanged(settle, found.get(&name), again)
                 });
             }
         }
@@ -231,7 +233,7 @@ impl Postgres {
     async fn settle_round(
         &self,
         connection: &mut PgConnection,
-        rows: &[Named<'_>],
+        rows: &[NamedSettle<'_>],
     ) -> Result<HashSet<[u8; 32]>, StoreError> {
         let mut stands = self.settle_keep(connection, rows).await?;
         let mut connection = self.connection(connection);
@@ -245,7 +247,7 @@ impl Postgres {
     async fn settle_keep(
         &self,
         connection: &mut PgConnection,
-        rows: &[Named<'_>],
+        rows: &[NamedSettle<'_>],
     ) -> Result<HashSet<[u8; 32]>, StoreError> {
         let kept: Vec<_> = rows
             .iter()
@@ -271,7 +273,7 @@ impl Postgres {
             column(&kept, |(.., message_id, _)| **message_id),
             column(&kept, |(.., ttl)| micros(*ttl)),
         ];
-        let values = [Value::Rows(&columns), Value::Now];
+        let values = [SqlValue::Rows(&columns), SqlValue::Now];
         let kept = self.connection(connection).all(postgres_only!("key_settle"), &values).await?;
         kept.iter().map(name_of).collect()
     }
@@ -336,24 +338,25 @@ impl Postgres {
 
     /// Forgets records that had expired at a moment, at most `limit`; answers how many.
     pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let query = sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(Moment(now));
+        let query =
+            sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(DbTimestamp(now));
         let row = self.calls.one(query).await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
     async fn find_many(
         &self,
-        lines: &Lines,
+        pool: &ConnectionPool,
         names: &[[u8; 32]],
-    ) -> Result<HashMap<[u8; 32], Found>, StoreError> {
-        lines.talk(async |connection| self.find_over(connection, names).await).await
+    ) -> Result<HashMap<[u8; 32], FoundRecord>, StoreError> {
+        pool.with_connection(async |connection| self.find_over(connection, names).await).await
     }
 
     async fn find_over(
         &self,
         connection: &mut PgConnection,
         names: &[[u8; 32]],
-    ) -> Result<HashMap<[u8; 32], Found>, StoreError> {
+    ) -> Result<HashMap<[u8; 32], FoundRecord>, StoreError> {
         if names.is_empty() {
             return Ok(HashMap::new());
         }
@@ -362,15 +365,17 @@ impl Postgres {
             .bind(self.skew())
             .fetch_all(connection)
             .await?;
-        rows.iter().map(|row| Ok((name_of(row)?, found(row, self.skew.now(row.moment("now")?))?))).collect()
+        rows.iter()
+            .map(|row| Ok((name_of(row)?, read_record(row, self.skew.now(row.timestamp("now")?))?)))
+            .collect()
     }
 }
 
 /// A settle with the hash that names its record.
-type Named<'a> = ([u8; 32], &'a KeySettle);
+type NamedSettle<'a> = ([u8; 32], &'a KeySettle);
 
 /// Whether all of them are settled alike and none twice.
-fn takes_one_statement(named: &[Named<'_>]) -> bool {
+fn takes_one_statement(named: &[NamedSettle<'_>]) -> bool {
     let (mut seen, mut outcomes) = (HashSet::new(), HashSet::new());
     named.iter().all(|(name, settle)| {
         outcomes.insert(std::mem::discriminant(&settle.outcome));
@@ -380,8 +385,8 @@ fn takes_one_statement(named: &[Named<'_>]) -> bool {
 
 /// Settles those of one outcome that keeps nothing; answers which of them it changed.
 async fn settle_without(
-    connection: &mut Connection<'_>,
-    rows: &[Named<'_>],
+    connection: &mut DbConnection<'_>,
+    rows: &[NamedSettle<'_>],
     outcome: &KeyOutcome,
     statement: Statement,
 ) -> Result<Vec<[u8; 32]>, StoreError> {
@@ -392,5 +397,5 @@ async fn settle_without(
         return Ok(Vec::new());
     }
     let columns = [column(&these, |(name, _)| &name[..]), column(&these, |(_, settle)| number(settle.fence))];
-    connection.all(statement, &[Value::Rows(&columns)]).await?.iter().map(name_of).collect()
+    connection.all(statement, &[SqlValue::Rows(&columns)]).await?.iter().map(name_of).collect()
 }

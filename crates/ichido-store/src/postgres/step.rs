@@ -12,9 +12,9 @@ use crate::error::StoreError;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
 use crate::micros;
-use crate::moves::apply;
-use crate::statement::{Value, postgres_only};
-use crate::take::{Found, Step, add_proof, take};
+use crate::row_changes::apply;
+use crate::statement::{SqlValue, postgres_only};
+use crate::take::{StepOutcome, TakeOutcome, add_proof, take};
 
 /// How often a message is looked for while it moves from one table to another.
 const ROUNDS_MAX: usize = 3;
@@ -27,7 +27,7 @@ impl Postgres {
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
     ) -> Result<(Stepped, Option<QueueName>), StoreError> {
-        self.calls.talk(async |connection| self.step_over(connection, id, event, note).await).await
+        self.calls.with_connection(async |connection| self.step_over(connection, id, event, note).await).await
     }
 
     /// The same over a connection without a transaction.
@@ -41,21 +41,21 @@ impl Postgres {
         for _ in 0..ROUNDS_MAX {
             let mut transaction = connection.begin().await?;
             let taken = match take(&mut self.connection(&mut transaction), id).await? {
-                Found::Here(taken) => taken,
-                Found::Moving => {
+                TakeOutcome::Here(taken) => taken,
+                TakeOutcome::Moving => {
                     transaction.rollback().await?;
                     continue;
                 }
-                Found::Nowhere => return Ok((Stepped::NoSuchMessage, None)),
+                TakeOutcome::Missing => return Ok((Stepped::NoSuchMessage, None)),
             };
             let event = event(taken.now);
             match taken.step(event, note) {
-                Step::Refused(why) => {
+                StepOutcome::Refused(why) => {
                     // Awaited, not left to the drop: until then a claim would pass over the row that was taken.
                     transaction.rollback().await?;
                     return Ok((Stepped::Refused(why), None));
                 }
-                Step::Proof { fence, holder } => {
+                StepOutcome::Proof { fence, holder } => {
                     if self.keep_proof(&mut transaction, id, (fence, holder), note).await? {
                         transaction.commit().await?;
                         // The message is somebody else's, whose try goes on.
@@ -63,11 +63,11 @@ impl Postgres {
                     }
                     transaction.rollback().await?;
                 }
-                Step::Moved { moves, next, moving } => {
-                    apply(&mut self.connection(&mut transaction), &moves).await?;
+                StepOutcome::Moved { changes, next, moving } => {
+                    apply(&mut self.connection(&mut transaction), &changes).await?;
                     transaction.commit().await?;
-                    self.came_back(&moving.queue);
-                    return Ok((Stepped::Now(next), (!moves.ready.is_empty()).then_some(moving.queue)));
+                    self.note_requeued(&moving.queue);
+                    return Ok((Stepped::Now(next), (!changes.ready.is_empty()).then_some(moving.queue)));
                 }
             }
         }
@@ -95,7 +95,8 @@ impl Postgres {
         queues: Option<&[&str]>,
     ) -> Result<Option<Row>, StoreError> {
         for ends_too_late in [false, true] {
-            let values = [Value::Now, Value::Texts(queues), ends_too_late.into(), micros(LEASE_MAX).into()];
+            let values =
+                [SqlValue::Now, SqlValue::Texts(queues), ends_too_late.into(), micros(LEASE_MAX).into()];
             let lease = self.connection(connection).optional(postgres_only!("rescue_lock"), &values).await?;
             if lease.is_some() {
                 return Ok(lease);
@@ -106,7 +107,7 @@ impl Postgres {
 
     /// A claim was rescued, and that is committed.
     pub(crate) fn rescued(&self, fence: Fence, queue: &QueueName) {
-        self.held.forget(fence);
-        self.came_back(queue);
+        self.claim_tracker.forget(fence);
+        self.note_requeued(queue);
     }
 }

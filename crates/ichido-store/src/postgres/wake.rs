@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::message::QueueName;
-use crate::postgres::line::Lines;
+use crate::postgres::connections::ConnectionPool;
 use crate::waiters::Waiters;
 
 /// The channel that all nodes listen on.
@@ -81,13 +81,13 @@ impl Wakes {
     }
 
     /// For this process and for the other nodes on the same database, which are heard from now on.
-    pub(crate) async fn everywhere(lines: Lines, options: PgConnectOptions) -> Self {
+    pub(crate) async fn everywhere(pool: ConnectionPool, options: PgConnectOptions) -> Self {
         let here = waiters();
         let (elsewhere, waiting) = mpsc::channel(WAITING_MAX);
         let origin = Uuid::now_v7();
         let listener = listener(&options).await;
         let tasks = vec![
-            tokio::spawn(tell(lines, origin, waiting)).abort_handle(),
+            tokio::spawn(send_wake_ups(pool, origin, waiting)).abort_handle(),
             tokio::spawn(listen(options, listener, origin, Arc::clone(&here))).abort_handle(),
         ];
         Self { here, elsewhere: Some(elsewhere), tasks }
@@ -117,11 +117,11 @@ impl Wakes {
 }
 
 fn waiters() -> Arc<Waiters<Topic>> {
-    Arc::new(Waiters::remembering(Topic::is_remembered, REMEMBERED_MAX))
+    Arc::new(Waiters::with_remembered(Topic::is_remembered, REMEMBERED_MAX))
 }
 
 /// Sends what gathers, one message at a time, until the store is gone. A message begins with who sends it.
-async fn tell(lines: Lines, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
+async fn send_wake_ups(pool: ConnectionPool, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
     while let Some(first) = waiting.recv().await {
         let mut topics = BTreeSet::from([first]);
         let mut bytes = 0;
@@ -136,7 +136,7 @@ async fn tell(lines: Lines, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
             message.push_str(topic);
         }
         let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(message);
-        if let Err(error) = lines.execute(notify).await {
+        if let Err(error) = pool.execute(notify).await {
             tracing::debug!(%error, "a wake-up was not sent; the other nodes poll");
         }
         tokio::time::sleep(GATHER_FOR).await;
@@ -153,7 +153,7 @@ async fn listen(
     let origin = origin.simple().to_string();
     loop {
         let heard = match &mut listening {
-            Ok(listener) => hear(listener, &origin, &here).await,
+            Ok(listener) => receive(listener, &origin, &here).await,
             Err(error) => {
                 tracing::debug!(%error, "wake-ups of other nodes are not heard; polling goes on");
                 Err(())
@@ -176,7 +176,7 @@ async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error>
 }
 
 /// Hears one message, or that the server is still there; our own messages are no news.
-async fn hear(listener: &mut PgListener, origin: &str, here: &Waiters<Topic>) -> Result<(), ()> {
+async fn receive(listener: &mut PgListener, origin: &str, here: &Waiters<Topic>) -> Result<(), ()> {
     let lost = |error: sqlx::Error| tracing::debug!(%error, "the connection that hears other nodes was lost");
     let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {
         let asked = timeout(ANSWER_TIMEOUT, sqlx::query("SELECT 1").execute(listener)).await;

@@ -16,20 +16,20 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Postgres;
-use super::line::Lines;
-use super::mark::{BEGINNING, Mark, Place};
-use crate::alone::Manner;
+use super::connections::ConnectionPool;
+use super::scan_cursor::{QUEUE_START, QueuePosition, ScanCursor};
+use crate::claim_end::{Pair, ends, fences, is_refused, lease_over, marks, not_ours, settle};
+use crate::claim_tracker::ClaimReport;
 use crate::columns::{Columns, count, number, small};
-use crate::ending::{Pair, ends, fences, foreign, is_refused, lease_over, marks, settle};
+use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
-use crate::held::Ending;
+use crate::guarantee_columns::GuaranteeColumns;
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::micros;
-use crate::moment::Moment;
-use crate::moves::apply;
-use crate::promised::Promised;
+use crate::row_changes::apply;
 use crate::rows::work;
-use crate::statement::{Connection, Value, paired, postgres_only, shared};
+use crate::split_retry::Manner;
+use crate::statement::{DbConnection, SqlValue, paired, postgres_only, shared};
 
 /// How often reports are looked at again when others about the same messages get ahead.
 const ROUNDS_MAX: usize = 8;
@@ -47,20 +47,20 @@ impl Postgres {
         suspects: bool,
     ) -> Result<Vec<Work>, StoreError> {
         let count = count.min(CLAIM_MAX);
-        let Some(place) = self.marked(queue, |mark| mark.start(Instant::now())) else {
-            return self.claim_from_the_beginning(queue, count, terms, suspects).await;
+        let Some(position) = self.with_cursor(queue, |cursor| cursor.start(Instant::now())) else {
+            return self.claim_from_start(queue, count, terms, suspects).await;
         };
         let begun = Instant::now();
-        let work = self.claim_behind(queue, count, terms, place).await?;
-        self.marked(queue, |mark| mark.went_on(begun.elapsed()));
-        if work.is_empty() && self.marked(queue, |mark| mark.look_again(begun)) {
+        let work = self.claim_after(queue, count, terms, position).await?;
+        self.with_cursor(queue, |cursor| cursor.record_scan(begun.elapsed()));
+        if work.is_empty() && self.with_cursor(queue, |cursor| cursor.should_rescan(begun)) {
             // The end is reached; what is left may be before the mark.
-            return self.claim_from_the_beginning(queue, count, terms, suspects).await;
+            return self.claim_from_start(queue, count, terms, suspects).await;
         }
         Ok(work)
     }
 
-    async fn claim_from_the_beginning(
+    async fn claim_from_start(
         &self,
         queue: &QueueName,
         count: NonZeroU32,
@@ -70,51 +70,53 @@ impl Postgres {
         let suspect = if suspects { self.claim_suspect(queue, terms).await? } else { Vec::new() };
         if !suspect.is_empty() {
             // The next claim asks for the next one.
-            self.marked(queue, Mark::look_soon);
+            self.with_cursor(queue, ScanCursor::rescan_next);
             return Ok(suspect);
         }
         let begun = Instant::now();
-        let work = self.claim_behind(queue, count, terms, BEGINNING).await?;
-        self.marked(queue, |mark| mark.looked(begun.elapsed()));
+        let work = self.claim_after(queue, count, terms, QUEUE_START).await?;
+        self.with_cursor(queue, |cursor| cursor.record_rescan(begun.elapsed()));
         Ok(work)
     }
 
     /// Somebody says that a queue has work.
     pub(crate) fn woken(&self, queue: &QueueName) {
-        self.marked(queue, Mark::wake);
+        self.with_cursor(queue, ScanCursor::wake);
     }
 
     /// A message can be claimed again, which is older than the mark.
-    pub(crate) fn came_back(&self, queue: &QueueName) {
-        lock(&self.marks).remove(queue);
+    pub(crate) fn note_requeued(&self, queue: &QueueName) {
+        lock(&self.cursors).remove(queue);
     }
 
     /// As after a while with somebody's old snapshot open: the mark is behind all there is, and a look from the beginning is dear.
     #[cfg(test)]
-    pub(crate) fn mark_behind(&self, message: &crate::message::NewMessage) {
-        self.marked(&message.queue, |mark| *mark = Mark::dear(i16::from(message.priority)));
+    pub(crate) fn expect_expensive_rescan(&self, message: &crate::message::NewMessage) {
+        self.with_cursor(&message.queue, |cursor| {
+            *cursor = ScanCursor::expensive(i16::from(message.priority));
+        });
     }
 
-    fn marked<T>(&self, queue: &QueueName, change: impl FnOnce(&mut Mark) -> T) -> T {
-        change(lock(&self.marks).entry(queue.clone()).or_default())
+    fn with_cursor<T>(&self, queue: &QueueName, change: impl FnOnce(&mut ScanCursor) -> T) -> T {
+        change(lock(&self.cursors).entry(queue.clone()).or_default())
     }
 
-    async fn claim_behind(
+    async fn claim_after(
         &self,
         queue: &QueueName,
         count: NonZeroU32,
         terms: ClaimTerms,
-        place: Place,
+        position: QueuePosition,
     ) -> Result<Vec<Work>, StoreError> {
-        let promised = Promised::of(&terms);
+        let promised = GuaranteeColumns::new(&terms);
         let rows = self
             .calls
             .all(
                 sqlx::query(include_str!("sql/work_claim.sql"))
                     .bind(queue.as_str())
                     .bind(terms.node)
-                    .bind(place.0)
-                    .bind(place.1)
+                    .bind(position.0)
+                    .bind(position.1)
                     .bind(i64::from(count.get()))
                     .bind(micros(terms.lease))
                     .bind(terms.marks)
@@ -126,13 +128,13 @@ impl Postgres {
             .await?;
         let work = self.claimed(queue, terms, &rows)?;
         if let Some(last) = work.last() {
-            self.marked(queue, |mark| mark.move_to((i16::from(last.priority), last.id)));
+            self.with_cursor(queue, |cursor| cursor.advance_to((i16::from(last.priority), last.id)));
         }
         Ok(work)
     }
 
     async fn claim_suspect(&self, queue: &QueueName, terms: ClaimTerms) -> Result<Vec<Work>, StoreError> {
-        let promised = Promised::of(&terms);
+        let promised = GuaranteeColumns::new(&terms);
         let rows = self
             .calls
             .all(
@@ -152,7 +154,7 @@ impl Postgres {
     fn claimed(&self, queue: &QueueName, terms: ClaimTerms, rows: &[PgRow]) -> Result<Vec<Work>, StoreError> {
         let mut work: Vec<Work> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
         work.sort_unstable_by_key(|work| (work.priority, work.id));
-        self.held.claimed(&work);
+        self.claim_tracker.claimed(&work);
         Ok(work)
     }
 
@@ -162,87 +164,91 @@ impl Postgres {
         settlements: &[Settlement],
         manner: Manner,
     ) -> Result<Vec<Stepped>, StoreError> {
-        let lines = self.lines_for(manner);
+        let pool = self.pool_for(manner);
         let mut answers = vec![None; settlements.len()];
         let mut sent = Vec::new();
         let mut others = Vec::new();
         for (index, settlement) in settlements.iter().enumerate() {
-            match Ending::of(index, settlement) {
-                Ok(ending) if ending.last() == State::Sent => sent.push(ending),
-                Ok(ending) => others.push(ending),
+            match ClaimReport::new(index, settlement) {
+                Ok(report) if report.last() == State::Sent => sent.push(report),
+                Ok(report) => others.push(report),
                 Err(why) => answers[index] = Some(Stepped::Refused(why)),
             }
         }
-        let foreign = self.foreign(lines, sent.iter().chain(&others).map(Ending::pair)).await?;
+        let not_ours = self.not_ours(pool, sent.iter().chain(&others).map(ClaimReport::pair)).await?;
         let late: Vec<_> = sent
-            .extract_if(.., |ending| foreign.contains(&ending.pair()))
-            .chain(others.extract_if(.., |ending| foreign.contains(&ending.pair())))
+            .extract_if(.., |report| not_ours.contains(&report.pair()))
+            .chain(others.extract_if(.., |report| not_ours.contains(&report.pair())))
             .collect();
-        let mut settled = self.settle_sent(lines, &sent).await?;
-        settled.extend(self.settle_others(lines, &others).await?);
-        for ending in sent.iter().chain(&others).chain(&late) {
-            answers[ending.index] = Some(match settled.get(&ending.index) {
+        let mut settled = self.settle_sent(pool, &sent).await?;
+        settled.extend(self.settle_others(pool, &others).await?);
+        for report in sent.iter().chain(&others).chain(&late) {
+            answers[report.index] = Some(match settled.get(&report.index) {
                 Some(stepped) => *stepped,
-                None => lines.talk(async |connection| self.settle_late(connection, ending).await).await?,
+                None => {
+                    pool.with_connection(async |connection| self.settle_late(connection, report).await)
+                        .await?
+                }
             });
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
     }
 
     /// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
-    async fn foreign(
+    async fn not_ours(
         &self,
-        lines: &Lines,
+        pool: &ConnectionPool,
         pairs: impl Iterator<Item = (Uuid, Fence)>,
     ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-        let strangers = self.held.strangers(pairs);
-        if strangers.is_empty() {
+        let unowned = self.claim_tracker.unowned(pairs);
+        if unowned.is_empty() {
             return Ok(HashSet::new());
         }
-        lines.talk(async |connection| foreign(&mut self.connection(connection), strangers).await).await
+        pool.with_connection(async |connection| not_ours(&mut self.connection(connection), unowned).await)
+            .await
     }
 
     /// Writes the successes; answers those that stand, by index.
     async fn settle_sent(
         &self,
-        lines: &Lines,
-        endings: &[Ending<'_>],
+        pool: &ConnectionPool,
+        reports: &[ClaimReport<'_>],
     ) -> Result<HashMap<usize, Stepped>, StoreError> {
-        if endings.is_empty() {
+        if reports.is_empty() {
             return Ok(HashMap::new());
         }
-        let over: Vec<i64> = self.held.over(endings.iter()).into_iter().map(number).collect();
-        let reporting = |sql| sent_reports(sql, endings, &over, self.skew());
+        let over: Vec<i64> = self.claim_tracker.exhausted(reports.iter()).into_iter().map(number).collect();
+        let reporting = |sql| sent_reports(sql, reports, &over, self.skew());
         // A report comes again only after a lost answer, so a batch is first taken to have none that does.
-        let stands = match lines.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
+        let stands = match pool.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
             Ok(rows) => {
                 let stand: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
-                endings.iter().filter(|ending| stand.contains(&ending.fence)).collect()
+                reports.iter().filter(|report| stand.contains(&report.fence)).collect()
             }
             Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => {
-                let rows = lines.all(reporting(include_str!("sql/settle_sent.sql"))).await?;
+                let rows = pool.all(reporting(include_str!("sql/settle_sent.sql"))).await?;
                 let stand: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
-                endings.iter().filter(|ending| stand.contains(&ending.pair())).collect::<Vec<_>>()
+                reports.iter().filter(|report| stand.contains(&report.pair())).collect::<Vec<_>>()
             }
             Err(error) => return Err(error),
         };
-        self.held.let_go(endings.iter());
-        Ok(stands.into_iter().map(|ending| (ending.index, Stepped::Now(ending.last()))).collect())
+        self.claim_tracker.release(reports.iter());
+        Ok(stands.into_iter().map(|report| (report.index, Stepped::Now(report.last()))).collect())
     }
 
     /// Writes the failures and what was given back; answers what stands and what its mark contradicts, by index.
     async fn settle_others(
         &self,
-        lines: &Lines,
-        endings: &[Ending<'_>],
+        pool: &ConnectionPool,
+        reports: &[ClaimReport<'_>],
     ) -> Result<HashMap<usize, Stepped>, StoreError> {
-        if endings.is_empty() {
+        if reports.is_empty() {
             return Ok(HashMap::new());
         }
         for _ in 0..ROUNDS_MAX {
             let settling =
-                async |connection: &mut PgConnection| self.settle_unended(connection, endings).await;
-            match lines.talk(settling).await {
+                async |connection: &mut PgConnection| self.settle_unended(connection, reports).await;
+            match pool.with_connection(settling).await {
                 // Another report about one of these came in between and is committed: the next look sees it.
                 Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => (),
                 outcome => return outcome,
@@ -254,43 +260,43 @@ impl Postgres {
     async fn settle_unended(
         &self,
         connection: &mut PgConnection,
-        endings: &[Ending<'_>],
+        reports: &[ClaimReport<'_>],
     ) -> Result<HashMap<usize, Stepped>, StoreError> {
         let mut transaction = connection.begin().await?;
         let mut connection = self.connection(&mut transaction);
-        let values = [Value::Numbers(&fences(endings)), Value::Now];
+        let values = [SqlValue::Numbers(&fences(reports)), SqlValue::Now];
         let held: HashMap<Fence, (Uuid, Timestamp)> = connection
             .all(paired!("lease_hold"), &values)
             .await?
             .iter()
-            .map(|row| Ok((row.fence()?, (row.uuid("node")?, row.moment("now")?))))
+            .map(|row| Ok((row.fence()?, (row.uuid("node")?, row.timestamp("now")?))))
             .collect::<Result<_, sqlx::Error>>()?;
-        let mut ends = ends(&mut connection, endings).await?;
-        let back = endings.iter().filter(|ending| {
-            ending.is_given_back()
-                && held.contains_key(&ending.fence)
-                && !ends.ended.contains_key(&ending.pair())
+        let mut ends = ends(&mut connection, reports).await?;
+        let back = reports.iter().filter(|report| {
+            report.is_given_back()
+                && held.contains_key(&report.fence)
+                && !ends.ended.contains_key(&report.pair())
         });
-        let back: Vec<Pair> = back.map(Ending::pair).collect();
+        let back: Vec<Pair> = back.map(ClaimReport::pair).collect();
         // What is given back can begin no more; what was marked before may have begun.
         let never_begun = match &*back {
             [] => HashSet::new(),
             back => marks(&mut connection, postgres_only!("begin_never"), back).await?,
         };
-        let holder = |ending: &Ending<'_>| held.get(&ending.fence).copied();
+        let holder = |report: &ClaimReport<'_>| held.get(&report.fence).copied();
         let may_have_begun =
-            |ending: &Ending<'_>| ending.is_given_back() && !never_begun.contains(&ending.pair());
-        let (moves, settled) = settle(endings, &mut ends, holder, may_have_begun);
-        apply(&mut connection, &moves).await?;
+            |report: &ClaimReport<'_>| report.is_given_back() && !never_begun.contains(&report.pair());
+        let (changes, settled) = settle(reports, &mut ends, holder, may_have_begun);
+        apply(&mut connection, &changes).await?;
         // What was refused is still held.
-        let let_go = || endings.iter().filter(|ending| !is_refused(&settled, ending));
-        let gone = self.held.over(let_go().filter(|ending| held.contains_key(&ending.fence)));
+        let release = || reports.iter().filter(|report| !is_refused(&settled, report));
+        let gone = self.claim_tracker.exhausted(release().filter(|report| held.contains_key(&report.fence)));
         lease_over(&mut connection, &gone.into_iter().map(number).collect::<Vec<_>>()).await?;
         transaction.commit().await?;
-        self.held.let_go(let_go());
+        self.claim_tracker.release(release());
         // What can be claimed again has its old place, which is behind the mark.
-        for ending in endings.iter().filter(|ending| matches!(ending.last(), State::Queued { .. })) {
-            self.marked(&ending.settlement.queue, Mark::look_soon);
+        for report in reports.iter().filter(|report| matches!(report.last(), State::Queued { .. })) {
+            self.with_cursor(&report.settlement.queue, ScanCursor::rescan_next);
         }
         Ok(settled)
     }
@@ -299,17 +305,17 @@ impl Postgres {
     async fn settle_late(
         &self,
         connection: &mut PgConnection,
-        ending: &Ending<'_>,
+        report: &ClaimReport<'_>,
     ) -> Result<Stepped, StoreError> {
-        let mut ends = ends(&mut self.connection(connection), std::slice::from_ref(ending)).await?;
-        let Settlement { id, event, note, .. } = ending.settlement;
-        let Some(before) = ends.ended.remove(&ending.pair()) else {
+        let mut ends = ends(&mut self.connection(connection), std::slice::from_ref(report)).await?;
+        let Settlement { id, event, note, .. } = report.settlement;
+        let Some(before) = ends.ended.remove(&report.pair()) else {
             // It was never this claim's: whatever the report says, it says it of another message.
-            let message = [(*id).into(), Value::Now];
+            let message = [(*id).into(), SqlValue::Now];
             let message = self.connection(connection).optional(paired!("step_message"), &message).await?;
             return Ok(message.map_or(Stepped::NoSuchMessage, |_| Stepped::Refused(Why::StaleFence)));
         };
-        if let Some(state) = ending.again(&before) {
+        if let Some(state) = report.repeated_outcome(&before) {
             return Ok(Stepped::Now(state));
         }
         let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
@@ -324,45 +330,45 @@ impl Postgres {
 
     /// Marks that these calls are about to begin; answers which of them may.
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
-        let foreign = self.foreign(&self.calls, calls.iter().copied()).await?;
+        let not_ours = self.not_ours(&self.calls, calls.iter().copied()).await?;
         // Sorted, so that two batches with the same ones do not meet crosswise.
-        let sorted: BTreeSet<Pair> = calls.iter().filter(|call| !foreign.contains(call)).copied().collect();
+        let sorted: BTreeSet<Pair> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
         let sorted: Vec<Pair> = sorted.into_iter().collect();
-        let marked = async |mut it: Connection<'_>| marks(&mut it, paired!("begin_mark"), &sorted).await;
-        let mut may = self.change(marked).await?;
+        let marked = async |mut it: DbConnection<'_>| marks(&mut it, paired!("begin_mark"), &sorted).await;
+        let mut may = self.write_with(marked).await?;
         if may.len() < sorted.len() {
-            let found = async |mut it: Connection<'_>| marks(&mut it, paired!("begin_find"), &sorted).await;
-            may.extend(self.change(found).await?);
+            let found = async |mut it: DbConnection<'_>| marks(&mut it, paired!("begin_find"), &sorted).await;
+            may.extend(self.write_with(found).await?);
         }
         Ok(calls.iter().map(|call| may.contains(call)).collect())
     }
 
     /// Claims were renewed, those of `renewed`.
     pub(crate) fn renewed(&self, fences: &[Fence], renewed: &HashSet<Fence>, _lease: Duration) {
-        self.held.renewed(fences, renewed);
+        self.claim_tracker.renewed(fences, renewed);
     }
 }
 
 /// The statement that writes successes, with what it is about.
 fn sent_reports<'q>(
     sql: &'static str,
-    endings: &'q [Ending<'q>],
+    reports: &'q [ClaimReport<'q>],
     over: &[i64],
     skew: i64,
 ) -> Query<'q, sqlx::Postgres, PgArguments> {
-    let these = || endings.iter();
-    let notes = || these().map(|ending| &ending.settlement.note);
+    let these = || reports.iter();
+    let notes = || these().map(|report| &report.settlement.note);
     let digests = notes().map(|note| note.result_digest.map(|digest| digest.as_bytes().to_vec()));
     sqlx::query(sql)
-        .bind(these().map(|ending| ending.settlement.id).collect::<Vec<_>>())
-        .bind(these().map(|ending| number(ending.fence)).collect::<Vec<_>>())
-        .bind(these().map(|ending| Moment(ending.settlement.claimed_at)).collect::<Vec<_>>())
-        .bind(these().map(|ending| count(ending.history.tries)).collect::<Vec<_>>())
-        .bind(these().map(|ending| count(ending.history.deaths)).collect::<Vec<_>>())
+        .bind(these().map(|report| report.settlement.id).collect::<Vec<_>>())
+        .bind(these().map(|report| number(report.fence)).collect::<Vec<_>>())
+        .bind(these().map(|report| DbTimestamp(report.settlement.claimed_at)).collect::<Vec<_>>())
+        .bind(these().map(|report| count(report.history.tries)).collect::<Vec<_>>())
+        .bind(these().map(|report| count(report.history.deaths)).collect::<Vec<_>>())
         .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
         .bind(digests.collect::<Vec<_>>())
         .bind(notes().map(|note| note.receipt.as_deref()).collect::<Vec<_>>())
-        .bind(fences(endings))
+        .bind(fences(reports))
         .bind(over.to_vec())
         .bind(skew)
         .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())

@@ -10,13 +10,14 @@ use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::{Checked, Report, Verifier};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
-use super::{Sqlite, looking};
+use super::{Sqlite, without_clock};
 use crate::audit::{
-    AuditSealed, SEALS_PAGE, begun, begun_in, entries, entry, misfits, next_seal, previous, stored, trail,
+    AuditSealed, SEALS_PAGE, entries, entry, first_seen, first_seen_in, misfits, next_seal, previous, stored,
+    trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::statement::{Value, sqlite_only};
+use crate::statement::{SqlValue, sqlite_only};
 
 impl Sqlite {
     pub(crate) async fn audit_seal(
@@ -25,7 +26,7 @@ impl Sqlite {
         limit: u32,
     ) -> Result<AuditSealed, StoreError> {
         let mut reader = self.pool().acquire().await?;
-        let last = trail::last_seal(&mut looking(&mut reader)).await?;
+        let last = trail::last_seal(&mut without_clock(&mut reader)).await?;
         // Under another key the chain would prove nothing to anybody from here on.
         if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
@@ -33,30 +34,31 @@ impl Sqlite {
         let rows =
             sqlx::query(include_str!("sql/seal_entries.sql")).bind(limit).fetch_all(&mut *reader).await?;
         let entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
-        let before = trail::before(&mut looking(&mut reader), &entries).await?;
-        let requests = trail::requests(&mut looking(&mut reader), &begun(&entries, &before)).await?;
+        let before = trail::before(&mut without_clock(&mut reader), &entries).await?;
+        let requests =
+            trail::requests(&mut without_clock(&mut reader), &first_seen(&entries, &before)).await?;
         let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let until = last.map_or(0, |last| last.until).saturating_add(count);
         let now = self.now(&mut reader).await?;
         // Read after the entries: whatever they were written under had been issued.
-        let misfits = misfits(&entries, &before, trail::fence_last(&mut looking(&mut reader)).await?);
+        let misfits = misfits(&entries, &before, trail::fence_last(&mut without_clock(&mut reader)).await?);
         drop(reader);
         let previous = previous(&before, requests);
         let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
         else {
             return Ok(AuditSealed::Nothing);
         };
-        let mut writing = self.write().await?;
+        let mut tx = self.write().await?;
         let sealed: Vec<EntryId> = leaves.iter().map(|leaf| leaf.id).collect();
-        let values = [Value::Rows(&trail::ids(&sealed))];
-        let done = writing.either().execute(sqlite_only!("seal_done"), &values).await?;
-        if trail::last_seal(&mut writing.either()).await? != last || done != u64::from(seal.count) {
+        let values = [SqlValue::Rows(&trail::ids(&sealed))];
+        let done = tx.db_connection().execute(sqlite_only!("seal_done"), &values).await?;
+        if trail::last_seal(&mut tx.db_connection()).await? != last || done != u64::from(seal.count) {
             // Another node has sealed or forgotten some of it meanwhile.
-            writing.rollback().await?;
+            tx.rollback().await?;
             return Err(StoreError::Busy);
         }
-        trail::add(&mut writing.either(), &seal, &leaves).await?;
-        writing.commit().await?;
+        trail::add(&mut tx.db_connection(), &seal, &leaves).await?;
+        tx.commit().await?;
         let misfits = u32::try_from(misfits.len()).unwrap_or(u32::MAX);
         Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })
     }
@@ -78,7 +80,7 @@ impl Sqlite {
         let mut verifier = Verifier::new(key, head);
         let mut after = 0_i64;
         loop {
-            let page = trail::seals(&mut looking(&mut snapshot), after, SEALS_PAGE).await?;
+            let page = trail::seals(&mut without_clock(&mut snapshot), after, SEALS_PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.number("number")?;
             for row in &page {
@@ -87,8 +89,8 @@ impl Sqlite {
                 }
             }
         }
-        trail::waiting(&mut looking(&mut snapshot), &mut verifier, &[]).await?;
-        let mut snapshot = looking(&mut snapshot);
+        trail::waiting(&mut without_clock(&mut snapshot), &mut verifier, &[]).await?;
+        let mut snapshot = without_clock(&mut snapshot);
         trail::gone(&mut snapshot, &mut verifier).await?;
         trail::unlisted(&mut snapshot, &mut verifier, &[]).await?;
         trail::judge(&mut snapshot, &mut verifier).await?;
@@ -103,13 +105,13 @@ async fn compare(
     checked: &Checked,
 ) -> Result<(), StoreError> {
     let listed: Vec<EntryId> = checked.leaves.iter().map(|leaf| leaf.id).collect();
-    let listed = [Value::Rows(&trail::ids(&listed))];
-    let mut connection = looking(connection);
+    let listed = [SqlValue::Rows(&trail::ids(&listed))];
+    let mut connection = without_clock(connection);
     let found = entries(&connection.all(sqlite_only!("seal_listed"), &listed).await?)?;
     let gone: Vec<Leaf> =
         checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
     let forgotten = trail::notes(&mut connection, &gone).await?;
-    let requests = trail::requests(&mut connection, &begun_in(&checked.leaves)).await?;
+    let requests = trail::requests(&mut connection, &first_seen_in(&checked.leaves)).await?;
     verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
     connection.execute(sqlite_only!("listed_add"), &listed).await.map(drop)
 }

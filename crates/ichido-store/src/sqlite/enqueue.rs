@@ -5,20 +5,20 @@ use ichido_core::time::Timestamp;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::{Sqlite, Writing, looking, values};
+use super::{Sqlite, WriteTransaction, values, without_clock};
+use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
-use crate::known::{find, known};
 use crate::message::{Enqueued, Numbered, answer};
-use crate::statement::Connection;
+use crate::statement::DbConnection;
 
 impl Sqlite {
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
-        let mut writing = self.write().await?;
-        let now = self.skew.now(writing.now);
-        let enqueued = enqueue_content(writing.connection(), &message, now).await?;
+        let mut tx = self.write().await?;
+        let now = self.skew.now(tx.now);
+        let enqueued = enqueue_content(tx.connection(), &message, now).await?;
         if matches!(enqueued, Enqueued::New { .. }) {
-            writing.commit().await?;
+            tx.commit().await?;
         } else {
             self.files.check()?;
         }
@@ -59,15 +59,15 @@ async fn enqueue_content(
     message: &Numbered,
     now: Now,
 ) -> Result<Enqueued, StoreError> {
-    let mut either = Connection::Sqlite(&mut *connection, now.wall);
-    if let Some(known) = known(&mut either, message, now.retention).await? {
+    let mut db_connection = DbConnection::Sqlite(&mut *connection, now.wall);
+    if let Some(known) = find_duplicate(&mut db_connection, message, now.retention).await? {
         return Ok(known);
     }
     let enqueued = enqueue_at(connection, &[message], now.wall).await?;
     enqueued.into_iter().next().ok_or(StoreError::Busy)
 }
 
-impl Writing {
+impl WriteTransaction {
     pub(crate) async fn enqueue(&mut self, messages: &[Numbered]) -> Result<(), StoreError> {
         let (now, messages) = (self.now, messages.iter().collect::<Vec<_>>());
         enqueue_at(self.connection(), &messages, now).await.map(drop)
@@ -85,7 +85,7 @@ pub(super) async fn enqueue_at(
         return Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect());
     }
     // Those that were put in just now are found as well, and known again by their id.
-    let found = find(&mut looking(connection), messages).await?;
+    let found = find_first(&mut without_clock(connection), messages).await?;
     let first = |position| found.get(&position).copied().ok_or(StoreError::Busy);
     messages.iter().enumerate().map(|(position, message)| Ok(answer(message, first(position)?))).collect()
 }

@@ -20,20 +20,20 @@ use crate::error::StoreError;
 /// replaced, two processes write over each other.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-pub(super) struct Files {
+pub(super) struct DatabaseFiles {
     /// The database first, under the name that the next start opens it by.
-    opened: Vec<(PathBuf, Identity)>,
+    opened: Vec<(PathBuf, FileId)>,
     lost: watch::Sender<Option<PathBuf>>,
 }
 
 /// Which file it is, under any name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct FileId {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl FileId {
     /// The file that a name leads to now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         std::fs::metadata(path).map(|found| Self::seen(&found))
@@ -52,9 +52,9 @@ impl Identity {
     }
 }
 
-impl Files {
+impl DatabaseFiles {
     /// Notes the files of a database that is open, and was `before` it was opened. They are all there: something was read.
-    pub(super) fn note(path: &Path, before: Identity) -> Result<Self, StoreError> {
+    pub(super) fn note(path: &Path, before: FileId) -> Result<Self, StoreError> {
         let (lost, _) = watch::channel(None);
         let noted = |error| StoreError::Unavailable(sqlx::Error::Io(error));
         let path = std::path::absolute(path).map_err(noted)?;
@@ -65,7 +65,7 @@ impl Files {
             let mut name = OsString::from(&whole);
             name.push(end);
             let name = PathBuf::from(name);
-            let identity = Identity::of(&name).map_err(noted)?;
+            let identity = FileId::of(&name).map_err(noted)?;
             files.opened.push((name, identity));
         }
         files.check()?;
@@ -76,9 +76,9 @@ impl Files {
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.refuse_if_lost()?;
         let database = self.opened.first().map(|(path, _)| path);
-        let is_lost = |(path, opened): &&(PathBuf, Identity)| match std::fs::metadata(path) {
+        let is_lost = |(path, opened): &&(PathBuf, FileId)| match std::fs::metadata(path) {
             // SQLite itself empties the log, but never the database.
-            Ok(found) => Identity::seen(&found) != *opened || (found.len() == 0 && Some(path) == database),
+            Ok(found) => FileId::seen(&found) != *opened || (found.len() == 0 && Some(path) == database),
             // Nothing else proves that it is gone.
             Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         };

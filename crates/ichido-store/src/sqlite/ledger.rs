@@ -10,14 +10,16 @@ use ichido_core::ledger::{Phase, RecordName};
 use ichido_core::time::Timestamp;
 use sqlx::sqlite::SqliteConnection;
 
-use super::{Sqlite, Writing, looking, values};
+use super::{Sqlite, WriteTransaction, values, without_clock};
 use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
-use crate::record::{Attempt, Found, Next, found, name_of, not_settled, state_name};
+use crate::record::{
+    ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
+};
 use crate::rescue::lapsed_ends;
-use crate::statement::{Value, sqlite_only};
+use crate::statement::{SqlValue, sqlite_only};
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
 const ROUNDS_MAX: usize = 3;
@@ -29,11 +31,11 @@ impl Sqlite {
     /// Claims keys; the caller commits and then calls [`Sqlite::key_claimed`].
     pub(super) async fn key_claim(
         &self,
-        writing: &mut Writing,
-        attempts: &[&Attempt],
+        tx: &mut WriteTransaction,
+        attempts: &[&ClaimAttempt],
     ) -> Result<Vec<KeyClaimed>, StoreError> {
-        let before = writing.last;
-        let inserted = insert(writing, attempts).await?;
+        let before = tx.last;
+        let inserted = insert(tx, attempts).await?;
         if inserted == attempts.len() {
             let fences = (before..).skip(1).map(fence_from);
             let run =
@@ -43,16 +45,16 @@ impl Sqlite {
         // Some were there before. Those that were not are found as well, and known again by their claim's id.
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
         for _ in 0..ROUNDS_MAX {
-            self.claim_rest(writing, attempts, &mut answers).await?;
+            self.claim_rest(tx, attempts, &mut answers).await?;
         }
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
 
     /// Remembers the claims of this process, once they are committed.
-    pub(super) fn key_claimed(&self, attempts: &[&Attempt], answers: &[KeyClaimed]) {
+    pub(super) fn key_claimed(&self, attempts: &[&ClaimAttempt], answers: &[KeyClaimed]) {
         for (attempt, answer) in attempts.iter().zip(answers) {
             if let KeyClaimed::Run { fence, .. } = answer {
-                self.own.hold(*fence, attempt.claim.policy.lease());
+                self.own_claims.hold(*fence, attempt.claim.policy.lease());
             }
         }
     }
@@ -60,8 +62,8 @@ impl Sqlite {
     /// What is there decides: the core says what it means for each claim.
     async fn claim_rest(
         &self,
-        writing: &mut Writing,
-        attempts: &[&Attempt],
+        tx: &mut WriteTransaction,
+        attempts: &[&ClaimAttempt],
         answers: &mut [Option<KeyClaimed>],
     ) -> Result<(), StoreError> {
         let open: Vec<usize> = (0..attempts.len()).filter(|index| answers[*index].is_none()).collect();
@@ -69,26 +71,26 @@ impl Sqlite {
             return Ok(());
         }
         let names: Vec<[u8; 32]> = open.iter().map(|index| attempts[*index].claim.name.hash()).collect();
-        let now = writing.now;
-        let mut found = find_many(writing.connection(), &names, self.skew.now(now)).await?;
+        let now = tx.now;
+        let mut found = find_many(tx.connection(), &names, self.skew.now(now)).await?;
         for found in found.values_mut() {
             self.keep_own(found);
         }
         for (index, name) in open.into_iter().zip(names) {
             if let Some(found) = found.get(&name) {
-                answers[index] = claim_found(writing, attempts[index], &name, found).await?;
+                answers[index] = claim_found(tx, attempts[index], &name, found).await?;
             }
         }
         Ok(())
     }
 
     /// A claim that this process still holds by its own clock has not lapsed, whatever the wall clock says.
-    fn keep_own(&self, found: &mut Found) {
+    fn keep_own(&self, found: &mut FoundRecord) {
         let now = found.now.wall;
         let fence = found.key.record.fence;
         if let Phase::Claimed { lease_until } = &mut found.key.record.phase
             && lease_has_lapsed(*lease_until, now, LEASE_MAX)
-            && let Some(left) = self.own.left(fence)
+            && let Some(left) = self.own_claims.left(fence)
         {
             *lease_until = now.plus(left);
         }
@@ -100,37 +102,37 @@ impl Sqlite {
         &self,
         settles: &[&KeySettle],
         again: bool,
-    ) -> Result<(Writing, Vec<KeySettled>), StoreError> {
-        let mut writing = self.write().await?;
-        if settle_together(&mut writing, settles).await? {
-            return Ok((writing, vec![KeySettled::Stands; settles.len()]));
+    ) -> Result<(WriteTransaction, Vec<KeySettled>), StoreError> {
+        let mut tx = self.write().await?;
+        if settle_together(&mut tx, settles).await? {
+            return Ok((tx, vec![KeySettled::Stands; settles.len()]));
         }
         // One of them came too late, and nobody knows which: each by itself, in the order in which they came.
-        writing.rollback().await?;
-        let mut writing = self.write().await?;
+        tx.rollback().await?;
+        let mut tx = self.write().await?;
         let mut answers = Vec::with_capacity(settles.len());
         for settle in settles {
-            let (name, now) = (settle.name.hash(), writing.now);
-            answers.push(if settle_alone(writing.connection(), now, &name, settle).await? {
+            let (name, now) = (settle.name.hash(), tx.now);
+            answers.push(if settle_alone(tx.connection(), now, &name, settle).await? {
                 KeySettled::Stands
             } else {
-                let found = find_many(writing.connection(), &[name], now.into()).await?;
-                not_settled(settle, found.get(&name), again)
+                let found = find_many(tx.connection(), &[name], now.into()).await?;
+                outcome_if_unchanged(settle, found.get(&name), again)
             });
         }
-        Ok((writing, answers))
+        Ok((tx, answers))
     }
 
     /// Forgets claims of this process that are settled, once that is committed.
     pub(super) fn key_settled(&self, settles: &[&KeySettle]) {
         for settle in settles {
-            self.own.release(settle.fence);
+            self.own_claims.release(settle.fence);
         }
     }
 
     /// A claim of this process was renewed.
     pub(crate) fn holds(&self, fence: Fence, lease: Duration) {
-        self.own.hold(fence, lease);
+        self.own_claims.hold(fence, lease);
     }
 
     /// A record, and the moment it was looked at.
@@ -147,16 +149,16 @@ impl Sqlite {
 
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
-        let mut writing = self.write().await?;
+        let mut tx = self.write().await?;
         let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
-        let (alive, mut marked) = (self.own.alive(), 0);
-        for (from, to) in lapsed_ends(writing.now, LEASE_MAX) {
+        let (alive, mut marked) = (self.own_claims.alive(), 0);
+        for (from, to) in lapsed_ends(tx.now, LEASE_MAX) {
             let left = i64::from(limit).saturating_sub_unsigned(marked);
-            let (operations, alive) = (Value::Texts(Some(&operations)), Value::Numbers(&alive));
+            let (operations, alive) = (SqlValue::Texts(Some(&operations)), SqlValue::Numbers(&alive));
             let values = [from.into(), operations, alive, left.into(), to.into()];
-            marked += writing.either().execute(sqlite_only!("key_lapse"), &values).await?;
+            marked += tx.db_connection().execute(sqlite_only!("key_lapse"), &values).await?;
         }
-        writing.commit().await?;
+        tx.commit().await?;
         Ok(marked)
     }
 
@@ -174,14 +176,14 @@ impl Sqlite {
 
     /// A claim was settled in a transaction of the caller's, which is committed.
     pub(crate) fn settled(&self, fence: Fence) {
-        self.own.release(fence);
+        self.own_claims.release(fence);
     }
 
     /// Forgets records that had expired at a moment, at most `limit`; answers how many.
     pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let mut writing = self.write().await?;
+        let mut tx = self.write().await?;
         let values = [now.into(), i64::from(limit).into()];
-        let rows = writing.either().all(sqlite_only!("key_expired"), &values).await?;
+        let rows = tx.db_connection().all(sqlite_only!("key_expired"), &values).await?;
         let (mut held, mut over) = (Vec::new(), Vec::new());
         for row in &rows {
             if row.truth("held")? { held.push(name_of(row)?) } else { over.push(name_of(row)?) }
@@ -189,22 +191,22 @@ impl Sqlite {
         if rows.is_empty() {
             return Ok(0);
         }
-        let values = [Value::Hashes(&held), now.plus(LATER).into()];
-        writing.either().execute(sqlite_only!("key_later"), &values).await?;
-        let gone = writing.either().execute(sqlite_only!("key_forget"), &[Value::Hashes(&over)]).await?;
-        writing.commit().await?;
+        let values = [SqlValue::Hashes(&held), now.plus(LATER).into()];
+        tx.db_connection().execute(sqlite_only!("key_later"), &values).await?;
+        let gone = tx.db_connection().execute(sqlite_only!("key_forget"), &[SqlValue::Hashes(&over)]).await?;
+        tx.commit().await?;
         Ok(gone)
     }
 }
 
 /// Inserts the claims of names that are not there; answers how many those were.
-async fn insert(writing: &mut Writing, attempts: &[&Attempt]) -> Result<usize, StoreError> {
-    let now = writing.now;
-    let mut fence = writing.last;
+async fn insert(tx: &mut WriteTransaction, attempts: &[&ClaimAttempt]) -> Result<usize, StoreError> {
+    let now = tx.now;
+    let mut fence = tx.last;
     let mut inserted = 0;
     for part in values::parts(attempts) {
         let mut query = sqlx::query(values::repeated(include_str!("sql/key_claim.sql"), part.len()));
-        for Attempt { claim, claim_id } in part {
+        for ClaimAttempt { claim, claim_id } in part {
             fence = fence.saturating_add(1);
             query = query
                 .bind(claim.name.hash().as_slice())
@@ -222,26 +224,26 @@ async fn insert(writing: &mut Writing, attempts: &[&Attempt]) -> Result<usize, S
                 .bind(claim.trace.as_deref())
                 .bind(claim.policy.mode().as_str());
         }
-        inserted += query.execute(writing.connection()).await?.rows_affected();
+        inserted += query.execute(tx.connection()).await?.rows_affected();
     }
     if 0 < inserted {
         // Those of names that were there stay unused. A batch of nothing but repetitions draws none, and writes nothing.
-        writing.draw(attempts.len());
+        tx.draw(attempts.len());
     }
     Ok(usize::try_from(inserted).unwrap_or(usize::MAX))
 }
 
 async fn claim_found(
-    writing: &mut Writing,
-    attempt: &Attempt,
+    tx: &mut WriteTransaction,
+    attempt: &ClaimAttempt,
     name: &[u8; 32],
-    found: &Found,
+    found: &FoundRecord,
 ) -> Result<Option<KeyClaimed>, StoreError> {
-    Ok(match attempt.next(found)? {
-        Next::Answer(answer) => Some(answer),
-        Next::Replace { began, mode } => {
-            let fence = writing.draw_one()?;
-            let (claim, now) = (&attempt.claim, writing.now);
+    Ok(match attempt.decide(found)? {
+        ClaimDecision::Answer(answer) => Some(answer),
+        ClaimDecision::Replace { began, mode } => {
+            let fence = tx.draw_one()?;
+            let (claim, now) = (&attempt.claim, tx.now);
             let replaced = sqlx::query(include_str!("sql/key_replace.sql"))
                 .bind(name.as_slice())
                 .bind(number(found.key.record.fence))
@@ -255,15 +257,15 @@ async fn claim_found(
                 .bind(claim.hops.as_deref())
                 .bind(claim.trace.as_deref())
                 .bind(mode.as_str())
-                .execute(writing.connection())
+                .execute(tx.connection())
                 .await?;
             (replaced.rows_affected() == 1).then_some(KeyClaimed::Run { fence, began })
         }
-        Next::MarkUnknown { fence } => {
+        ClaimDecision::MarkUnknown { fence } => {
             let marked = sqlx::query(include_str!("sql/key_mark_unknown.sql"))
                 .bind(name.as_slice())
                 .bind(number(fence))
-                .execute(writing.connection())
+                .execute(tx.connection())
                 .await?;
             (marked.rows_affected() == 1).then_some(KeyClaimed::Unknown { fence })
         }
@@ -271,7 +273,7 @@ async fn claim_found(
 }
 
 /// Settles many records; answers whether all of them were there to be settled. If not, the transaction is of no use any more.
-async fn settle_together(writing: &mut Writing, settles: &[&KeySettle]) -> Result<bool, StoreError> {
+async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> Result<bool, StoreError> {
     let mut names = HashSet::with_capacity(settles.len());
     let mut kept = Vec::with_capacity(settles.len());
     for settle in settles {
@@ -283,16 +285,16 @@ async fn settle_together(writing: &mut Writing, settles: &[&KeySettle]) -> Resul
         match &settle.outcome {
             KeyOutcome::Keep { .. } => kept.push((name, *settle)),
             KeyOutcome::Release | KeyOutcome::Hold => {
-                let now = writing.now;
-                if !settle_alone(writing.connection(), now, &name, settle).await? {
+                let now = tx.now;
+                if !settle_alone(tx.connection(), now, &name, settle).await? {
                     return Ok(false);
                 }
             }
         }
     }
     for part in values::parts(&kept) {
-        let now = writing.now;
-        if keep(writing.connection(), now, part).await? < part.len() {
+        let now = tx.now;
+        if keep(tx.connection(), now, part).await? < part.len() {
             return Ok(false);
         }
     }
@@ -345,7 +347,7 @@ async fn find_many(
     connection: &mut SqliteConnection,
     names: &[[u8; 32]],
     now: Now,
-) -> Result<HashMap<[u8; 32], Found>, StoreError> {
-    let rows = looking(connection).all(sqlite_only!("key_find"), &[Value::Hashes(names)]).await?;
-    rows.iter().map(|row| Ok((name_of(row)?, found(row, now)?))).collect()
+) -> Result<HashMap<[u8; 32], FoundRecord>, StoreError> {
+    let rows = without_clock(connection).all(sqlite_only!("key_find"), &[SqlValue::Hashes(names)]).await?;
+    rows.iter().map(|row| Ok((name_of(row)?, read_record(row, now)?))).collect()
 }

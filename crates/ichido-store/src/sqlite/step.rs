@@ -5,16 +5,16 @@ use ichido_core::lifecycle::{Event, Why};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::{Sqlite, Writing};
+use super::{Sqlite, WriteTransaction};
 use crate::columns::Row;
 use crate::error::StoreError;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
-use crate::moves;
-use crate::placement::Moves;
+use crate::placement::RowChanges;
 use crate::rescue::lapsed_ends;
-use crate::statement::{Value, sqlite_only};
-use crate::take::{Found, Step, add_proof, take};
+use crate::row_changes;
+use crate::statement::{SqlValue, sqlite_only};
+use crate::take::{StepOutcome, TakeOutcome, add_proof, take};
 
 impl Sqlite {
     /// Takes one message by one event, whatever table it is in; answers also which queue it can be claimed from now.
@@ -24,22 +24,22 @@ impl Sqlite {
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
     ) -> Result<(Stepped, Option<QueueName>), StoreError> {
-        let mut writing = self.write().await?;
-        let stepped = step(&mut writing, id, event, note).await?;
-        writing.commit().await?;
+        let mut tx = self.write().await?;
+        let stepped = step(&mut tx, id, event, note).await?;
+        tx.commit().await?;
         Ok(stepped)
     }
 
     /// One lapsed lease, of these queues if any are named.
     pub(crate) async fn lapsed(
         &self,
-        writing: &mut Writing,
+        tx: &mut WriteTransaction,
         queues: Option<&[&str]>,
     ) -> Result<Option<Row>, StoreError> {
-        let alive = self.own.alive();
-        for (from, to) in lapsed_ends(writing.now, LEASE_MAX) {
-            let values = [from.into(), Value::Numbers(&alive), Value::Texts(queues), to.into()];
-            let lease = writing.either().optional(sqlite_only!("rescue_find"), &values).await?;
+        let alive = self.own_claims.alive();
+        for (from, to) in lapsed_ends(tx.now, LEASE_MAX) {
+            let values = [from.into(), SqlValue::Numbers(&alive), SqlValue::Texts(queues), to.into()];
+            let lease = tx.db_connection().optional(sqlite_only!("rescue_find"), &values).await?;
             if lease.is_some() {
                 return Ok(lease);
             }
@@ -49,61 +49,65 @@ impl Sqlite {
 
     /// A claim was rescued, and that is committed.
     pub(crate) fn rescued(&self, fence: Fence, _queue: &QueueName) {
-        self.own.release(fence);
-        self.held.forget(fence);
+        self.own_claims.release(fence);
+        self.claim_tracker.forget(fence);
     }
 }
 
-impl Writing {
+impl WriteTransaction {
     /// Writes what a set of steps comes to; an event without a fence draws one.
-    pub(crate) async fn apply(&mut self, moves: &mut Moves) -> Result<(), StoreError> {
-        for event in &mut moves.events {
+    pub(crate) async fn apply(&mut self, changes: &mut RowChanges) -> Result<(), StoreError> {
+        for event in &mut changes.events {
             if event.fence.is_none() {
                 event.fence = Some(self.draw_one()?);
             }
         }
-        moves::apply(&mut self.either(), moves).await
+        row_changes::apply(&mut self.db_connection(), changes).await
     }
 }
 
 /// Takes one message by one event. A step that is refused leaves everything as it was: other steps of the transaction stand.
 pub(super) async fn step(
-    writing: &mut Writing,
+    tx: &mut WriteTransaction,
     id: Uuid,
     event: impl Fn(Timestamp) -> Event,
     note: &Note,
 ) -> Result<(Stepped, Option<QueueName>), StoreError> {
-    sqlx::query("SAVEPOINT ichido_step").execute(writing.connection()).await?;
-    let step = match take(&mut writing.either(), id).await? {
-        Found::Here(taken) => {
+    sqlx::query("SAVEPOINT ichido_step").execute(tx.connection()).await?;
+    let step = match take(&mut tx.db_connection(), id).await? {
+        TakeOutcome::Here(taken) => {
             let event = event(taken.now);
             Some(taken.step(event, note))
         }
-        Found::Nowhere => None,
+        TakeOutcome::Missing => None,
         // Nothing moves under a write transaction, so this is not a moment between two tables.
-        Found::Moving => {
+        TakeOutcome::Moving => {
             let detail = "a message is in no table".to_owned();
             return Err(StoreError::Corrupt { table: "messages", detail });
         }
     };
     let mut queue = None;
     let stepped = match step {
-        Some(Step::Moved { mut moves, next, moving }) => {
-            writing.apply(&mut moves).await?;
-            queue = (!moves.ready.is_empty()).then_some(moving.queue);
+        Some(StepOutcome::Moved { mut changes, next, moving }) => {
+            tx.apply(&mut changes).await?;
+            queue = (!changes.ready.is_empty()).then_some(moving.queue);
             Stepped::Now(next)
         }
-        Some(Step::Proof { fence, holder }) => {
-            add_proof(&mut writing.either(), id, (fence, holder), note).await?;
+        Some(StepOutcome::Proof { fence, holder }) => {
+            add_proof(&mut tx.db_connection(), id, (fence, holder), note).await?;
             // The message is somebody else's, whose try goes on.
             Stepped::Refused(Why::StaleFence)
         }
-        undone @ (Some(Step::Refused(_)) | None) => {
+        undone @ (Some(StepOutcome::Refused(_)) | None) => {
             // The rows that were taken come back.
-            sqlx::query("ROLLBACK TO ichido_step").execute(writing.connection()).await?;
-            if let Some(Step::Refused(why)) = undone { Stepped::Refused(why) } else { Stepped::NoSuchMessage }
+            sqlx::query("ROLLBACK TO ichido_step").execute(tx.connection()).await?;
+            if let Some(StepOutcome::Refused(why)) = undone {
+                Stepped::Refused(why)
+            } else {
+                Stepped::NoSuchMessage
+            }
         }
     };
-    sqlx::query("RELEASE ichido_step").execute(writing.connection()).await?;
+    sqlx::query("RELEASE ichido_step").execute(tx.connection()).await?;
     Ok((stepped, queue))
 }

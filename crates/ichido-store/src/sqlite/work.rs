@@ -9,17 +9,17 @@ use ichido_core::lifecycle::{Event, State, Why};
 use uuid::Uuid;
 
 use super::step::step;
-use super::{Sqlite, Writing};
+use super::{Sqlite, WriteTransaction};
+use crate::claim_end::{Pair, ends, fences, is_refused, lease_over, marks, not_ours, settle};
+use crate::claim_tracker::{ClaimEnd, ClaimReport};
 use crate::columns::{Columns as _, fence_from, number};
-use crate::ending::{Pair, ends, fences, foreign, is_refused, lease_over, marks, settle};
 use crate::error::StoreError;
-use crate::held::{End, Ending};
+use crate::guarantee_columns::GuaranteeColumns;
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::micros;
-use crate::moves::add_counts;
-use crate::promised::Promised;
+use crate::row_changes::add_counts;
 use crate::rows::work;
-use crate::statement::{Value, column, paired, shared, sqlite_only};
+use crate::statement::{SqlValue, column, paired, shared, sqlite_only};
 
 impl Sqlite {
     /// Takes up to `count` messages, or, where `suspects` are wanted, one of them alone.
@@ -30,14 +30,14 @@ impl Sqlite {
         terms: ClaimTerms,
         suspects: bool,
     ) -> Result<Vec<Work>, StoreError> {
-        let mut writing = self.write().await?;
+        let mut tx = self.write().await?;
         // Drawn when the lease is written: a look at an empty queue writes nothing.
-        let fence = fence_from(writing.last.saturating_add(1))?;
-        let mut connection = writing.either();
+        let fence = fence_from(tx.last.saturating_add(1))?;
+        let mut connection = tx.db_connection();
         let values = [
             queue.as_str().into(),
             number(fence).into(),
-            Value::Now,
+            SqlValue::Now,
             i64::from(count.get().min(limits::CLAIM_MAX)).into(),
         ];
         let mut rows = Vec::new();
@@ -52,11 +52,11 @@ impl Sqlite {
             return Ok(Vec::new());
         }
         let work: Vec<Work> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
-        take(&mut writing, queue, terms, &work, suspect).await?;
-        writing.draw(1);
-        writing.commit().await?;
-        self.held.claimed(&work);
-        self.own.hold(fence, terms.lease);
+        take(&mut tx, queue, terms, &work, suspect).await?;
+        tx.draw(1);
+        tx.commit().await?;
+        self.claim_tracker.claimed(&work);
+        self.own_claims.hold(fence, terms.lease);
         Ok(work)
     }
 
@@ -64,101 +64,102 @@ impl Sqlite {
     /// a report that comes again, as after a lost answer, is answered as the first time.
     pub(super) async fn settle<'a>(
         &self,
-        writing: &mut Writing,
+        tx: &mut WriteTransaction,
         settlements: &[&'a Settlement],
-    ) -> Result<Reports<'a>, StoreError> {
+    ) -> Result<WrittenReports<'a>, StoreError> {
         let mut answers = vec![Stepped::NoSuchMessage; settlements.len()];
-        let mut endings = Vec::with_capacity(settlements.len());
+        let mut reports = Vec::with_capacity(settlements.len());
         for (index, settlement) in settlements.iter().enumerate() {
-            match Ending::of(index, settlement) {
-                Ok(ending) => endings.push(ending),
+            match ClaimReport::new(index, settlement) {
+                Ok(report) => reports.push(report),
                 Err(why) => answers[index] = Stepped::Refused(why),
             }
         }
         // Of two reports about one claim a success is heard first.
-        endings.sort_by_key(|ending| ending.last() != State::Sent);
-        if endings.is_empty() {
-            return Ok(Reports { answers, endings, over: Vec::new() });
+        reports.sort_by_key(|report| report.last() != State::Sent);
+        if reports.is_empty() {
+            return Ok(WrittenReports { answers, reports, over: Vec::new() });
         }
-        let strangers = self.held.strangers(endings.iter().map(Ending::pair));
-        let now = writing.now;
-        let mut connection = writing.either();
-        let foreign = foreign(&mut connection, strangers).await?;
-        let rows = connection.all(paired!("lease_hold"), &[Value::Numbers(&fences(&endings))]).await?;
+        let unowned = self.claim_tracker.unowned(reports.iter().map(ClaimReport::pair));
+        let now = tx.now;
+        let mut connection = tx.db_connection();
+        let not_ours = not_ours(&mut connection, unowned).await?;
+        let rows = connection.all(paired!("lease_hold"), &[SqlValue::Numbers(&fences(&reports))]).await?;
         let held: HashMap<Fence, Uuid> = rows
             .iter()
             .map(|row| Ok((row.fence()?, row.uuid("node")?)))
             .collect::<Result<_, StoreError>>()?;
-        let mut ends = ends(&mut connection, &endings).await?;
+        let mut ends = ends(&mut connection, &reports).await?;
         let back: Vec<Pair> =
-            endings.iter().filter(|ending| ending.is_given_back()).map(Ending::pair).collect();
+            reports.iter().filter(|report| report.is_given_back()).map(ClaimReport::pair).collect();
         let begun = match &*back {
             [] => HashSet::new(),
             back => marks(&mut connection, paired!("begin_find"), back).await?,
         };
-        let holder = |ending: &Ending<'_>| {
-            let node = held.get(&ending.fence).filter(|_| !foreign.contains(&ending.pair()));
+        let holder = |report: &ClaimReport<'_>| {
+            let node = held.get(&report.fence).filter(|_| !not_ours.contains(&report.pair()));
             node.map(|node| (*node, now))
         };
-        let may_have_begun = |ending: &Ending<'_>| begun.contains(&ending.pair());
-        let (mut moves, settled) = settle(&endings, &mut ends, holder, may_have_begun);
-        writing.apply(&mut moves).await?;
-        let let_go = |ending: &&Ending<'_>| held.contains_key(&ending.fence) && !is_refused(&settled, ending);
-        let over = self.held.over(endings.iter().filter(let_go));
+        let may_have_begun = |report: &ClaimReport<'_>| begun.contains(&report.pair());
+        let (mut changes, settled) = settle(&reports, &mut ends, holder, may_have_begun);
+        tx.apply(&mut changes).await?;
+        let release =
+            |report: &&ClaimReport<'_>| held.contains_key(&report.fence) && !is_refused(&settled, report);
+        let over = self.claim_tracker.exhausted(reports.iter().filter(release));
         if !over.is_empty() {
             let fences: Vec<i64> = over.iter().copied().map(number).collect();
-            lease_over(&mut writing.either(), &fences).await?;
+            lease_over(&mut tx.db_connection(), &fences).await?;
         }
-        for ending in &endings {
-            answers[ending.index] = match settled.get(&ending.index) {
+        for report in &reports {
+            answers[report.index] = match settled.get(&report.index) {
                 Some(stepped) => *stepped,
-                None => settle_late(writing, ending, ends.ended.get(&ending.pair())).await?,
+                None => settle_late(tx, report, ends.ended.get(&report.pair())).await?,
             };
         }
-        endings.retain(|ending| !is_refused(&settled, ending));
-        Ok(Reports { answers, endings, over })
+        reports.retain(|report| !is_refused(&settled, report));
+        Ok(WrittenReports { answers, reports, over })
     }
 
     /// Lets go of what has ended, once that is committed.
-    pub(super) fn reported(&self, reports: Reports<'_>) -> Vec<Stepped> {
-        self.held.let_go(reports.endings.iter());
-        for fence in reports.over {
-            self.own.release(fence);
+    pub(super) fn reported(&self, written: WrittenReports<'_>) -> Vec<Stepped> {
+        self.claim_tracker.release(written.reports.iter());
+        for fence in written.over {
+            self.own_claims.release(fence);
         }
-        reports.answers
+        written.answers
     }
 
     /// Marks that these calls are about to begin; answers which of them may.
     pub(crate) async fn begin(&self, calls: &[Pair]) -> Result<Vec<bool>, StoreError> {
-        let mut writing = self.write().await?;
-        let strangers = self.held.strangers(calls.iter().copied());
-        let foreign = foreign(&mut writing.either(), strangers).await?;
-        let own: Vec<Pair> = calls.iter().filter(|call| !foreign.contains(call)).copied().collect();
-        let marked = marks(&mut writing.either(), paired!("begin_mark"), &own).await?;
-        writing.commit().await?;
+        let mut tx = self.write().await?;
+        let unowned = self.claim_tracker.unowned(calls.iter().copied());
+        let not_ours = not_ours(&mut tx.db_connection(), unowned).await?;
+        let own: Vec<Pair> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
+        let marked = marks(&mut tx.db_connection(), paired!("begin_mark"), &own).await?;
+        tx.commit().await?;
         Ok(calls.iter().map(|call| marked.contains(call)).collect())
     }
 
     /// Claims were renewed, those of `renewed`.
     pub(crate) fn renewed(&self, fences: &[Fence], renewed: &HashSet<Fence>, lease: Duration) {
-        self.held.renewed(fences, renewed);
+        self.claim_tracker.renewed(fences, renewed);
         for fence in renewed {
-            self.own.hold(*fence, lease);
+            self.own_claims.hold(*fence, lease);
         }
     }
 }
 
 /// Reports that are written and not yet committed.
-pub(super) struct Reports<'a> {
+pub(super) struct WrittenReports<'a> {
     answers: Vec<Stepped>,
-    endings: Vec<Ending<'a>>,
+    reports: Vec<ClaimReport<'a>>,
     /// Claims that hold nothing any more.
     over: Vec<Fence>,
 }
 
 /// What was picked leaves the ready table, under one lease row.
 async fn take(
-    writing: &mut Writing,
+    tx: &mut WriteTransaction,
     queue: &QueueName,
     terms: ClaimTerms,
     work: &[Work],
@@ -166,22 +167,22 @@ async fn take(
 ) -> Result<(), StoreError> {
     let Some(fence) = work.first().map(|work| work.fence) else { return Ok(()) };
     let rows = [column(work, |work| i16::from(work.priority)), column(work, |work| work.id)];
-    let mut connection = writing.either();
-    connection.execute(sqlite_only!("work_take"), &[queue.as_str().into(), Value::Rows(&rows)]).await?;
-    let promised = Promised::of(&terms);
+    let mut connection = tx.db_connection();
+    connection.execute(sqlite_only!("work_take"), &[queue.as_str().into(), SqlValue::Rows(&rows)]).await?;
+    let promised = GuaranteeColumns::new(&terms);
     let ids: Vec<Uuid> = work.iter().map(|work| work.id).collect();
     let values = [
         number(fence).into(),
         queue.as_str().into(),
         terms.node.into(),
-        Value::Now,
+        SqlValue::Now,
         micros(terms.lease).into(),
         (terms.marks || suspect).into(),
         suspect.into(),
         promised.guarantee.into(),
         promised.keeps_for.into(),
         promised.travels_for.into(),
-        Value::Ids(&ids),
+        SqlValue::Ids(&ids),
     ];
     connection.execute(sqlite_only!("lease_add"), &values).await?;
     let count = i32::try_from(work.len()).unwrap_or(i32::MAX);
@@ -191,25 +192,26 @@ async fn take(
 
 /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
 async fn settle_late(
-    writing: &mut Writing,
-    ending: &Ending<'_>,
-    before: Option<&End>,
+    tx: &mut WriteTransaction,
+    report: &ClaimReport<'_>,
+    before: Option<&ClaimEnd>,
 ) -> Result<Stepped, StoreError> {
-    let Settlement { id, event, note, .. } = ending.settlement;
+    let Settlement { id, event, note, .. } = report.settlement;
     let Some(before) = before else {
         // It was never this claim's: whatever the report says, it says it of another message.
-        let message = writing.either().optional(paired!("step_message"), &[(*id).into(), Value::Now]).await?;
+        let message =
+            tx.db_connection().optional(paired!("step_message"), &[(*id).into(), SqlValue::Now]).await?;
         let is_there = message.is_some();
         return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
     };
-    if let Some(state) = ending.again(before) {
+    if let Some(state) = report.repeated_outcome(before) {
         return Ok(Stepped::Now(state));
     }
     let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
-    let (stepped, _) = step(writing, *id, |_| Event::LateSuccess { fence }, note).await?;
+    let (stepped, _) = step(tx, *id, |_| Event::LateSuccess { fence }, note).await?;
     if matches!(stepped, Stepped::Refused(_)) {
         // It may be this same evidence that stands in the way, whose answer was lost.
-        let before = writing.either().optional(shared!("late_find"), &[(*id).into()]).await?;
+        let before = tx.db_connection().optional(shared!("late_find"), &[(*id).into()]).await?;
         return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
     }
     Ok(stepped)

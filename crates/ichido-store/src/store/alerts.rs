@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::message::limits::PAGE_MAX;
 use crate::message::{NewMessage, Numbered};
 use crate::micros;
-use crate::statement::{Statement, Value, paired, shared};
+use crate::statement::{SqlValue, Statement, paired, shared};
 use crate::transaction::Transaction;
 
 impl Alerts<'_> {
@@ -77,7 +77,7 @@ impl Alerts<'_> {
     async fn with_messages(
         self,
         change: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         messages: &[Numbered],
     ) -> Result<bool, StoreError> {
         let work = async |transaction: &mut Transaction<'_>| {

@@ -12,7 +12,7 @@ use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::micros;
 use crate::node::DUTY_LEASE_MAX;
-use crate::statement::{Value, paired, shared};
+use crate::statement::{SqlValue, paired, shared};
 
 impl Answers<'_> {
     /// What is known of these questions, in no order; of those that were never asked, nothing. At most
@@ -22,7 +22,7 @@ impl Answers<'_> {
         let ids: Vec<[u8; 32]> = ids.iter().map(|id| *id.as_bytes()).collect();
         self.0
             .driver
-            .all(paired!("answer_find"), &[Value::Hashes(&ids)])
+            .all(paired!("answer_find"), &[SqlValue::Hashes(&ids)])
             .await?
             .iter()
             .map(question)
@@ -43,7 +43,7 @@ impl Answers<'_> {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
         let lease = micros(lease.min(DUTY_LEASE_MAX)).into();
         let values =
-            [hash(&id), topic.into(), holder.into(), lease, Value::Now, micros(DUTY_LEASE_MAX).into()];
+            [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
         // A question that is forgotten between the two looks is asked for once more.
         for _ in 0..2 {
             if let Some(row) = self.0.driver.changed(paired!("answer_ask"), &values).await? {
@@ -62,7 +62,7 @@ impl Answers<'_> {
     /// was forgotten meanwhile.
     pub async fn keep(self, id: QuestionId, answer: &[u8]) -> Result<Option<Answer>, StoreError> {
         check::bytes("an answer", answer.len(), ANSWER_BYTES_MAX)?;
-        self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), Value::Now]).await?;
+        self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), SqlValue::Now]).await?;
         Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
     }
 
@@ -74,7 +74,7 @@ impl Answers<'_> {
 
     /// The run `holder` lives: what it has is its own for this long from now.
     pub async fn renew(self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
-        let values = [holder.into(), micros(lease.min(DUTY_LEASE_MAX)).into(), Value::Now];
+        let values = [holder.into(), micros(lease.min(DUTY_LEASE_MAX)).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
     }
 
@@ -82,11 +82,11 @@ impl Answers<'_> {
     /// how many.
     pub async fn forget(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
-        let values = [topic.into(), i64::from(limit).into(), Value::Now];
+        let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_forget"), &values).await
     }
 }
 
-fn hash(id: &QuestionId) -> Value<'_> {
-    Value::from(&id.as_bytes()[..])
+fn hash(id: &QuestionId) -> SqlValue<'_> {
+    SqlValue::from(&id.as_bytes()[..])
 }

@@ -6,7 +6,7 @@ use ichido_core::audit::verify::Report;
 
 use super::AuditTrail;
 use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX, trail};
-use crate::driver::{on, read};
+use crate::driver::{on, retry_read};
 use crate::error::StoreError;
 use crate::statement::shared;
 use crate::transaction::Transaction;
@@ -29,7 +29,7 @@ impl AuditTrail<'_> {
     /// Judges the whole trail as it stands at one moment. It reads in pages and keeps nothing but what it found; writes go on
     /// beside it. `head` is one that was kept.
     pub async fn verify(self, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, StoreError> {
-        read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
+        retry_read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
     }
 
     /// Looks at no more than `limit` seals after a number (0 for all), and gives back the room of those whose entries have all been

@@ -9,7 +9,6 @@ use ichido_core::lifecycle::State;
 use uuid::Uuid;
 
 use super::Claims;
-use crate::alone::write_all;
 use crate::batch::Bounds;
 use crate::columns::{Columns, number};
 use crate::driver::on;
@@ -17,10 +16,11 @@ use crate::error::StoreError;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{ClaimTerms, LetterState, QueueName, Settlement, Stepped, Work};
 use crate::micros;
-use crate::placement::fitting;
+use crate::placement::storable_note;
 use crate::rescue::{RescueTerms, Rescued, UNSERVED_MAX, Unserved, judge};
 use crate::rows;
-use crate::statement::{Value, paired};
+use crate::split_retry::write_all;
+use crate::statement::{SqlValue, paired};
 use crate::transaction::Transaction;
 
 impl Claims<'_> {
@@ -66,10 +66,10 @@ impl Claims<'_> {
     /// is sent. Where somebody else is sending it again by then, the success is refused as well, but its proof is kept: however that
     /// try ends, the message is sent. The same success reported twice stands twice.
     pub async fn settle(self, settlement: Settlement) -> Result<Stepped, StoreError> {
-        let settlement = Settlement { note: fitting(settlement.note), ..settlement };
+        let settlement = Settlement { note: storable_note(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
         let queue = settlement.queue.clone();
-        let stepped = self.0.noted(self.0.batches.settlement(settlement, bytes).await)?;
+        let stepped = self.0.note_write(self.0.write_queues.settlement(settlement, bytes).await)?;
         if matches!(stepped, Stepped::Now(State::Queued { .. })) {
             self.0.queues().wake(&queue);
         }
@@ -80,7 +80,7 @@ impl Claims<'_> {
     pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<Stepped, StoreError>> {
         let settlements: Vec<Settlement> = settlements
             .into_iter()
-            .map(|settlement| Settlement { note: fitting(settlement.note), ..settlement })
+            .map(|settlement| Settlement { note: storable_note(settlement.note), ..settlement })
             .collect();
         let mut stepped = Vec::with_capacity(settlements.len());
         let bytes_of =
@@ -105,7 +105,7 @@ impl Claims<'_> {
     pub async fn renew(self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
         let lease = lease.min(LEASE_MAX);
         let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
-        let values = [Value::Numbers(&numbers), micros(lease).into(), Value::Now];
+        let values = [SqlValue::Numbers(&numbers), micros(lease).into(), SqlValue::Now];
         let rows = self.0.driver.all_changed(paired!("lease_renew"), &values).await?;
         let renewed: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
         on!(&*self.0.driver, driver => driver.renewed(fences, &renewed, lease));
@@ -150,7 +150,7 @@ impl Claims<'_> {
     ) -> Result<Vec<Unserved>, StoreError> {
         let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let (ago, longest) = (micros(ago).into(), micros(LEASE_MAX).into());
-        let values = [Value::Texts(Some(&queues)), ago, Value::Now, UNSERVED_MAX.into(), longest];
+        let values = [SqlValue::Texts(Some(&queues)), ago, SqlValue::Now, UNSERVED_MAX.into(), longest];
         self.0.driver.all(paired!("lapsed_elsewhere"), &values).await?.iter().map(rows::unserved).collect()
     }
 
@@ -161,11 +161,11 @@ impl Claims<'_> {
     ) -> Result<Option<Rescued>, StoreError> {
         let work = async |transaction: &mut Transaction<'_>| {
             let Some(lapsed) = transaction.lapsed(queues).await? else { return Ok(None) };
-            let mut moves = judge(&lapsed, &terms(&lapsed.queue));
-            transaction.apply(&mut moves).await?;
+            let mut changes = judge(&lapsed, &terms(&lapsed.queue));
+            transaction.apply(&mut changes).await?;
             transaction.lease_over(lapsed.fence).await?;
             let of = |state: LetterState| {
-                let letters = moves.letters.iter().filter(|letter| letter.place.state == state.as_str());
+                let letters = changes.letters.iter().filter(|letter| letter.row.state == state.as_str());
                 letters.map(|letter| letter.moving.id).collect()
             };
             let (dead, parked) = (of(LetterState::Dead), of(LetterState::Parked));

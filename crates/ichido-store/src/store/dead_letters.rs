@@ -8,7 +8,7 @@ use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 use super::DeadLetters;
-use super::messages::few;
+use super::messages::check_page_size;
 use crate::alert::limits::LETTERS_COUNTED_MAX;
 use crate::check;
 use crate::columns::Columns as _;
@@ -16,10 +16,10 @@ use crate::error::StoreError;
 use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
 use crate::message::limits::PAGE_MAX;
 use crate::message::{Enqueued, Letter, LetterState, NewMessage, Note, QueueName};
-use crate::placement::{fitting, operate_letters};
+use crate::placement::{apply_to_letters, storable_note};
 use crate::rows;
 use crate::rows::letter_row;
-use crate::statement::{Value, paired, shared};
+use crate::statement::{SqlValue, paired, shared};
 use crate::transaction::Transaction;
 
 impl DeadLetters<'_> {
@@ -57,7 +57,7 @@ impl DeadLetters<'_> {
 
     /// The letters among these messages, open or closed, in no order.
     pub async fn find(self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
-        few(ids)?;
+        check_page_size(ids)?;
         self.0.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
     }
 
@@ -74,12 +74,12 @@ impl DeadLetters<'_> {
         let (since, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
         let limit = i64::from(limit.min(PAGE_MAX));
         let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
-        values.extend(queue.map(|queue| Value::from(queue.as_str())));
+        values.extend(queue.map(|queue| SqlValue::from(queue.as_str())));
         let statement = if queue.is_some() { shared!("letter_list_queue") } else { shared!("letter_list") };
         // A plan for any page would read all letters there are.
         let rows = self.0.driver.all(statement.planned_anew(), &values).await?;
         rows.iter()
-            .map(|row| Ok(Letter { since: row.moment("since")?, message: rows::message_row(row)? }))
+            .map(|row| Ok(Letter { since: row.timestamp("since")?, message: rows::message_row(row)? }))
             .collect()
     }
 
@@ -93,20 +93,20 @@ impl DeadLetters<'_> {
         event: impl Fn(&LetterRow, Timestamp) -> Event,
         note: &Note,
     ) -> Result<Vec<LetterStepped>, StoreError> {
-        few(ids)?;
-        let note = fitting(note.clone());
+        check_page_size(ids)?;
+        let note = storable_note(note.clone());
         // One that is named twice is one letter: taken twice, it would be counted and told of twice.
         let once: BTreeSet<Uuid> = ids.iter().copied().collect();
         let once: Vec<Uuid> = once.into_iter().collect();
         let work = async |transaction: &mut Transaction<'_>| {
             let (found, now) = transaction.letters(&once).await?;
-            let (mut moves, answers) = operate_letters(&found, &event, &note, now);
-            transaction.move_letters(&mut moves).await?;
-            Ok(Some((answers, moves.claimable())))
+            let (mut changes, answers) = apply_to_letters(&found, &event, &note, now);
+            transaction.move_letters(&mut changes).await?;
+            Ok(Some((answers, changes.claimable())))
         };
         let (stepped, claimable) = self.0.driver.transact(work).await?.unwrap_or_default();
         for queue in &claimable {
-            self.0.driver.came_back(queue);
+            self.0.driver.note_requeued(queue);
             self.0.queues().wake(queue);
         }
         let stepped: HashMap<Uuid, LetterStepped> = stepped.into_iter().collect();
@@ -119,20 +119,20 @@ impl DeadLetters<'_> {
     pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<Replaced, StoreError> {
         let new = NewMessage { made_from: Some(old), ..new }.checked()?;
         let id = Uuid::now_v7();
-        let note = fitting(Note { receipt: Some(id.to_string()), ..note.clone() });
+        let note = storable_note(Note { receipt: Some(id.to_string()), ..note.clone() });
         let numbered = (id, new);
         let mut not_replaced = Replaced::NoLetter;
         let work = async |transaction: &mut Transaction<'_>| {
             let (found, now) = transaction.letter(old).await?;
             let Some(letter) = found.first() else { return Ok(None) };
-            let (mut moves, answers) = operate_letters(&found, |_, _| Event::Replaced, &note, now);
+            let (mut changes, answers) = apply_to_letters(&found, |_, _| Event::Replaced, &note, now);
             if let Some((_, LetterStepped::Refused(why))) = answers.first() {
                 not_replaced = Replaced::Refused(*why);
                 return Ok(None);
             }
             match transaction.enqueue_content(&numbered).await? {
                 Enqueued::New { id } => {
-                    transaction.move_letters(&mut moves).await?;
+                    transaction.move_letters(&mut changes).await?;
                     Ok(Some(Replaced::By { id, effect: letter.effect }))
                 }
                 Enqueued::Same { id } | Enqueued::Different { id } | Enqueued::SameContent { id } => {
@@ -156,8 +156,12 @@ impl DeadLetters<'_> {
         until: Timestamp,
     ) -> Result<BTreeMap<String, u64>, StoreError> {
         let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
-        let values =
-            [Value::Texts(Some(&queues)), since.into(), until.into(), i64::from(LETTERS_COUNTED_MAX).into()];
+        let values = [
+            SqlValue::Texts(Some(&queues)),
+            since.into(),
+            until.into(),
+            i64::from(LETTERS_COUNTED_MAX).into(),
+        ];
         let rows = self.0.driver.all(paired!("letter_counts"), &values).await?;
         rows.iter()
             .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))
@@ -171,6 +175,6 @@ impl DeadLetters<'_> {
         queue: &QueueName,
     ) -> Result<Option<Timestamp>, StoreError> {
         let values = [state.as_str().into(), queue.as_str().into()];
-        Ok(self.0.driver.one(shared!("letter_oldest"), &values).await?.moment_or_none("oldest")?)
+        Ok(self.0.driver.one(shared!("letter_oldest"), &values).await?.timestamp_or_none("oldest")?)
     }
 }

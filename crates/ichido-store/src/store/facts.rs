@@ -6,8 +6,8 @@ use super::Facts;
 use crate::error::StoreError;
 use crate::facts::{KEPT_FOR, LIST, PublishedQueue, QueueFacts, by_queue};
 use crate::message::QueueName;
-use crate::statement::{Value, column, paired, shared};
-use crate::{micros, promised};
+use crate::statement::{SqlValue, column, paired, shared};
+use crate::{guarantee_columns, micros};
 
 impl Facts<'_> {
     /// Publishes what a node knows of the queues that it serves; what it published before of these queues is replaced. What nodes said
@@ -16,15 +16,15 @@ impl Facts<'_> {
     pub async fn publish(self, node: Uuid, queues: &[(QueueName, QueueFacts)]) -> Result<(), StoreError> {
         let columns = [
             column(queues, |(queue, _)| queue.as_str()),
-            column(queues, |(_, facts)| promised::columns(facts.guarantee).0),
-            column(queues, |(_, facts)| promised::columns(facts.guarantee).1),
+            column(queues, |(_, facts)| guarantee_columns::columns(facts.guarantee).0),
+            column(queues, |(_, facts)| guarantee_columns::columns(facts.guarantee).1),
             column(queues, |(_, facts)| facts.requeue),
             column(queues, |(_, facts)| i32::try_from(facts.max_attempts.get()).unwrap_or(i32::MAX)),
             column(queues, |(_, facts)| micros(facts.horizon)),
         ];
-        let values = [node.into(), Value::Rows(&columns)];
-        self.0.noted(self.0.driver.execute(paired!("facts_publish"), &values).await)?;
-        let values = [node.into(), Value::Now, micros(KEPT_FOR).into()];
+        let values = [node.into(), SqlValue::Rows(&columns)];
+        self.0.note_write(self.0.driver.execute(paired!("facts_publish"), &values).await)?;
+        let values = [node.into(), SqlValue::Now, micros(KEPT_FOR).into()];
         self.0.driver.execute(paired!("facts_forget"), &values).await.map(drop)
     }
 

@@ -15,7 +15,7 @@ use super::Keys;
 use crate::action::Action;
 use crate::check;
 use crate::columns::{Columns as _, number};
-use crate::driver::{Driver, on, read};
+use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::ledger::{
     KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response, limits,
@@ -23,8 +23,8 @@ use crate::ledger::{
 use crate::message::limits::EXCERPT_BYTES_MAX;
 use crate::micros;
 use crate::postgres::wake::Topic;
-use crate::record::{Attempt, found, name_of, page_after};
-use crate::statement::{Value, column, paired, shared};
+use crate::record::{ClaimAttempt, name_of, page_after, read_record};
+use crate::statement::{SqlValue, column, paired, shared};
 use crate::transaction::Transaction;
 
 /// How often a finding about a record looks again when the record changes under its eyes.
@@ -42,7 +42,9 @@ impl Keys<'_> {
             + claim.name.identity.len()
             + claim.hops.as_ref().map_or(0, String::len)
             + 400;
-        self.0.noted(self.0.batches.claim(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await)
+        self.0.note_write(
+            self.0.write_queues.claim(ClaimAttempt { claim, claim_id: Uuid::now_v7() }, bytes).await,
+        )
     }
 
     /// Reports what came of a claim; the example is at [`crate::ledger`].
@@ -53,7 +55,7 @@ impl Keys<'_> {
         settle.check()?;
         let bytes = settle.bytes();
         let topic = Topic::key(&settle.name);
-        let settled = self.0.noted(self.0.batches.settle(settle.bounded(), bytes).await)?;
+        let settled = self.0.note_write(self.0.write_queues.settle(settle.bounded(), bytes).await)?;
         if settled == KeySettled::Stands {
             self.0.wakes.wake(topic);
         }
@@ -117,7 +119,7 @@ impl Keys<'_> {
             column(&rows, |(.., lease)| micros(*lease)),
         ];
         let renewed =
-            self.0.driver.all_changed(paired!("key_renew"), &[Value::Rows(&rows), Value::Now]).await?;
+            self.0.driver.all_changed(paired!("key_renew"), &[SqlValue::Rows(&rows), SqlValue::Now]).await?;
         let renewed: HashSet<([u8; 32], Fence)> =
             renewed.iter().map(|row| Ok((name_of(row)?, row.fence()?))).collect::<Result<_, StoreError>>()?;
         let still_holds = |(name, fence, lease): &([u8; 32], Fence, Duration)| {
@@ -132,7 +134,8 @@ impl Keys<'_> {
 
     /// What is stored under a key; an expired record is there until it is swept.
     pub async fn get(self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
-        let found = read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) }).await?;
+        let found =
+            retry_read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) }).await?;
         Ok(found.map(|(record, _)| record))
     }
 
@@ -147,7 +150,7 @@ impl Keys<'_> {
         let values = [since.into(), (&*name).into(), i64::from(limit.min(limits::PAGE_MAX)).into()];
         let rows = self.0.driver.all(shared!("key_unknown"), &values).await?;
         // Nothing is judged here, so no moment is needed.
-        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
+        rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
     }
 
     /// Marks at most `limit` claims of these operations as of unknown outcome whose leases are over, so that a person sees them
@@ -222,7 +225,7 @@ impl Keys<'_> {
         response: Option<Response>,
         policy: &Policy,
     ) -> Result<Result<KeySettle, KeyResolved>, StoreError> {
-        let looking = read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) });
+        let looking = retry_read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) });
         let Some((found, now)) = looking.await? else { return Ok(Err(KeyResolved::Missing)) };
         Ok(match resolve(&found.record, resolution, policy, now) {
             Ok(settlement) => {
@@ -246,7 +249,7 @@ impl Keys<'_> {
     /// a forgotten key is done again.
     pub async fn forget_of(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
-        let values = [identity.into(), i64::from(limit).into(), Value::Now];
+        let values = [identity.into(), i64::from(limit).into(), SqlValue::Now];
         self.0.driver.execute(paired!("key_forget_of"), &values).await
     }
 }

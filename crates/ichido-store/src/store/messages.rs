@@ -1,6 +1,6 @@
 //! Messages: enqueued, looked up, changed by an operator, forgotten.
 
-mod within;
+mod in_transaction;
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,6 @@ use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
 
 use super::Messages;
-use crate::alone::write_all;
 use crate::batch::Bounds;
 use crate::check;
 use crate::driver::on;
@@ -21,10 +20,11 @@ use crate::message::limits::PAGE_MAX;
 use crate::message::{
     Enqueued, MessageFilter, MessageRow, NewMessage, Note, Numbered, QueueName, Stepped, Transition,
 };
-use crate::placement::fitting;
+use crate::placement::storable_note;
 use crate::rows;
 use crate::rows::stage_row;
-use crate::statement::{Value, paired, shared};
+use crate::split_retry::write_all;
+use crate::statement::{SqlValue, paired, shared};
 
 impl Messages<'_> {
     /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at
@@ -37,10 +37,10 @@ impl Messages<'_> {
         let (queue, is_claimable) = (message.queue.clone(), message.delay.is_zero());
         let enqueued = if message.same_content.is_some() {
             let numbered = (Uuid::now_v7(), message);
-            self.0.noted(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
+            self.0.note_write(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
         } else {
             let bytes = message.request.len() + 500;
-            self.0.noted(self.0.batches.message((Uuid::now_v7(), message), bytes).await)?
+            self.0.note_write(self.0.write_queues.message((Uuid::now_v7(), message), bytes).await)?
         };
         self.0.tally.message_arrived(queue.as_str(), enqueued.is_repeated());
         if is_claimable && matches!(enqueued, Enqueued::New { .. }) {
@@ -74,7 +74,7 @@ impl Messages<'_> {
             self.0.queues().wake(queue);
         }
         for ((_, new), answer) in plain.iter().zip(&written) {
-            self.0.room.note(self.0.skew.monotonic(), answer);
+            self.0.disk_space.note(self.0.skew.monotonic(), answer);
             if let Ok(enqueued) = answer {
                 self.0.tally.message_arrived(new.queue.as_str(), enqueued.is_repeated());
             }
@@ -131,7 +131,7 @@ impl Messages<'_> {
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
     ) -> Result<Stepped, StoreError> {
-        let note = fitting(note.clone());
+        let note = storable_note(note.clone());
         let (stepped, claimable) = on!(&*self.0.driver, driver => driver.step(id, event, &note).await)?;
         if let Some(queue) = claimable {
             self.0.queues().wake(&queue);
@@ -141,7 +141,7 @@ impl Messages<'_> {
 
     /// Where messages are and how often each was tried, in no order; what is not there is left out. At most [`PAGE_MAX`].
     pub async fn stages(self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
-        few(ids)?;
+        check_page_size(ids)?;
         self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
     }
 
@@ -164,7 +164,7 @@ impl Messages<'_> {
         limit: u32,
     ) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
-        let values = [queue.as_str().into(), identity.into(), i64::from(limit).into(), Value::Now];
+        let values = [queue.as_str().into(), identity.into(), i64::from(limit).into(), SqlValue::Now];
         let statement = paired!("forget_of", "forget_find");
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
@@ -188,7 +188,7 @@ impl Messages<'_> {
     ) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
         let before = now.moved(finished_before);
-        let values = [rows::last_id(before).into(), before.into(), i64::from(limit).into(), Value::Now];
+        let values = [rows::last_id(before).into(), before.into(), i64::from(limit).into(), SqlValue::Now];
         let statement = paired!("retention", "retention_find");
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
@@ -207,7 +207,7 @@ pub(super) fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, Store
 }
 
 /// Refuses a list of ids that is longer than a page.
-pub(super) fn few(ids: &[Uuid]) -> Result<(), StoreError> {
+pub(super) fn check_page_size(ids: &[Uuid]) -> Result<(), StoreError> {
     let found = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     check::number("the number of messages", found, 0..=PAGE_MAX)
 }

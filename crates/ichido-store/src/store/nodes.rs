@@ -10,14 +10,14 @@ use crate::error::StoreError;
 use crate::micros;
 use crate::node::{DUTY_LEASE_MAX, Duty, LettersKept, Node};
 use crate::rows;
-use crate::statement::{Value, paired, shared};
+use crate::statement::{SqlValue, paired, shared};
 
 impl Nodes<'_> {
     /// Says that a node lives.
     pub async fn beat(self, node: Uuid, name: &str) -> Result<(), StoreError> {
         check::no_nul("the node's name", name)?;
-        let values = [node.into(), name.into(), Value::Now];
-        self.0.noted(self.0.driver.execute(paired!("node_beat"), &values).await.map(drop))
+        let values = [node.into(), name.into(), SqlValue::Now];
+        self.0.note_write(self.0.driver.execute(paired!("node_beat"), &values).await.map(drop))
     }
 
     /// All nodes ever heard of, the last heard of first. None is ever forgotten; [`Node::seen_at`] tells which still live.
@@ -28,7 +28,8 @@ impl Nodes<'_> {
     /// Asks for a duty, or to keep it: `true` for one node at a time, until its lease lapses, after an hour at the latest.
     pub async fn claim_duty(self, duty: Duty<'_>, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
         let (duty, lease) = (duty.name(), micros(lease.min(DUTY_LEASE_MAX)));
-        let values = [(&*duty).into(), node.into(), lease.into(), Value::Now, micros(DUTY_LEASE_MAX).into()];
+        let values =
+            [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
         Ok(self.0.driver.changed(paired!("caretaker_claim"), &values).await?.is_some())
     }
 
@@ -39,7 +40,7 @@ impl Nodes<'_> {
 
     /// Who has [`Duty::Letters`], of any queue, its lease not lapsed.
     pub async fn letter_keepers(self) -> Result<Vec<LettersKept>, StoreError> {
-        let values = [Value::Now, micros(DUTY_LEASE_MAX).into()];
+        let values = [SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
         self.0.driver.all(paired!("letters_kept"), &values).await?.iter().map(rows::letters_kept).collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::message::{Count, QueueName, limits};
 use crate::node::QueuePause;
 use crate::postgres::wake::Topic;
 use crate::rows;
-use crate::statement::{Value, paired, postgres_only, shared};
+use crate::statement::{SqlValue, paired, postgres_only, shared};
 use crate::transaction::Transaction;
 
 /// The longest name of a kind of key.
@@ -58,7 +58,7 @@ impl Queues<'_> {
     /// its next try, does not count.
     pub async fn oldest(self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
         let row = self.0.driver.one(shared!("queue_oldest"), &[queue.as_str().into()]).await?;
-        Ok(row.moment_or_none("oldest")?)
+        Ok(row.timestamp_or_none("oldest")?)
     }
 
     /// Stops (`paused`) or resumes the claiming of a queue, on all nodes, and records who did. What is claimed goes on; messages are
@@ -69,7 +69,7 @@ impl Queues<'_> {
             let mut connection = transaction.connection();
             let before = connection.optional(paired!("queue_paused"), &[queue.as_str().into()]).await?;
             let was = before.map(|row| row.truth("paused")).transpose()?.unwrap_or(false);
-            let values = [queue.as_str().into(), paused.into(), by.into(), Value::Now];
+            let values = [queue.as_str().into(), paused.into(), by.into(), SqlValue::Now];
             connection.execute(paired!("queue_pause"), &values).await?;
             transaction.record(&Action::pause(queue, was, paused, by)).await.map(Some)
         };

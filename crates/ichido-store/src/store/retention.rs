@@ -9,20 +9,20 @@ use uuid::Uuid;
 use super::Store;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::skew::Progress;
+use crate::skew::RetentionProgress;
 use crate::statement::shared;
 
 /// How far retention advances before that is written down: what a restart loses of it is caught up with in half a minute.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
 
 /// The moment that counts as now for what is forgotten.
-pub(super) struct Limit {
+pub(super) struct RetentionLimit {
     pub(super) until: Timestamp,
     /// How far that is behind the wall clock.
     pub(super) behind: Duration,
 }
 
-impl Limit {
+impl RetentionLimit {
     /// A moment that was counted from the wall clock, counted from here.
     pub(super) fn moved(&self, moment: Timestamp) -> Timestamp {
         let behind = i64::try_from(self.behind.as_micros()).unwrap_or(i64::MAX);
@@ -43,12 +43,12 @@ impl Store {
             // Another node may be writing it just now. If nobody does, the first round tries again and reports the error.
             written = outcome.is_ok().then_some(reached);
         }
-        *self.skew.progress() = Some(Progress { retention, written });
+        *self.skew.progress() = Some(RetentionProgress { retention, written });
         Ok(())
     }
 
     /// Begins a round of retention; `None` when the wall clock was set since the last one, and nothing may be forgotten.
-    pub(super) async fn forget_until(&self) -> Result<Option<Limit>, StoreError> {
+    pub(super) async fn forget_until(&self) -> Result<Option<RetentionLimit>, StoreError> {
         let now = self.reading().await?;
         let (round, reached) = {
             let mut progress = self.skew.progress();
@@ -72,13 +72,13 @@ impl Store {
                 progress.written = Some(reached);
             }
         }
-        Ok(Some(Limit { until, behind: now.wall.since(until) }))
+        Ok(Some(RetentionLimit { until, behind: now.wall.since(until) }))
     }
 
     /// How far retention has come, of all nodes.
     async fn reached(&self) -> Result<Option<Timestamp>, StoreError> {
         let row = self.driver.optional(shared!("retention_reached"), &[]).await?;
-        Ok(row.map(|row| row.moment("reached")).transpose()?)
+        Ok(row.map(|row| row.timestamp("reached")).transpose()?)
     }
 
     /// Writes down how far retention has come.

@@ -8,7 +8,7 @@ use ichido_core::alert::{About, WINDOW_MAX};
 use super::Tallies;
 use crate::error::StoreError;
 use crate::micros;
-use crate::statement::{Value, column, paired};
+use crate::statement::{SqlValue, column, paired};
 use crate::tally::{Counted, SUMS_MAX, rows, sums};
 
 /// How long counts are kept beyond the longest window.
@@ -30,22 +30,23 @@ impl Tallies<'_> {
             column(&rows, |row| row.count),
             column(&rows, |row| row.micros),
         ];
-        let added = self.0.driver.execute(paired!("tally_add"), &[Value::Rows(&columns), Value::Now]).await;
+        let added =
+            self.0.driver.execute(paired!("tally_add"), &[SqlValue::Rows(&columns), SqlValue::Now]).await;
         if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
-            self.0.tally.give_back(taken);
+            self.0.tally.restore(taken);
         }
         added.map(drop)
     }
 
     /// What was counted on all nodes in the minutes that began within the window.
     pub async fn sums(self, window: Duration) -> Result<BTreeMap<About, Counted>, StoreError> {
-        let values = [micros(window).into(), Value::Now, SUMS_MAX.into()];
+        let values = [micros(window).into(), SqlValue::Now, SUMS_MAX.into()];
         sums(&self.0.driver.all(paired!("tally_sums"), &values).await?)
     }
 
     /// Forgets one minute's counts that no window looks back to, the oldest; answers how many rows that were, 0 when there are none.
     pub async fn sweep(self) -> Result<u64, StoreError> {
-        let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), Value::Now];
+        let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), SqlValue::Now];
         self.0.driver.execute(paired!("tally_sweep"), &values).await
     }
 }

@@ -39,14 +39,14 @@ async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
     let queue = message("k").queue;
 
     store.messages().enqueue(message("here")).await.unwrap();
-    store.postgres().unwrap().mark_behind(&message("here"));
+    store.postgres().unwrap().expect_expensive_rescan(&message("here"));
     assert_eq!(claimed(&store).await, 0, "the look is spared");
     store.queues().wake(&queue);
     assert_eq!(claimed(&store).await, 1, "woken by this process");
 
     // What was said so far was of the first message.
     while store.queues().wait(&queue, Duration::ZERO).await {}
-    store.postgres().unwrap().mark_behind(&message("elsewhere"));
+    store.postgres().unwrap().expect_expensive_rescan(&message("elsewhere"));
     node.messages().enqueue(message("elsewhere")).await.unwrap();
     assert!(store.queues().wait(&queue, PATIENCE).await);
     assert_eq!(claimed(&store).await, 1, "woken by another node");

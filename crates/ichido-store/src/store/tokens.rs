@@ -8,7 +8,7 @@ use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::limits::EXCERPT_BYTES_MAX;
 use crate::micros;
-use crate::statement::{Value, paired, shared};
+use crate::statement::{SqlValue, paired, shared};
 use crate::token::limits::TOKENS_MAX;
 use crate::token::{self, NewToken, Token, made, revoked};
 use crate::transaction::Transaction;
@@ -25,9 +25,9 @@ impl Tokens<'_> {
             token.role.as_str().into(),
             token.role.identity().into(),
             queues.as_deref().into(),
-            Value::from(&token.hash[..]),
+            SqlValue::from(&token.hash[..]),
             token.lives.map(micros).into(),
-            Value::Now,
+            SqlValue::Now,
         ];
         let work = async |transaction: &mut Transaction<'_>| {
             transaction.connection().execute(paired!("token_add"), &values).await?;
@@ -47,7 +47,7 @@ impl Tokens<'_> {
     pub async fn revoke(self, id: Uuid, by: &str) -> Result<bool, StoreError> {
         check::text("the name of who revokes a token", by, EXCERPT_BYTES_MAX)?;
         let work = async |transaction: &mut Transaction<'_>| {
-            let values = [id.into(), Value::Now];
+            let values = [id.into(), SqlValue::Now];
             let row = transaction.connection().optional(paired!("token_revoke"), &values).await?;
             let Some(row) = row else { return Ok(None) };
             transaction.record(&revoked(id, row.text("name")?, by)).await.map(Some)

@@ -9,9 +9,9 @@ use super::{ClockReading, Database, OPEN_TRANSACTIONS_MAX, OpenTransaction, Serv
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::migrations::{self, newest};
-use crate::postgres::line::{CALL_TIMEOUT, Lines};
+use crate::postgres::connections::{CALL_TIMEOUT, ConnectionPool};
 use crate::postgres::{first_connection, options};
-use crate::statement::Connection;
+use crate::statement::DbConnection;
 use crate::{facts, micros};
 
 /// A node that beat within this time lives: nodes beat far more often.
@@ -26,27 +26,27 @@ pub(crate) async fn look(
     let options = options(url)?;
     // What it was refused for; one that is full or starting is asked once more, with patience.
     let told = first_connection(&options).await?;
-    let lines = Lines::new(options, 1, CALL_TIMEOUT);
+    let pool = ConnectionPool::new(options, 1, CALL_TIMEOUT);
     let row =
-        lines.one(sqlx::query(include_str!("../postgres/sql/vitals.sql"))).await.map_err(
+        pool.one(sqlx::query(include_str!("../postgres/sql/vitals.sql"))).await.map_err(
             |error| match told {
                 Some(told) => StoreError::Unavailable(told),
                 None => error,
             },
         )?;
-    let (schema_found, nodes) = if row.truth("has_schema")? { store(&lines).await? } else { (None, 0) };
+    let (schema_found, nodes) = if row.truth("has_schema")? { store(&pool).await? } else { (None, 0) };
     let before = clock();
-    let now = lines.one(sqlx::query(include_str!("../postgres/sql/now.sql")).bind(0_i64)).await?;
-    let clock = ClockReading { before, database: now.moment("now")?, after: clock() };
-    let queues = lines.talk(async |connection| {
-        facts::look(Connection::Postgres(connection, 0), schema_found, clock.database).await
+    let now = pool.one(sqlx::query(include_str!("../postgres/sql/now.sql")).bind(0_i64)).await?;
+    let clock = ClockReading { before, database: now.timestamp("now")?, after: clock() };
+    let queues = pool.with_connection(async |connection| {
+        facts::read_published(DbConnection::Postgres(connection, 0), schema_found, clock.database).await
     });
     let queues = queues.await?;
     let query = sqlx::query(include_str!("../postgres/sql/vitals_open.sql"))
         .bind(micros(open_for))
         .bind(i64::from(OPEN_TRANSACTIONS_MAX));
     let open_transactions =
-        lines.all(query).await?.iter().map(open).collect::<Result<Vec<_>, StoreError>>()?;
+        pool.all(query).await?.iter().map(open).collect::<Result<Vec<_>, StoreError>>()?;
     let server = Server {
         fsync: row.truth("fsync")?,
         full_page_writes: row.truth("full_page_writes")?,
@@ -64,9 +64,9 @@ pub(crate) async fn look(
 }
 
 /// The version of the store's schema, and its live nodes.
-async fn store(lines: &Lines) -> Result<(Option<i64>, u32), StoreError> {
+async fn store(pool: &ConnectionPool) -> Result<(Option<i64>, u32), StoreError> {
     let query = sqlx::query(include_str!("../postgres/sql/vitals_store.sql")).bind(micros(LIVES_WITHIN));
-    let row = lines.one(query).await?;
+    let row = pool.one(query).await?;
     Ok((row.number_or_none("schema")?, row.positive("nodes")?))
 }
 
@@ -75,6 +75,6 @@ fn open(row: &PgRow) -> Result<OpenTransaction, StoreError> {
         process: row.count("process")?,
         user: row.text("user_name")?.to_owned(),
         application: row.text("application")?.to_owned(),
-        since: row.moment("since")?,
+        since: row.timestamp("since")?,
     })
 }

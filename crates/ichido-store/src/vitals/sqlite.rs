@@ -7,7 +7,7 @@ use super::{Database, Vitals};
 use crate::error::StoreError;
 use crate::facts;
 use crate::migrations::{self, newest};
-use crate::sqlite::{looking, options, schema_found};
+use crate::sqlite::{options, schema_found, without_clock};
 
 /// Looks at a file that is there, on a connection set up as ours are.
 pub(crate) async fn look(url: &str, clock: impl Fn() -> Timestamp) -> Result<Vitals, StoreError> {
@@ -15,7 +15,7 @@ pub(crate) async fn look(url: &str, clock: impl Fn() -> Timestamp) -> Result<Vit
     let schema_found = schema_found(&mut connection).await?;
     let journal_mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut connection).await?.try_get(0)?;
     let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut connection).await?.try_get(0)?;
-    let queues = facts::look(looking(&mut connection), schema_found, clock()).await?;
+    let queues = facts::read_published(without_clock(&mut connection), schema_found, clock()).await?;
     // Nothing was written, so that nothing can be lost.
     drop(connection.close().await);
     let database = Database::Sqlite { journal_mode, synchronous };

@@ -19,9 +19,9 @@ use crate::conformance::ledger::{keep, name, request, response};
 use crate::fixture::{message, succeeded};
 
 /// What somebody does to the folder of a database.
-type Harm = (&'static str, fn(&Path));
+type FileDamage = (&'static str, fn(&Path));
 
-const HARM: [Harm; 7] = [
+const FILE_DAMAGE: [FileDamage; 7] = [
     ("all of it is removed", |folder| {
         for file in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
             std::fs::remove_file(folder.join(file)).unwrap();
@@ -95,7 +95,7 @@ fn by_content(key: &str) -> NewMessage {
 
 #[tokio::test]
 async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
-    for (what, harm) in HARM {
+    for (what, harm) in FILE_DAMAGE {
         for path in PATHS {
             let (file, store) = opened().await;
             let pool = SqlitePool::connect(&file.url).await.unwrap();
@@ -148,7 +148,7 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
 /// Who asks whether the server is ready is told, though nothing was written since.
 #[tokio::test]
 async fn a_look_finds_the_loss_before_anything_is_written() {
-    for (what, harm) in HARM {
+    for (what, harm) in FILE_DAMAGE {
         let (file, store) = opened().await;
         harm(file.folder());
         lost(what, "a look", store.check_ready().await);

@@ -33,36 +33,36 @@ pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: DAY };
 
 /// A fresh database and the store on it.
-pub(crate) struct Fixture {
+pub(crate) struct StoreFixture {
     pub(crate) store: Store,
     url: String,
-    database: Arc<Database>,
+    database: Arc<TestDatabase>,
     /// Whether the case may have written what the store would not.
     is_touched: Arc<AtomicBool>,
 }
 
 /// What is removed with the fixture.
-enum Database {
+enum TestDatabase {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
 
-impl Fixture {
+impl StoreFixture {
     pub(crate) async fn postgres() -> Self {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh database opens");
-        Self::of(store, url, Database::Postgres { _database: database })
+        Self::new(store, url, TestDatabase::Postgres { _database: database })
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         let url = file.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh file opens");
-        Self::of(store, url, Database::Sqlite { _file: file })
+        Self::new(store, url, TestDatabase::Sqlite { _file: file })
     }
 
-    fn of(store: Store, url: String, database: Database) -> Self {
+    fn new(store: Store, url: String, database: TestDatabase) -> Self {
         Self { store, url, database: Arc::new(database), is_touched: Arc::default() }
     }
 
@@ -84,7 +84,7 @@ impl Fixture {
 
     /// Whether the database carries wake-ups from node to node.
     pub(crate) fn tells_other_nodes(&self) -> bool {
-        matches!(*self.database, Database::Postgres { .. })
+        matches!(*self.database, TestDatabase::Postgres { .. })
     }
 
     /// Lets time pass.
@@ -146,7 +146,7 @@ impl Fixture {
     pub(crate) async fn dead(&self, key: &str, effect: Effect) -> Uuid {
         let id = self.enqueue(key).await;
         let work = self.claim_one().await;
-        let settled = self.settle_noting(&work, for_good(&work, effect), bad_request()).await;
+        let settled = self.settle_noting(&work, final_failure(&work, effect), bad_request()).await;
         assert!(matches!(settled, Stepped::Now(State::Dead { .. })), "{settled:?}");
         id
     }
@@ -280,12 +280,12 @@ fn failed(work: &Work, failure: Failure, effect: Effect) -> Event {
 }
 
 /// It failed, and may be tried again after the backoff.
-pub(crate) fn again(work: &Work) -> Event {
+pub(crate) fn will_retry(work: &Work) -> Event {
     failed(work, Failure::Again { due: work.claimed_at.plus(BACKOFF) }, Effect::NotDone)
 }
 
 /// No retry can mend it.
-pub(crate) fn for_good(work: &Work, effect: Effect) -> Event {
+pub(crate) fn final_failure(work: &Work, effect: Effect) -> Event {
     failed(work, Failure::ForGood, effect)
 }
 
@@ -315,7 +315,10 @@ pub(crate) async fn in_time(case: impl Future<Output = ()>) {
 
 /// Runs a case in time. Whatever it does through the store follows by the rules (SPEC F5), so an audit of what it leaves behind
 /// finds nothing.
-pub(crate) async fn audited<A: Future<Output = ()>>(fixture: Fixture, case: impl FnOnce(Fixture) -> A) {
+pub(crate) async fn audited<A: Future<Output = ()>>(
+    fixture: StoreFixture,
+    case: impl FnOnce(StoreFixture) -> A,
+) {
     let (url, is_touched) = (fixture.url.clone(), Arc::clone(&fixture.is_touched));
     let _database = Arc::clone(&fixture.database);
     in_time(case(fixture)).await;
@@ -329,21 +332,21 @@ pub(crate) async fn audited<A: Future<Output = ()>>(fixture: Fixture, case: impl
 /// One behaviour, one test for each database.
 #[macro_export]
 macro_rules! both_databases {
-    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: StoreFixture) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
 
-            async fn case($fixture: Fixture) $body
+            async fn case($fixture: StoreFixture) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::fixture::audited(Fixture::postgres().await, case).await;
+                $crate::fixture::audited(StoreFixture::postgres().await, case).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::fixture::audited(Fixture::sqlite().await, case).await;
+                $crate::fixture::audited(StoreFixture::sqlite().await, case).await;
             }
         }
     )+ };

@@ -78,13 +78,13 @@ async fn add_letters(connection: &mut PgConnection) {
     connection.execute("VACUUM ANALYZE ichido.letters").await.expect("vacuumed");
 }
 
-struct Plan {
+struct QueryPlan {
     text: String,
     buffers: i64,
 }
 
 /// Runs a statement as the server would from its cache, rolled back, and tells its plan.
-async fn plan(connection: &mut PgConnection, sql: &'static str, arguments: &str) -> Plan {
+async fn plan(connection: &mut PgConnection, sql: &'static str, arguments: &str) -> QueryPlan {
     plan_as(connection, "SET LOCAL plan_cache_mode = force_generic_plan", sql, arguments).await
 }
 
@@ -93,7 +93,7 @@ async fn plan_as(
     how: &'static str,
     sql: &'static str,
     arguments: &str,
-) -> Plan {
+) -> QueryPlan {
     let mut transaction = connection.begin().await.expect("begun");
     transaction.execute(how).await.expect("set");
     transaction.execute(AssertSqlSafe(format!("PREPARE s AS {sql}"))).await.expect("prepared");
@@ -104,10 +104,10 @@ async fn plan_as(
     connection.execute("DEALLOCATE ALL").await.expect("forgotten");
     let json: Value = serde_json::from_str(&text).expect("a plan");
     let count = |name: &str| json[0]["Plan"][name].as_i64().unwrap_or(0);
-    Plan { buffers: count("Shared Hit Blocks") + count("Shared Read Blocks"), text }
+    QueryPlan { buffers: count("Shared Hit Blocks") + count("Shared Read Blocks"), text }
 }
 
-impl Plan {
+impl QueryPlan {
     /// No table that grows with history is read from end to end.
     fn goes_by(&self, index: &str) {
         assert!(
@@ -137,7 +137,7 @@ fn scans(plan: &Value, table: &str) -> bool {
 
 const CLAIM_SQL: &str = include_str!("../../src/postgres/sql/work_claim.sql");
 
-async fn claim(connection: &mut PgConnection) -> Plan {
+async fn claim(connection: &mut PgConnection) -> QueryPlan {
     let nothing = "00000000-0000-0000-0000-000000000000";
     let arguments = format!(
         "'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'nothing', NULL, 0"

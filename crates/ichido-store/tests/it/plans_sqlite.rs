@@ -68,7 +68,7 @@ const SMALL: [(&str, &str); 24] = [
 ];
 
 /// A connection of the test's own; what it loads need not survive.
-async fn beside(file: &File) -> SqliteConnection {
+async fn connect_beside(file: &File) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(file.path()).synchronous(SqliteSynchronous::Off);
     // In KiB: all of the history, so that loading it does not write pages twice.
     options.pragma("cache_size", "-200000").connect().await.unwrap()
@@ -117,21 +117,21 @@ async fn plan(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
 }
 
 /// What a statement must go by.
-struct Expected {
+struct ExpectedPlan {
     name: &'static str,
     by: &'static [&'static str],
 }
 
 macro_rules! expected {
     ($($name:literal by $by:expr;)+) => {
-        [$(Expected { name: $name, by: &$by }),+]
+        [$(ExpectedPlan { name: $name, by: &$by }),+]
     };
 }
 
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 44] {
+fn statements() -> [ExpectedPlan; 44] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -214,7 +214,7 @@ fn statements() -> [Expected; 44] {
     }
 }
 
-async fn goes_by_its_indexes(connection: &mut SqliteConnection, expected: &Expected) {
+async fn goes_by_its_indexes(connection: &mut SqliteConnection, expected: &ExpectedPlan) {
     for sql in forms(&text(expected.name)) {
         let plan = plan(connection, &sql).await;
         for by in expected.by {
@@ -271,7 +271,7 @@ async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConne
 #[tokio::test]
 async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
     let file = fresh_file();
-    let counted = Counted::open(&file).await;
+    let counted = CountedStore::open(&file).await;
     counted.store.queues().pause(&queue(), true, None).await.unwrap();
     counted.enqueue(Duration::ZERO).await;
     let (of_few, none) = counted.claim().await;
@@ -306,7 +306,7 @@ fn a_scan_of_a_table_is_seen_and_one_of_a_batch_is_not() {
 async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
     let file = fresh_file();
     let _store = Store::open(&file.url, 1).await.unwrap();
-    let mut connection = beside(&file).await;
+    let mut connection = connect_beside(&file).await;
     add_history(&mut connection, 1, OLD).await;
     // The audit makes it for itself.
     connection.execute(include_str!("../../src/sqlite/sql/listed_make.sql")).await.unwrap();
@@ -322,12 +322,12 @@ async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
 }
 
 /// A store whose steps are counted.
-struct Counted {
+struct CountedStore {
     store: Store,
     steps: Arc<AtomicU64>,
 }
 
-impl Counted {
+impl CountedStore {
     async fn open(file: &File) -> Self {
         let store = Store::open(&file.url, 1).await.unwrap();
         let steps = Arc::new(AtomicU64::new(0));
@@ -494,8 +494,8 @@ fn message() -> NewMessage {
 #[tokio::test]
 async fn an_operation_on_sqlite_costs_the_same_with_a_hundred_times_the_history() {
     let file = fresh_file();
-    let counted = Counted::open(&file).await;
-    let mut connection = beside(&file).await;
+    let counted = CountedStore::open(&file).await;
+    let mut connection = connect_beside(&file).await;
     add_history(&mut connection, 1, YOUNG).await;
     let young = (counted.costs().await, pages(&mut connection).await);
     add_history(&mut connection, YOUNG + 1, OLD).await;

@@ -11,13 +11,13 @@ use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use sqlx::{Connection as _, PgConnection};
 
 /// A server that speaks TLS as `localhost`, and who signed for it.
-struct Secured {
+struct TlsCluster {
     database: Database,
     cluster: Cluster,
     authority: PathBuf,
 }
 
-impl Secured {
+impl TlsCluster {
     async fn start() -> Self {
         let cluster = Cluster::start(&[]).expect("a server");
         let mut params = CertificateParams::default();
@@ -86,7 +86,7 @@ async fn connections(database: &Database) -> (i64, i64) {
 
 #[tokio::test]
 async fn every_connection_is_encrypted_and_knows_its_server() {
-    let secured = Secured::start().await;
+    let secured = TlsCluster::start().await;
     let store = Store::open(&secured.verified("localhost"), 2).await.expect("opened");
     store.now().await.expect("asked");
     let (all, encrypted) = connections(&secured.database).await;
@@ -96,7 +96,7 @@ async fn every_connection_is_encrypted_and_knows_its_server() {
 
 #[tokio::test]
 async fn a_server_that_is_not_who_it_should_be_is_refused() {
-    let secured = Secured::start().await;
+    let secured = TlsCluster::start().await;
     let other_name = Store::open(&secured.verified("127.0.0.1"), 2).await.map(drop);
     assert!(matches!(other_name, Err(StoreError::Unavailable(_))), "{other_name:?}");
     let strangers = secured.url("localhost", "sslmode=verify-full");

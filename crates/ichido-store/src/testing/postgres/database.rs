@@ -133,14 +133,14 @@ impl Drop for Database {
                 tokio::time::timeout(DROP_TIMEOUT, drop).await
             })?
         });
-        let dropped: Result<(), BoxError> = dropping.join().unwrap_or_else(|_| Err("it panicked".into()));
+        let dropped: Result<(), DropError> = dropping.join().unwrap_or_else(|_| Err("it panicked".into()));
         if let Err(error) = dropped {
             eprintln!("database {} stays behind: {}", self.name, with_causes(&*error));
         }
     }
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type DropError = Box<dyn std::error::Error + Send + Sync>;
 
 async fn create_database(administrator: &str, name: &str, template: &str) -> Result<(), ClusterError> {
     let create = async {
@@ -156,7 +156,7 @@ async fn create_database(administrator: &str, name: &str, template: &str) -> Res
     create.await.map_err(ClusterError::database("create"))
 }
 
-async fn drop_database(administrator: &str, name: &str) -> Result<(), BoxError> {
+async fn drop_database(administrator: &str, name: &str) -> Result<(), DropError> {
     // By force, because a test that panicked may have left sessions behind.
     let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
     Ok(execute(PgConnection::connect(administrator).await?, sql).await?)

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::audit::{key, seal, write};
 use super::ledger::{name, policy};
 use crate::both_databases;
-use crate::fixture::{Fixture, queue};
+use crate::fixture::{StoreFixture, queue};
 
 fn operation(to: &str) -> Action {
     Action {
@@ -23,12 +23,12 @@ fn operation(to: &str) -> Action {
     }
 }
 
-fn told(row: &ActionRow) -> (&str, &str, &str, &str, Option<&str>) {
+fn summary(row: &ActionRow) -> (&str, &str, &str, &str, Option<&str>) {
     let Action { about, kind, from, to, actor, .. } = &row.action;
     (about, kind, from, to, actor.as_deref())
 }
 
-impl Fixture {
+impl StoreFixture {
     async fn actions(&self) -> Vec<ActionRow> {
         self.store.actions().list(None, 100).await.unwrap()
     }
@@ -36,13 +36,13 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn a_pause_and_its_end_are_in_the_trail_with_who_did_them(fixture: Fixture) {
+    async fn a_pause_and_its_end_are_in_the_trail_with_who_did_them(fixture: StoreFixture) {
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         fixture.store.queues().pause(&queue(), false, Some("pete")).await.unwrap();
         let actions = fixture.actions().await;
-        let told: Vec<_> = actions.iter().map(told).collect();
+        let summary: Vec<_> = actions.iter().map(summary).collect();
         assert_eq!(
-            told,
+            summary,
             [
                 ("queue orders", "resumed", "paused", "running", Some("pete")),
                 ("queue orders", "paused", "running", "paused", Some("olivia")),
@@ -52,7 +52,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_decision_about_a_key_is_in_the_trail_with_who_decided(fixture: Fixture) {
+    async fn a_decision_about_a_key_is_in_the_trail_with_who_decided(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
         let decided = fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();
@@ -66,7 +66,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_decision_that_is_refused_is_not_in_the_trail(fixture: Fixture) {
+    async fn a_decision_that_is_refused_is_not_in_the_trail(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
         let decide = async || {
@@ -78,7 +78,7 @@ both_databases! {
     }
 
     #[test]
-    async fn actions_are_listed_page_by_page_and_by_their_subject(fixture: Fixture) {
+    async fn actions_are_listed_page_by_page_and_by_their_subject(fixture: StoreFixture) {
         for to in ["begun", "stopping", "stopped"] {
             fixture.store.actions().add(&operation(to)).await.unwrap();
         }
@@ -93,7 +93,7 @@ both_databases! {
     }
 
     #[test]
-    async fn actions_are_sealed_and_one_that_was_changed_or_removed_is_named(fixture: Fixture) {
+    async fn actions_are_sealed_and_one_that_was_changed_or_removed_is_named(fixture: StoreFixture) {
         for to in ["begun", "ended"] {
             fixture.store.actions().add(&operation(to)).await.unwrap();
         }

@@ -14,12 +14,12 @@ use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{Fixture, message, queue, queue_named};
+use crate::fixture::{StoreFixture, message, queue, queue_named};
 
 const QUARTER: Duration = Duration::from_mins(15);
 const HOUR: Duration = Duration::from_hours(1);
 
-async fn alert(fixture: &Fixture) -> NewAlert {
+async fn alert(fixture: &StoreFixture) -> NewAlert {
     NewAlert {
         id: Uuid::now_v7(),
         rule: Rule::DeadLetters,
@@ -30,13 +30,13 @@ async fn alert(fixture: &Fixture) -> NewAlert {
     }
 }
 
-fn told(alert: &NewAlert, what: &str) -> Vec<NewMessage> {
+fn notices(alert: &NewAlert, what: &str) -> Vec<NewMessage> {
     let key = IdempotencyKey::derived("alert", &[alert.id.as_bytes(), what.as_bytes()]);
     vec![NewMessage::new(queue_named("ichido-alerts.ops"), "ichido", key, what.as_bytes().to_vec())]
 }
 
 /// How many messages wait for the alerts' queue.
-async fn waiting(fixture: &Fixture) -> usize {
+async fn waiting(fixture: &StoreFixture) -> usize {
     let filter = MessageFilter { queue: Some(queue_named("ichido-alerts.ops")), ..MessageFilter::default() };
     let all = fixture.store.messages().list(&filter, 100).await.unwrap();
     assert!(all.iter().all(|row| row.status == Stage::Queued), "{all:?}");
@@ -44,7 +44,7 @@ async fn waiting(fixture: &Fixture) -> usize {
 }
 
 /// A statement beside the store.
-async fn execute(fixture: &Fixture, postgres: &'static str, sqlite: &'static str) {
+async fn execute(fixture: &StoreFixture, postgres: &'static str, sqlite: &'static str) {
     if fixture.store.is_sqlite() {
         let path = fixture.url().trim_start_matches("sqlite:");
         SqliteConnection::connect(path).await.unwrap().execute(sqlite).await.unwrap();
@@ -54,7 +54,7 @@ async fn execute(fixture: &Fixture, postgres: &'static str, sqlite: &'static str
 }
 
 /// Nobody can put messages in, until this is called again.
-async fn refuse_messages(fixture: &Fixture, refuses: bool) {
+async fn refuse_messages(fixture: &StoreFixture, refuses: bool) {
     let (postgres, sqlite) = if refuses {
         (
             "ALTER TABLE ichido.messages ADD CONSTRAINT refuse CHECK (false) NOT VALID",
@@ -68,7 +68,7 @@ async fn refuse_messages(fixture: &Fixture, refuses: bool) {
 
 both_databases! {
     #[test]
-    async fn an_incident_comes_back_as_it_was_opened(fixture: Fixture) {
+    async fn an_incident_comes_back_as_it_was_opened(fixture: StoreFixture) {
         let all = [
             (Rule::Duplicates, About::Operation("POST /orders".to_owned())),
             (Rule::CircuitOpen, About::Destination("broker".to_owned())),
@@ -95,19 +95,19 @@ both_databases! {
 
     /// Two caretakers for a moment: one opens it, and one message is put in.
     #[test]
-    async fn of_two_nodes_that_open_and_end_an_incident_one_does(fixture: Fixture) {
+    async fn of_two_nodes_that_open_and_end_an_incident_one_does(fixture: StoreFixture) {
         let node = fixture.another_node().await;
         let (first, second) = (alert(&fixture).await, alert(&fixture).await);
         let (opened, opened_too) = tokio::join!(
-            while_busy(|| fixture.store.alerts().open(&first, told(&first, "opened"))),
-            while_busy(|| node.alerts().open(&second, told(&second, "opened"))),
+            while_busy(|| fixture.store.alerts().open(&first, notices(&first, "opened"))),
+            while_busy(|| node.alerts().open(&second, notices(&second, "opened"))),
         );
         assert_ne!(opened, opened_too, "one of the two");
         assert_eq!(waiting(&fixture).await, 1);
         let open = fixture.store.alerts().firing().await.unwrap().remove(0);
         let at = open.opened_at;
         fixture.store.alerts().clear(open.id, Some(at)).await.unwrap();
-        let over = || told(&first, "resolved");
+        let over = || notices(&first, "resolved");
         let (over, over_too) = tokio::join!(
             while_busy(|| fixture.store.alerts().resolve(open.id, at, at.plus(HOUR), over())),
             while_busy(|| node.alerts().resolve(open.id, at, at.plus(HOUR), over())),
@@ -119,37 +119,37 @@ both_databases! {
     }
 
     #[test]
-    async fn an_incident_that_came_back_is_not_ended_by_who_had_not_seen_it(fixture: Fixture) {
+    async fn an_incident_that_came_back_is_not_ended_by_who_had_not_seen_it(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
         fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
         fixture.store.alerts().clear(new.id, None).await.unwrap();
-        assert!(!fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert!(!fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), notices(&new, "resolved")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 0);
         assert_eq!(fixture.store.alerts().firing().await.unwrap()[0].resolved_at, None);
     }
 
     /// Record and message are one transaction: where one cannot be written, neither is there.
     #[test]
-    async fn an_incident_is_not_there_without_what_tells_of_it(fixture: Fixture) {
+    async fn an_incident_is_not_there_without_what_tells_of_it(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         refuse_messages(&fixture, true).await;
-        fixture.store.alerts().open(&new, told(&new, "opened")).await.unwrap_err();
+        fixture.store.alerts().open(&new, notices(&new, "opened")).await.unwrap_err();
         assert!(fixture.store.alerts().firing().await.unwrap().is_empty());
         refuse_messages(&fixture, false).await;
-        assert!(fixture.store.alerts().open(&new, told(&new, "opened")).await.unwrap());
+        assert!(fixture.store.alerts().open(&new, notices(&new, "opened")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 1);
         fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
         refuse_messages(&fixture, true).await;
-        fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), told(&new, "resolved")).await.unwrap_err();
+        fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), notices(&new, "resolved")).await.unwrap_err();
         assert_eq!(fixture.store.alerts().firing().await.unwrap().len(), 1);
         refuse_messages(&fixture, false).await;
-        assert!(fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert!(fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at.plus(HOUR), notices(&new, "resolved")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 2);
     }
 
     #[test]
-    async fn what_is_over_is_forgotten_after_a_while_and_what_is_open_is_not(fixture: Fixture) {
+    async fn what_is_over_is_forgotten_after_a_while_and_what_is_open_is_not(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         let open = NewAlert { id: Uuid::now_v7(), rule: Rule::Parked, ..new.clone() };
         for new in [&new, &open] {
@@ -165,7 +165,7 @@ both_databases! {
 
     /// A node of the next release may watch for more: this one goes on with what it knows.
     #[test]
-    async fn what_a_later_release_watches_for_is_passed_over(fixture: Fixture) {
+    async fn what_a_later_release_watches_for_is_passed_over(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
         fixture.enqueue("k1").await;
@@ -194,7 +194,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_an_alert_is_about_has_a_bound(fixture: Fixture) {
+    async fn what_an_alert_is_about_has_a_bound(fixture: StoreFixture) {
         let about = About::Operation("x".repeat(600));
         let refused = fixture.store.alerts().open(&NewAlert { about, ..alert(&fixture).await }, Vec::new()).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
@@ -202,7 +202,7 @@ both_databases! {
 
     /// SPEC A14: who repeats is counted, however it was put in.
     #[test]
-    async fn arrivals_and_repetitions_are_counted_over_all_nodes(fixture: Fixture) {
+    async fn arrivals_and_repetitions_are_counted_over_all_nodes(fixture: StoreFixture) {
         let node = fixture.another_node().await;
         for store in [&fixture.store, &node] {
             store.messages().enqueue(message("k1")).await.unwrap();
@@ -228,7 +228,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_window_sees_what_was_counted_within_it(fixture: Fixture) {
+    async fn a_window_sees_what_was_counted_within_it(fixture: StoreFixture) {
         let arrived = async |window| {
             let sums = fixture.store.tallies().sums(window).await.unwrap();
             sums.values().map(|counted| counted.arrived).sum::<u64>()
@@ -249,7 +249,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_could_not_be_added_is_added_later(fixture: Fixture) {
+    async fn what_could_not_be_added_is_added_later(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         rename_tallies(&fixture, false).await;
         fixture.store.tallies().flush().await.unwrap_err();
@@ -260,7 +260,7 @@ both_databases! {
     }
 
     #[test]
-    async fn deaths_are_counted_by_queue_and_span(fixture: Fixture) {
+    async fn deaths_are_counted_by_queue_and_span(fixture: StoreFixture) {
         let (since, queues) = (fixture.store.now().await.unwrap(), [queue(), queue_named("mail")]);
         let first = fixture.dead("k1", Effect::NotDone).await;
         fixture.dead("k2", Effect::Unknown).await;
@@ -283,7 +283,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_paces_of_all_destinations_are_listed(fixture: Fixture) {
+    async fn the_paces_of_all_destinations_are_listed(fixture: StoreFixture) {
         assert!(fixture.store.paces().list().await.unwrap().is_empty());
         for name in ["mail", "broker"] {
             assert!(fixture.store.paces().write(name, 0, name.as_bytes()).await.unwrap());
@@ -295,7 +295,7 @@ both_databases! {
 }
 
 /// The table of counts goes, or comes back.
-async fn rename_tallies(fixture: &Fixture, comes_back: bool) {
+async fn rename_tallies(fixture: &StoreFixture, comes_back: bool) {
     let (postgres, sqlite) = if comes_back {
         ("ALTER TABLE ichido.away RENAME TO tallies", "ALTER TABLE away RENAME TO ichido_tallies")
     } else {

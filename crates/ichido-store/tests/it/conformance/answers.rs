@@ -9,7 +9,7 @@ use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::Fixture;
+use crate::fixture::StoreFixture;
 
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -23,7 +23,7 @@ async fn ask(store: &Store, number: u8, holder: Uuid) -> Asking {
 
 both_databases! {
     #[test]
-    async fn an_answer_is_kept_and_comes_back_to_whoever_asks(fixture: Fixture) {
+    async fn an_answer_is_kept_and_comes_back_to_whoever_asks(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         assert_eq!(store.answers().find(&[question(1)]).await.unwrap(), []);
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
@@ -39,7 +39,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_runs_one_asks_at_a_time(fixture: Fixture) {
+    async fn of_two_runs_one_asks_at_a_time(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
         assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }));
@@ -51,7 +51,7 @@ both_databases! {
     }
 
     #[test]
-    async fn ten_runs_at_once_ask_once(fixture: Fixture) {
+    async fn ten_runs_at_once_ask_once(fixture: StoreFixture) {
         let runs: Vec<_> = (0..10)
             .map(|_| {
                 let (store, run) = (fixture.store.clone(), Uuid::now_v7());
@@ -68,7 +68,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_whose_run_died_is_lost_and_counted(fixture: Fixture) {
+    async fn a_call_whose_run_died_is_lost_and_counted(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         ask(store, 1, ann).await;
         store.skew_by(LEASE / 2);
@@ -85,7 +85,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_first_answer_stands(fixture: Fixture) {
+    async fn the_first_answer_stands(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         ask(store, 1, ann).await;
         store.skew_by(LEASE);
@@ -99,7 +99,7 @@ both_databases! {
     }
 
     #[test]
-    async fn answers_are_forgotten_by_their_topic_and_not_while_somebody_asks(fixture: Fixture) {
+    async fn answers_are_forgotten_by_their_topic_and_not_while_somebody_asks(fixture: StoreFixture) {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
         for number in 1..=3 {
             ask(store, number, ann).await;
@@ -117,7 +117,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_answer_that_is_too_long_is_refused(fixture: Fixture) {
+    async fn an_answer_that_is_too_long_is_refused(fixture: StoreFixture) {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
         ask(store, 1, ann).await;
         let long = vec![b'x'; limits::ANSWER_BYTES_MAX + 1];

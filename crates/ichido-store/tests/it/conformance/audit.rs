@@ -17,7 +17,9 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, queue, succeeded, terms};
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, many, queue, succeeded, terms, will_retry,
+};
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
 
@@ -63,11 +65,11 @@ async fn until_sealable(store: &Store) {
     }
 }
 
-pub(crate) async fn verify(fixture: &Fixture) -> Report {
+pub(crate) async fn verify(fixture: &StoreFixture) -> Report {
     fixture.store.audit().verify(Some(&key()), None).await.unwrap()
 }
 
-pub(crate) async fn assert_whole(fixture: &Fixture) -> Report {
+pub(crate) async fn assert_whole(fixture: &StoreFixture) -> Report {
     let report = verify(fixture).await;
     assert!(report.is_whole(), "{:?}", report.findings);
     report
@@ -83,7 +85,7 @@ fn kinds(report: &Report) -> Vec<Kind> {
 }
 
 /// Somebody who can write the database does; `{t}` is how its tables' names begin. `{id}` is written as `x'…'` in SQLite.
-pub(crate) async fn write(fixture: &Fixture, sql: &str) -> u64 {
+pub(crate) async fn write(fixture: &StoreFixture, sql: &str) -> u64 {
     if fixture.store.is_sqlite() {
         let mut connection = SqliteConnection::connect(fixture.url()).await.unwrap();
         let sql = sql.replace("{t}", "ichido_");
@@ -96,12 +98,12 @@ pub(crate) async fn write(fixture: &Fixture, sql: &str) -> u64 {
 }
 
 /// An id as the database's SQL writes it.
-pub(crate) fn literal(fixture: &Fixture, id: Uuid) -> String {
+pub(crate) fn literal(fixture: &StoreFixture, id: Uuid) -> String {
     if fixture.store.is_sqlite() { format!("x'{}'", id.simple()) } else { format!("'{id}'::uuid") }
 }
 
 /// The lists of all seals.
-async fn lists(fixture: &Fixture) -> Vec<(i64, Vec<u8>)> {
+async fn lists(fixture: &StoreFixture) -> Vec<(i64, Vec<u8>)> {
     let sql = "SELECT number, leaves FROM {t}seals WHERE leaves IS NOT NULL ORDER BY number";
     if fixture.store.is_sqlite() {
         let mut connection = SqliteConnection::connect(fixture.url()).await.unwrap();
@@ -114,7 +116,7 @@ async fn lists(fixture: &Fixture) -> Vec<(i64, Vec<u8>)> {
     }
 }
 
-async fn put_list(fixture: &Fixture, number: i64, leaves: &[Leaf]) {
+async fn put_list(fixture: &StoreFixture, number: i64, leaves: &[Leaf]) {
     let hex = leaf::write(leaves).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let bytes = if fixture.store.is_sqlite() { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") };
     let changed =
@@ -122,7 +124,7 @@ async fn put_list(fixture: &Fixture, number: i64, leaves: &[Leaf]) {
     assert_eq!(changed, 1);
 }
 
-pub(crate) async fn sent(fixture: &Fixture, count: usize) -> Vec<Uuid> {
+pub(crate) async fn sent(fixture: &StoreFixture, count: usize) -> Vec<Uuid> {
     let ids = fixture.enqueue_many(count).await;
     for work in fixture.claim(u32::try_from(count).unwrap()).await {
         fixture.send(&work).await;
@@ -132,12 +134,12 @@ pub(crate) async fn sent(fixture: &Fixture, count: usize) -> Vec<Uuid> {
 
 both_databases! {
     #[test]
-    async fn everything_that_happens_to_messages_is_sealed(fixture: Fixture) {
+    async fn everything_that_happens_to_messages_is_sealed(fixture: StoreFixture) {
         assert_eq!(fixture.store.audit().head().await.unwrap(), None);
         assert_eq!(seal(&fixture.store, 10).await, 0, "nothing happened yet");
         let retried = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
         let dead = {
@@ -161,7 +163,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_changed_entry_is_found_and_named(fixture: Fixture) {
+    async fn a_changed_entry_is_found_and_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 20).await;
         seal(&fixture.store, 6).await;
         let whole = assert_whole(&fixture).await;
@@ -188,7 +190,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_changed_key_of_a_message_changes_its_entries(fixture: Fixture) {
+    async fn a_changed_key_of_a_message_changes_its_entries(fixture: StoreFixture) {
         let ids = sent(&fixture, 3).await;
         seal(&fixture.store, 10).await;
         let id = literal(&fixture, ids[1]);
@@ -198,10 +200,10 @@ both_databases! {
 
     /// SPEC F5: what was asked for is sealed with the first entry, and found whichever seal that is in.
     #[test]
-    async fn a_changed_request_is_found_and_its_message_named(fixture: Fixture) {
+    async fn a_changed_request_is_found_and_its_message_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 40).await;
         let work = { fixture.enqueue("twice").await; fixture.claim_one().await };
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 30).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -240,7 +242,7 @@ both_databases! {
 
     /// SPEC F5: what retention took with the entries is not missed, and what it left is still judged.
     #[test]
-    async fn a_changed_request_is_found_beside_what_was_forgotten(fixture: Fixture) {
+    async fn a_changed_request_is_found_beside_what_was_forgotten(fixture: StoreFixture) {
         sent(&fixture, 5).await;
         let kept = fixture.dead("dead", Effect::NotDone).await;
         seal(&fixture.store, 3).await;
@@ -255,7 +257,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_removed_entry_is_found_and_named(fixture: Fixture) {
+    async fn a_removed_entry_is_found_and_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 20).await;
         seal(&fixture.store, 6).await;
         let id = literal(&fixture, ids[11]);
@@ -268,7 +270,7 @@ both_databases! {
 
     /// It cannot be told from a new one but by where it lies: in a span that was sealed without it.
     #[test]
-    async fn an_inserted_entry_is_found_and_named(fixture: Fixture) {
+    async fn an_inserted_entry_is_found_and_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 20).await;
         seal(&fixture.store, 6).await;
         let id = literal(&fixture, ids[3]);
@@ -291,10 +293,10 @@ both_databases! {
     }
 
     #[test]
-    async fn entries_that_changed_places_are_found_and_named(fixture: Fixture) {
+    async fn entries_that_changed_places_are_found_and_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 4).await;
         let work = { fixture.enqueue("last").await; fixture.claim_one().await };
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 10).await;
         // Each tells what the other told.
         let (one, other) = (literal(&fixture, ids[0]), literal(&fixture, work.id));
@@ -310,7 +312,7 @@ both_databases! {
 
     /// Who can write the database, and knows all of this code but not the key, changes an entry and mends what he can.
     #[test]
-    async fn without_the_key_nobody_mends_the_seals(fixture: Fixture) {
+    async fn without_the_key_nobody_mends_the_seals(fixture: StoreFixture) {
         let ids = sent(&fixture, 6).await;
         seal(&fixture.store, 10).await;
         let id = literal(&fixture, ids[2]);
@@ -319,11 +321,11 @@ both_databases! {
 
         // The list alone.
         let lists = lists(&fixture).await.into_iter().map(|(number, list)| (number, leaf::read(&list).unwrap()));
-        let place = |leaves: &[Leaf]| leaves.iter().position(|leaf| leaf.id.message == ids[2]);
+        let position_of = |leaves: &[Leaf]| leaves.iter().position(|leaf| leaf.id.message == ids[2]);
         // Somebody else's open transaction may have parted the entries into two seals.
-        let mut found = lists.filter_map(|(number, leaves)| Some((number, place(&leaves)?, leaves)));
-        let (number, place, mut leaves) = found.next().unwrap();
-        leaves[place].content = ichido_core::audit::Code::from_bytes([1; 32]);
+        let mut found = lists.filter_map(|(number, leaves)| Some((number, position_of(&leaves)?, leaves)));
+        let (number, position, mut leaves) = found.next().unwrap();
+        leaves[position].content = ichido_core::audit::Code::from_bytes([1; 32]);
         put_list(&fixture, number, &leaves).await;
         let report = verify(&fixture).await;
         assert_eq!(kinds(&report), [Kind::SealChanged, Kind::Changed]);
@@ -346,7 +348,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_chain_under_a_key_is_not_continued_without_it(fixture: Fixture) {
+    async fn a_chain_under_a_key_is_not_continued_without_it(fixture: StoreFixture) {
         sent(&fixture, 1).await;
         while fixture.store.audit().seal(None, 10).await.unwrap() == AuditSealed::Nothing {}
         let report = fixture.store.audit().verify(None, None).await.unwrap();
@@ -365,7 +367,7 @@ both_databases! {
     }
 
     #[test]
-    async fn seals_that_were_cut_off_are_missed_by_who_kept_the_head(fixture: Fixture) {
+    async fn seals_that_were_cut_off_are_missed_by_who_kept_the_head(fixture: StoreFixture) {
         sent(&fixture, 9).await;
         seal(&fixture.store, 3).await;
         let head = fixture.store.audit().head().await.unwrap().unwrap();
@@ -378,7 +380,7 @@ both_databases! {
     }
 
     #[test]
-    async fn retention_leaves_the_chain_whole(fixture: Fixture) {
+    async fn retention_leaves_the_chain_whole(fixture: StoreFixture) {
         let old = sent(&fixture, 5).await;
         seal(&fixture.store, 3).await;
         let kept = fixture.dead("dead", Effect::NotDone).await;
@@ -399,7 +401,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_span_that_is_all_forgotten_keeps_root_and_count(fixture: Fixture) {
+    async fn a_span_that_is_all_forgotten_keeps_root_and_count(fixture: StoreFixture) {
         sent(&fixture, 4).await;
         seal(&fixture.store, 10).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
@@ -420,7 +422,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_forgotten_before_it_is_sealed_leaves_nothing_behind(fixture: Fixture) {
+    async fn what_is_forgotten_before_it_is_sealed_leaves_nothing_behind(fixture: StoreFixture) {
         sent(&fixture, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
@@ -432,7 +434,7 @@ both_databases! {
 
     /// A node whose clock is a day ahead, and one whose clock is not: seals go by the order of writing.
     #[test]
-    async fn clocks_that_differ_do_not_matter(fixture: Fixture) {
+    async fn clocks_that_differ_do_not_matter(fixture: StoreFixture) {
         let ahead = fixture.another_node().await;
         ahead.skew_by(DAY);
         for round in 0..4 {
@@ -450,10 +452,10 @@ both_databases! {
     }
 
     #[test]
-    async fn an_entry_names_the_one_before_it_of_its_message(fixture: Fixture) {
+    async fn an_entry_names_the_one_before_it_of_its_message(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 10).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -471,7 +473,7 @@ both_databases! {
 
     /// Workers settle, two nodes seal, a third forgets, all at once: each entry is sealed once, and nothing is missed.
     #[test]
-    async fn sealing_beside_writers_other_sealers_and_retention_misses_nothing(fixture: Fixture) {
+    async fn sealing_beside_writers_other_sealers_and_retention_misses_nothing(fixture: StoreFixture) {
         const COUNT: usize = 300;
         fixture.enqueue_many(COUNT).await;
         let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -522,7 +524,7 @@ both_databases! {
 /// An entry whose transaction commits after later ones were written is waited for, and those after it with it.
 #[tokio::test]
 async fn a_late_commit_is_waited_for() {
-    let fixture = Fixture::postgres().await;
+    let fixture = StoreFixture::postgres().await;
     sent(&fixture, 2).await;
     assert_eq!(seal(&fixture.store, 10).await, 2);
     let mut connection = PgConnection::connect(fixture.url()).await.unwrap();
@@ -544,7 +546,7 @@ async fn a_late_commit_is_waited_for() {
 /// A position is not what an entry says, but it may not be moved to where no seal looks.
 #[tokio::test]
 async fn an_entry_moved_out_of_its_span_is_found() {
-    let fixture = Fixture::postgres().await;
+    let fixture = StoreFixture::postgres().await;
     let ids = sent(&fixture, 6).await;
     seal(&fixture.store, 2).await;
     for position in ["9000000000000000000", "-5", "0"] {
@@ -566,7 +568,7 @@ async fn an_entry_moved_out_of_its_span_is_found() {
 /// A server that took over a dump counts its transactions from lower numbers.
 #[tokio::test]
 async fn a_dump_in_another_server_goes_on() {
-    let fixture = Fixture::postgres().await;
+    let fixture = StoreFixture::postgres().await;
     let ahead = "UPDATE ichido.position_base SET base = 5000000000";
     write(&fixture, ahead).await;
     let default = "ALTER TABLE ichido.events ALTER COLUMN position SET DEFAULT";
@@ -588,7 +590,7 @@ async fn a_dump_in_another_server_goes_on() {
 /// On SQLite what waits for its seal is noted, so that even there an entry is missed.
 #[tokio::test]
 async fn an_entry_removed_before_its_seal_is_missed_on_sqlite() {
-    let fixture = Fixture::sqlite().await;
+    let fixture = StoreFixture::sqlite().await;
     let ids = sent(&fixture, 2).await;
     let id = literal(&fixture, ids[0]);
     write(&fixture, &format!("DELETE FROM ichido_events WHERE message_id = {id}")).await;

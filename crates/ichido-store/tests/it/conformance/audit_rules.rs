@@ -10,12 +10,12 @@ use uuid::Uuid;
 
 use super::audit::{assert_whole, literal, named, seal, sent, verify, write};
 use crate::both_databases;
-use crate::fixture::{BACKOFF, DAY, Fixture, again, message, new_id};
+use crate::fixture::{BACKOFF, DAY, StoreFixture, message, new_id, will_retry};
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
 
 /// Copies the last entry of a message as a success, under a fence that is so much greater, dated when that one was claimed.
-async fn forge(fixture: &Fixture, id: Uuid, fences: i64, tries: i64) {
+async fn forge(fixture: &StoreFixture, id: Uuid, fences: i64, tries: i64) {
     let id = literal(fixture, id);
     let forged = format!(
         "INSERT INTO {{t}}events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) \
@@ -26,14 +26,14 @@ async fn forge(fixture: &Fixture, id: Uuid, fences: i64, tries: i64) {
 }
 
 /// What was found of messages, whether or not an entry of theirs could be named.
-async fn found(fixture: &Fixture) -> Vec<(Kind, Uuid)> {
+async fn found(fixture: &StoreFixture) -> Vec<(Kind, Uuid)> {
     let report = verify(fixture).await;
     report.findings.iter().filter_map(|finding| Some((finding.kind, finding.message?))).collect()
 }
 
 both_databases! {
     #[test]
-    async fn a_forged_success_is_found_before_it_is_sealed_and_ever_after(fixture: Fixture) {
+    async fn a_forged_success_is_found_before_it_is_sealed_and_ever_after(fixture: StoreFixture) {
         sent(&fixture, 3).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
         seal(&fixture.store, 10).await;
@@ -55,7 +55,7 @@ both_databases! {
 
     /// Under a fence that was issued, to another message.
     #[test]
-    async fn a_forged_success_of_a_dead_message_is_found_under_any_fence(fixture: Fixture) {
+    async fn a_forged_success_of_a_dead_message_is_found_under_any_fence(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         sent(&fixture, 3).await;
         forge(&fixture, dead, 1, 1).await;
@@ -69,7 +69,7 @@ both_databases! {
     }
 
     #[test]
-    async fn entries_of_no_message_and_second_ends_are_found(fixture: Fixture) {
+    async fn entries_of_no_message_and_second_ends_are_found(fixture: StoreFixture) {
         let ids = sent(&fixture, 3).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
         forge(&fixture, ids[0], 1, 1).await;
@@ -82,11 +82,11 @@ both_databases! {
     }
 
     #[test]
-    async fn the_row_of_a_message_that_is_gone_is_missed(fixture: Fixture) {
+    async fn the_row_of_a_message_that_is_gone_is_missed(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let (parked, _) = fixture.parked("parked").await;
         let failed = { fixture.enqueue("failed").await; fixture.claim_one().await };
-        fixture.settle(&failed, again(&failed)).await;
+        fixture.settle(&failed, will_retry(&failed)).await;
         let held = { fixture.enqueue("held").await; fixture.claim_one().await };
         let ready = fixture.enqueue("ready").await;
         let scheduled = new_id(fixture.put(NewMessage { delay: DAY, ..message("scheduled") }).await);
@@ -112,7 +112,7 @@ both_databases! {
 
     /// A row that was put in would send it twice; one that was changed would let it be requeued.
     #[test]
-    async fn a_row_that_says_something_else_than_the_entries_is_found(fixture: Fixture) {
+    async fn a_row_that_says_something_else_than_the_entries_is_found(fixture: StoreFixture) {
         let ids = sent(&fixture, 2).await;
         let unknown = fixture.dead("unknown", Effect::Unknown).await;
         assert_whole(&fixture).await;
@@ -133,7 +133,7 @@ both_databases! {
     }
 
     #[test]
-    async fn changed_hops_are_found(fixture: Fixture) {
+    async fn changed_hops_are_found(fixture: StoreFixture) {
         let ids = sent(&fixture, 3).await;
         seal(&fixture.store, 10).await;
         assert_eq!(assert_whole(&fixture).await.hops_unsealed, 0);
@@ -143,7 +143,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_database_clock_that_was_set_back_is_a_note_of_its_own(fixture: Fixture) {
+    async fn a_database_clock_that_was_set_back_is_a_note_of_its_own(fixture: StoreFixture) {
         let behind = fixture.another_node().await;
         fixture.pass(DAY);
         let dead = fixture.dead("dead", Effect::NotDone).await;
@@ -160,7 +160,7 @@ both_databases! {
 
     /// The limit that the documents name: nobody can tell it from the truth.
     #[test]
-    async fn a_history_that_the_rules_allow_is_not_found_before_it_is_sealed(fixture: Fixture) {
+    async fn a_history_that_the_rules_allow_is_not_found_before_it_is_sealed(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         for key in ["one", "other"] {
             fixture.dead(key, Effect::NotDone).await;

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::ledger::{keep, name, request};
 use crate::both_databases;
-use crate::fixture::{BACKOFF, DAY, Fixture, again, many, message, new_id, queue, terms};
+use crate::fixture::{BACKOFF, DAY, StoreFixture, many, message, new_id, queue, terms, will_retry};
 
 /// The longest that anything lasts.
 const HUNDRED_YEARS: Duration = Duration::from_hours(100 * 366 * 24);
@@ -31,7 +31,7 @@ fn has_nul<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
 
 both_databases! {
     #[test]
-    async fn a_response_that_is_too_large_is_refused_and_the_largest_headers_are_kept(fixture: Fixture) {
+    async fn a_response_that_is_too_large_is_refused_and_the_largest_headers_are_kept(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         // A field takes 8 bytes beside its name and value.
         let headers = |bytes: usize| vec![("x".to_owned(), vec![b'7'; bytes - 9])];
@@ -51,7 +51,7 @@ both_databases! {
     }
 
     #[test]
-    async fn more_tries_than_can_be_counted_are_refused(fixture: Fixture) {
+    async fn more_tries_than_can_be_counted_are_refused(fixture: StoreFixture) {
         let tries = |count: u32| NewMessage {
             tries_allowed: NonZeroU32::new(count).unwrap(),
             ..message(&format!("t{count}"))
@@ -67,7 +67,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_history_that_cannot_be_counted_blocks_nobody(fixture: Fixture) {
+    async fn a_history_that_cannot_be_counted_blocks_nobody(fixture: StoreFixture) {
         // What its holder says of it was made up.
         fixture.touch();
         let id = fixture.enqueue("k1").await;
@@ -83,7 +83,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_whose_status_is_none_is_refused(fixture: Fixture) {
+    async fn a_response_whose_status_is_none_is_refused(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let with = |status| {
             let outcome = keep(Response { status, headers: Vec::new(), body: None });
@@ -99,22 +99,22 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_receiver_calls_a_status_is_told_as_it_is_or_not_at_all(fixture: Fixture) {
+    async fn what_a_receiver_calls_a_status_is_told_as_it_is_or_not_at_all(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for status in [Some(14), Some(40_000)] {
             let work = fixture.claim_one().await;
             let note = Note { status, ..Note::default() };
-            fixture.store.claims().settle(Settlement::of(&work, again(&work), note)).await.unwrap();
+            fixture.store.claims().settle(Settlement::of(&work, will_retry(&work), note)).await.unwrap();
             fixture.pass(BACKOFF);
             fixture.promote().await;
         }
-        let told = fixture.store.messages().transitions(id).await.unwrap();
-        let told: Vec<_> = told.iter().filter(|step| step.kind == "failed").map(|step| step.status).collect();
-        assert_eq!(told, [Some(14), None]);
+        let transitions_seen = fixture.store.messages().transitions(id).await.unwrap();
+        let transitions_seen: Vec<_> = transitions_seen.iter().filter(|step| step.kind == "failed").map(|step| step.status).collect();
+        assert_eq!(transitions_seen, [Some(14), None]);
     }
 
     #[test]
-    async fn what_is_to_last_for_ever_lasts_a_hundred_years(fixture: Fixture) {
+    async fn what_is_to_last_for_ever_lasts_a_hundred_years(fixture: StoreFixture) {
         let store = &fixture.store;
         let id = new_id(fixture.put(NewMessage { delay: Duration::MAX, ..message("delayed") }).await);
         let row = fixture.row(id).await;
@@ -146,7 +146,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_first_and_the_last_of_moments_can_be_asked_for(fixture: Fixture) {
+    async fn the_first_and_the_last_of_moments_can_be_asked_for(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         fixture.send(&fixture.claim_one().await).await;
         let (first, last) = (Timestamp::from_micros(i64::MIN), Timestamp::MAX);
@@ -161,7 +161,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_names_an_operation_and_an_identity_within_bounds(fixture: Fixture) {
+    async fn a_claim_names_an_operation_and_an_identity_within_bounds(fixture: StoreFixture) {
         type Change = fn(&mut ichido_core::ledger::RecordName, String);
         let changes: [(Change, usize); 2] = [
             (|name, text| name.operation = text, ledger::OPERATION_BYTES_MAX),
@@ -183,7 +183,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_nul_is_refused_wherever_a_text_goes_in(fixture: Fixture) {
+    async fn a_nul_is_refused_wherever_a_text_goes_in(fixture: StoreFixture) {
         let (store, text) = (&fixture.store, "a\0b");
         has_nul(&store.nodes().beat(Uuid::nil(), text).await);
         has_nul(&store.queues().pause(&queue(), true, Some(text)).await);
@@ -199,7 +199,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_store_with_no_connections_has_one(fixture: Fixture) {
+    async fn a_store_with_no_connections_has_one(fixture: StoreFixture) {
         let store = Store::open(fixture.url(), 0).await.unwrap();
         assert!(matches!(store.messages().enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
         assert_eq!(store.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);

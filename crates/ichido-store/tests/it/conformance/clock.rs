@@ -17,7 +17,7 @@ use super::audit::write;
 use super::ledger::{TTL, request};
 use super::outbox::press;
 use crate::both_databases;
-use crate::fixture::{DAY, Fixture, KEYED, many, message, new_id, queue, terms};
+use crate::fixture::{DAY, KEYED, StoreFixture, many, message, new_id, queue, terms};
 
 const MONTH: Duration = Duration::from_hours(30 * 24);
 /// How long messages are kept.
@@ -30,7 +30,7 @@ fn micros(time: Duration) -> i64 {
 }
 
 /// A node whose clock is ahead.
-async fn ahead_by(fixture: &Fixture, time: Duration) -> Store {
+async fn ahead_by(fixture: &StoreFixture, time: Duration) -> Store {
     let node = fixture.another_node().await;
     node.step_clock(micros(time));
     node
@@ -46,14 +46,14 @@ async fn retain(store: &Store) -> u64 {
 }
 
 /// A key that is settled, and a message that is sent.
-async fn done(fixture: &Fixture) {
+async fn done(fixture: &StoreFixture) {
     fixture.settled("k1", EffectMode::Opaque, b"done").await;
     fixture.enqueue("sent").await;
     fixture.send(&fixture.claim_one().await).await;
 }
 
 /// Neither takes effect again.
-async fn assert_done(fixture: &Fixture) {
+async fn assert_done(fixture: &StoreFixture) {
     assert_done_on(&fixture.store).await;
 }
 
@@ -65,7 +65,7 @@ async fn assert_done_on(store: &Store) {
 }
 
 /// Puts everything back by so long, as if it had been written that much earlier.
-async fn write_earlier(fixture: &Fixture, time: Duration) {
+async fn write_earlier(fixture: &StoreFixture, time: Duration) {
     let by = micros(time);
     let by =
         if fixture.store.is_sqlite() { by.to_string() } else { format!("{by} * interval '1 microsecond'") };
@@ -76,7 +76,7 @@ async fn write_earlier(fixture: &Fixture, time: Duration) {
 
 both_databases! {
     #[test]
-    async fn a_lease_taken_while_the_clock_was_ahead_is_rescued_once_it_is_set_back(fixture: Fixture) {
+    async fn a_lease_taken_while_the_clock_was_ahead_is_rescued_once_it_is_set_back(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
         let work = ahead.claims().take(&queue(), many(1), terms()).await.unwrap();
@@ -92,7 +92,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_longest_lease_is_not_taken_for_one_of_a_clock_that_was_ahead(fixture: Fixture) {
+    async fn the_longest_lease_is_not_taken_for_one_of_a_clock_that_was_ahead(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let terms = ichido_store::message::ClaimTerms { lease: MONTH, ..terms() };
         let other = fixture.another_node().await;
@@ -104,7 +104,7 @@ both_databases! {
 
     /// The receiver keeps keys for a day, and nobody knows whether that is over.
     #[test]
-    async fn a_call_of_a_clock_that_was_ahead_is_not_repeated_on_the_strength_of_its_key(fixture: Fixture) {
+    async fn a_call_of_a_clock_that_was_ahead_is_not_repeated_on_the_strength_of_its_key(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
         assert_eq!(ahead.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);
@@ -117,7 +117,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_claimed_while_the_clock_was_ahead_has_lapsed(fixture: Fixture) {
+    async fn a_key_claimed_while_the_clock_was_ahead_has_lapsed(fixture: StoreFixture) {
         let ahead = ahead_by(&fixture, MONTH).await;
         for (key, mode) in
             [("rolled-back", EffectMode::Transactional), ("asked", EffectMode::Opaque), ("listed", EffectMode::Opaque)]
@@ -135,7 +135,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duty_taken_while_the_clock_was_ahead_is_anybodys(fixture: Fixture) {
+    async fn a_duty_taken_while_the_clock_was_ahead_is_anybodys(fixture: StoreFixture) {
         let (lease, all) = (Duration::from_secs(30), Duty::Letters(None));
         let ahead = ahead_by(&fixture, MONTH).await;
         for duty in [Duty::Ledger, all] {
@@ -150,7 +150,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_question_asked_while_the_clock_was_ahead_is_anybodys(fixture: Fixture) {
+    async fn a_question_asked_while_the_clock_was_ahead_is_anybodys(fixture: StoreFixture) {
         let (question, lease) = (QuestionId::from_bytes([1; 32]), Duration::from_secs(30));
         let ask = async |store: &Store, run| store.answers().ask(question, "articles", Uuid::from_u128(run), lease).await.unwrap();
         let ahead = ahead_by(&fixture, MONTH).await;
@@ -161,7 +161,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_beat_while_the_clock_was_ahead_is_not_alive(fixture: Fixture) {
+    async fn a_node_that_beat_while_the_clock_was_ahead_is_not_alive(fixture: StoreFixture) {
         let ahead = ahead_by(&fixture, MONTH).await;
         ahead.nodes().beat(Uuid::from_u128(1), "ahead").await.unwrap();
         fixture.store.nodes().beat(Uuid::from_u128(2), "here").await.unwrap();
@@ -175,7 +175,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_clock_that_is_ahead_for_a_moment_makes_retention_forget_nothing(fixture: Fixture) {
+    async fn a_clock_that_is_ahead_for_a_moment_makes_retention_forget_nothing(fixture: StoreFixture) {
         done(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
@@ -191,7 +191,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_replayed_while_the_clock_is_ahead_and_runs_anew_after_its_time(fixture: Fixture) {
+    async fn a_key_is_replayed_while_the_clock_is_ahead_and_runs_anew_after_its_time(fixture: StoreFixture) {
         done(&fixture).await;
         let first = new_id(fixture.put(press("first")).await);
         for rounds in [false, true] {
@@ -219,7 +219,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_replayed_by_a_process_that_starts_while_the_clock_is_ahead(fixture: Fixture) {
+    async fn a_key_is_replayed_by_a_process_that_starts_while_the_clock_is_ahead(fixture: StoreFixture) {
         done(&fixture).await;
         write_earlier(&fixture, LONG_AHEAD).await;
         for _ in 0..2 {
@@ -231,7 +231,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_starts_while_the_clock_is_ahead_forgets_nothing_at_once(fixture: Fixture) {
+    async fn a_node_that_starts_while_the_clock_is_ahead_forgets_nothing_at_once(fixture: StoreFixture) {
         done(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         for _ in 0..3 {
@@ -245,7 +245,7 @@ both_databases! {
     }
 
     #[test]
-    async fn retention_forgets_at_most_a_days_worth_in_an_hour(fixture: Fixture) {
+    async fn retention_forgets_at_most_a_days_worth_in_an_hour(fixture: StoreFixture) {
         done(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
@@ -258,7 +258,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_really_old_is_forgotten(fixture: Fixture) {
+    async fn what_is_really_old_is_forgotten(fixture: StoreFixture) {
         done(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.pass(TTL);

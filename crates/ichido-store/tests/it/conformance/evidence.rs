@@ -9,11 +9,11 @@ use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, for_good, given_back, in_doubt, succeeded,
+    AFTER_LEASE, BACKOFF, KEYED, StoreFixture, final_failure, given_back, in_doubt, succeeded, will_retry,
 };
 
 /// A message that was lost by one worker and is sent by a second; the first one reports its success.
-async fn answered_during_the_resend(fixture: &Fixture) -> (Work, Work) {
+async fn answered_during_the_resend(fixture: &StoreFixture) -> (Work, Work) {
     fixture.enqueue("k1").await;
     let zombie = fixture.claim_one().await;
     fixture.pass(AFTER_LEASE);
@@ -29,7 +29,7 @@ async fn answered_during_the_resend(fixture: &Fixture) -> (Work, Work) {
     (zombie, second)
 }
 
-async fn never_sent_again(fixture: &Fixture) {
+async fn never_sent_again(fixture: &StoreFixture) {
     fixture.pass(Duration::from_hours(1));
     assert_eq!(fixture.promote().await, 0);
     assert!(fixture.claim(10).await.is_empty());
@@ -37,7 +37,7 @@ async fn never_sent_again(fixture: &Fixture) {
 }
 
 /// One way in which the second try ends without success.
-async fn ends_by(fixture: Fixture, event: impl Fn(&Work) -> Event) {
+async fn ends_by(fixture: StoreFixture, event: impl Fn(&Work) -> Event) {
     let (_, second) = answered_during_the_resend(&fixture).await;
     assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent));
     assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent), "reported again");
@@ -48,7 +48,7 @@ async fn ends_by(fixture: Fixture, event: impl Fn(&Work) -> Event) {
 
 both_databases! {
     #[test]
-    async fn the_same_late_success_reported_again_stands_again(fixture: Fixture) {
+    async fn the_same_late_success_reported_again_stands_again(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -60,27 +60,27 @@ both_databases! {
     }
 
     #[test]
-    async fn a_late_success_counts_when_the_resend_fails(fixture: Fixture) {
+    async fn a_late_success_counts_when_the_resend_fails(fixture: StoreFixture) {
         ends_by(fixture, again).await;
     }
 
     #[test]
-    async fn a_late_success_counts_when_the_resend_fails_for_good(fixture: Fixture) {
-        ends_by(fixture, |work| for_good(work, Effect::NotDone)).await;
+    async fn a_late_success_counts_when_the_resend_fails_for_good(fixture: StoreFixture) {
+        ends_by(fixture, |work| final_failure(work, Effect::NotDone)).await;
     }
 
     #[test]
-    async fn a_late_success_counts_when_the_resend_is_in_doubt(fixture: Fixture) {
+    async fn a_late_success_counts_when_the_resend_is_in_doubt(fixture: StoreFixture) {
         ends_by(fixture, in_doubt).await;
     }
 
     #[test]
-    async fn a_late_success_counts_when_the_resend_is_given_back(fixture: Fixture) {
+    async fn a_late_success_counts_when_the_resend_is_given_back(fixture: StoreFixture) {
         ends_by(fixture, given_back).await;
     }
 
     #[test]
-    async fn a_late_success_counts_when_the_second_worker_dies_too(fixture: Fixture) {
+    async fn a_late_success_counts_when_the_second_worker_dies_too(fixture: StoreFixture) {
         let (_, second) = answered_during_the_resend(&fixture).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
@@ -89,28 +89,28 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_does_not_begin_once_its_work_is_proven_to_be_done(fixture: Fixture) {
+    async fn a_call_does_not_begin_once_its_work_is_proven_to_be_done(fixture: StoreFixture) {
         let (_, second) = answered_during_the_resend(&fixture).await;
         assert_eq!(fixture.store.claims().begin(&[(second.id, second.fence)]).await.unwrap(), [false]);
     }
 
     #[test]
-    async fn the_audit_tells_the_late_success_with_its_own_claim(fixture: Fixture) {
+    async fn the_audit_tells_the_late_success_with_its_own_claim(fixture: StoreFixture) {
         let (zombie, second) = answered_during_the_resend(&fixture).await;
         fixture.settle(&zombie, succeeded(&zombie)).await;
-        fixture.settle(&second, again(&second)).await;
-        let told = fixture.store.messages().transitions(second.id).await.unwrap();
-        let steps: Vec<_> = told.iter().map(|step| (step.kind.as_str(), step.tries)).collect();
+        fixture.settle(&second, will_retry(&second)).await;
+        let transitions_seen = fixture.store.messages().transitions(second.id).await.unwrap();
+        let steps: Vec<_> = transitions_seen.iter().map(|step| (step.kind.as_str(), step.tries)).collect();
         let expected = [
             ("claimed", 1), ("worker_died", 1), ("late_success", 1), ("came_due", 1), ("claimed", 2), ("failed", 2),
         ];
         assert_eq!(steps, expected);
-        assert_eq!((told[2].fence, told[2].receipt.as_deref()), (Some(zombie.fence.get()), Some("order 7")));
-        assert_eq!((told[5].from.as_str(), told[5].to.as_str()), ("sending", "sent"));
+        assert_eq!((transitions_seen[2].fence, transitions_seen[2].receipt.as_deref()), (Some(zombie.fence.get()), Some("order 7")));
+        assert_eq!((transitions_seen[5].from.as_str(), transitions_seen[5].to.as_str()), ("sending", "sent"));
     }
 
     #[test]
-    async fn a_late_success_that_meets_the_end_of_the_resend_is_never_lost(fixture: Fixture) {
+    async fn a_late_success_that_meets_the_end_of_the_resend_is_never_lost(fixture: StoreFixture) {
         for round in 0..60 {
             fixture.enqueue(&format!("k{round}")).await;
             let zombie = fixture.claim_one().await;
@@ -120,7 +120,7 @@ both_databases! {
             fixture.promote().await;
             let second = fixture.claim_one().await;
             let report = |work: &Work, event| Settlement::of(work, event, Note::default());
-            let (proof, end) = (report(&zombie, succeeded(&zombie)), report(&second, again(&second)));
+            let (proof, end) = (report(&zombie, succeeded(&zombie)), report(&second, will_retry(&second)));
             let store = fixture.store.clone();
             // The two meet at one row, and a batch does not wait long for a row.
             let late = tokio::spawn(async move {

@@ -10,7 +10,7 @@ use ichido_store::message::QueueName;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{DAY, Fixture, KEYED};
+use crate::fixture::{DAY, KEYED, StoreFixture};
 
 const A: Uuid = Uuid::from_u128(1);
 const B: Uuid = Uuid::from_u128(2);
@@ -45,7 +45,7 @@ fn nodes(queue: &PublishedQueue) -> Vec<Uuid> {
 
 both_databases! {
     #[test]
-    async fn published_facts_are_listed_by_queue_with_their_node(fixture: Fixture) {
+    async fn published_facts_are_listed_by_queue_with_their_node(fixture: StoreFixture) {
         let store = &fixture.store;
         assert_eq!(store.facts().list().await.unwrap(), []);
         let mail = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
@@ -66,7 +66,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_publishes_again_replaces_what_it_said(fixture: Fixture) {
+    async fn a_node_that_publishes_again_replaces_what_it_said(fixture: StoreFixture) {
         let changed = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, max_attempts: NonZeroU32::MIN, horizon: DAY };
         publish(&fixture.store, A, "orders", KEPT).await;
         publish(&fixture.store, A, "orders", changed).await;
@@ -75,7 +75,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_has_stopped_counts_only_where_none_lives(fixture: Fixture) {
+    async fn a_node_that_has_stopped_counts_only_where_none_lives(fixture: StoreFixture) {
         let store = &fixture.store;
         let forbidden = QueueFacts { requeue: false, ..KEPT };
         publish(store, A, "orders", forbidden).await;
@@ -92,7 +92,7 @@ both_databases! {
     }
 
     #[test]
-    async fn where_nodes_disagree_the_weaker_counts(fixture: Fixture) {
+    async fn where_nodes_disagree_the_weaker_counts(fixture: StoreFixture) {
         let other = QueueFacts {
             guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(1) },
             requeue: false,
@@ -116,7 +116,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_is_gone_does_not_count_beside_one_that_lives(fixture: Fixture) {
+    async fn a_node_that_is_gone_does_not_count_beside_one_that_lives(fixture: StoreFixture) {
         let weak = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
         publish(&fixture.store, A, "orders", weak).await;
         fixture.pass(ALIVE_WITHIN / 2);
@@ -131,7 +131,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_last_facts_stay_when_all_nodes_are_gone(fixture: Fixture) {
+    async fn the_last_facts_stay_when_all_nodes_are_gone(fixture: StoreFixture) {
         let weak = QueueFacts { guarantee: Guarantee::Nothing, ..KEPT };
         publish(&fixture.store, A, "orders", QueueFacts { requeue: false, ..weak }).await;
         fixture.pass(GONE);
@@ -148,7 +148,7 @@ both_databases! {
     }
 
     #[test]
-    async fn facts_of_a_node_long_gone_are_forgotten_until_it_publishes_again(fixture: Fixture) {
+    async fn facts_of_a_node_long_gone_are_forgotten_until_it_publishes_again(fixture: StoreFixture) {
         publish(&fixture.store, A, "orders", KEPT).await;
         fixture.pass(DAY);
         publish(&fixture.store, B, "orders", KEPT).await;
@@ -159,7 +159,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_beat_while_the_clock_was_ahead_does_not_hide_the_others(fixture: Fixture) {
+    async fn a_node_that_beat_while_the_clock_was_ahead_does_not_hide_the_others(fixture: StoreFixture) {
         let ahead = fixture.another_node().await;
         ahead.skew_by(DAY);
         publish(&ahead, A, "orders", QueueFacts { guarantee: Guarantee::Repeatable, ..KEPT }).await;

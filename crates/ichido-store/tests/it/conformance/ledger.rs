@@ -18,7 +18,7 @@ use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key};
+use crate::fixture::{AFTER_LEASE, DAY, LEASE, StoreFixture, key};
 
 pub(crate) const TTL: Duration = Duration::from_hours(72);
 
@@ -69,7 +69,7 @@ fn keep_with(body: &[u8], message_id: Uuid) -> KeyOutcome {
     }
 }
 
-impl Fixture {
+impl StoreFixture {
     pub(crate) async fn arrive(&self, claim: KeyClaim) -> KeyClaimed {
         self.store.keys().claim(claim).await.expect("an answer")
     }
@@ -103,13 +103,13 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn a_first_arrival_runs(fixture: Fixture) {
+    async fn a_first_arrival_runs(fixture: StoreFixture) {
         let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
         assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
     }
 
     #[test]
-    async fn a_second_arrival_sees_it_in_flight(fixture: Fixture) {
+    async fn a_second_arrival_sees_it_in_flight(fixture: StoreFixture) {
         fixture.run("k1", EffectMode::Opaque).await;
         let second = fixture.arrive(request("k1", EffectMode::Opaque)).await;
         let KeyClaimed::InFlight { lease_until } = second else { panic!("{second:?}") };
@@ -119,7 +119,7 @@ both_databases! {
     }
 
     #[test]
-    async fn another_request_under_the_key_is_a_mismatch_before_it_is_in_flight(fixture: Fixture) {
+    async fn another_request_under_the_key_is_a_mismatch_before_it_is_in_flight(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let other = || KeyClaim { fingerprint: print("99 EUR"), ..request("k1", EffectMode::Opaque) };
         assert_eq!(fixture.arrive(other()).await, KeyClaimed::Mismatch);
@@ -130,7 +130,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_mismatch_leaves_the_owner_alone(fixture: Fixture) {
+    async fn a_mismatch_leaves_the_owner_alone(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(AFTER_LEASE);
         let other = KeyClaim { fingerprint: print("99 EUR"), ..request("k1", EffectMode::Keyed) };
@@ -139,7 +139,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_replay_is_the_response_byte_for_byte(fixture: Fixture) {
+    async fn a_replay_is_the_response_byte_for_byte(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let response = Response {
             status: 404,
@@ -161,7 +161,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_empty_body_is_a_body(fixture: Fixture) {
+    async fn an_empty_body_is_a_body(fixture: StoreFixture) {
         fixture.settled("k1", EffectMode::Opaque, b"").await;
         assert_eq!(
             fixture.arrive(request("k1", EffectMode::Opaque)).await,
@@ -170,7 +170,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_body_of_a_mebibyte_is_replayed(fixture: Fixture) {
+    async fn a_body_of_a_mebibyte_is_replayed(fixture: StoreFixture) {
         let body: Vec<u8> = (0..1 << 20).map(|index: u32| index.to_be_bytes()[3]).collect();
         fixture.settled("k1", EffectMode::Opaque, &body).await;
         assert_eq!(
@@ -180,7 +180,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_without_its_body_is_told_and_never_run_again(fixture: Fixture) {
+    async fn a_response_without_its_body_is_told_and_never_run_again(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         let outcome = keep(Response { body: None, ..response(b"") });
         assert_eq!(fixture.report("k1", fence, outcome).await, KeySettled::Stands);
@@ -189,7 +189,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_refusal_is_replayed_too(fixture: Fixture) {
+    async fn a_refusal_is_replayed_too(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let refused = Response { status: 422, ..response(b"no") };
         let outcome = KeyOutcome::Keep {
@@ -206,7 +206,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_released_key_is_free_even_for_another_request(fixture: Fixture) {
+    async fn a_released_key_is_free_even_for_another_request(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         assert_eq!(fixture.report("k1", fence, KeyOutcome::Release).await, KeySettled::Stands);
         assert_eq!(fixture.phase("k1").await, None);
@@ -216,7 +216,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_held_opaque_key_is_unknown(fixture: Fixture) {
+    async fn a_held_opaque_key_is_unknown(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         assert_eq!(fixture.report("k1", fence, KeyOutcome::Hold).await, KeySettled::Stands);
         assert_eq!(fixture.arrive(request("k1", EffectMode::Opaque)).await, KeyClaimed::Unknown { fence });
@@ -224,7 +224,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_held_keyed_key_is_taken_over(fixture: Fixture) {
+    async fn a_held_keyed_key_is_taken_over(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         fixture.report("k1", fence, KeyOutcome::Hold).await;
         let claimed = fixture.arrive(request("k1", EffectMode::Keyed)).await;
@@ -232,7 +232,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_keyed_operation_that_reconciles_is_not_taken_over(fixture: Fixture) {
+    async fn a_keyed_operation_that_reconciles_is_not_taken_over(fixture: StoreFixture) {
         let draft = PolicyDraft {
             mode: Some(EffectMode::Keyed),
             on_unknown: Some(OnUnknown::Reconcile),
@@ -247,7 +247,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_lapsed_claim_is_taken_over_where_running_again_is_harmless(fixture: Fixture) {
+    async fn a_lapsed_claim_is_taken_over_where_running_again_is_harmless(fixture: StoreFixture) {
         for (text, mode) in [("k1", EffectMode::Transactional), ("k2", EffectMode::Keyed)] {
             let fence = fixture.run(text, mode).await;
             fixture.pass(AFTER_LEASE);
@@ -262,7 +262,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_lapsed_opaque_claim_is_marked_unknown_and_keeps_its_fence(fixture: Fixture) {
+    async fn a_lapsed_opaque_claim_is_marked_unknown_and_keeps_its_fence(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.pass(AFTER_LEASE);
         for _ in 0..2 {
@@ -275,7 +275,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_does_not_lapse_before_its_time(fixture: Fixture) {
+    async fn a_claim_does_not_lapse_before_its_time(fixture: StoreFixture) {
         fixture.run("k1", EffectMode::Transactional).await;
         fixture.pass(LEASE.checked_sub(Duration::from_secs(5)).unwrap());
         let second = fixture.arrive(request("k1", EffectMode::Transactional)).await;
@@ -283,7 +283,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_renewed_claim_does_not_lapse(fixture: Fixture) {
+    async fn a_renewed_claim_does_not_lapse(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         for _ in 0..3 {
             fixture.pass(Duration::from_secs(20));
@@ -295,7 +295,7 @@ both_databases! {
     }
 
     #[test]
-    async fn only_the_owner_of_a_live_claim_renews_it(fixture: Fixture) {
+    async fn only_the_owner_of_a_live_claim_renews_it(fixture: StoreFixture) {
         let stale = fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(AFTER_LEASE);
         let owner = fixture.run("k1", EffectMode::Keyed).await;
@@ -310,7 +310,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_stale_owner_changes_nothing(fixture: Fixture) {
+    async fn a_stale_owner_changes_nothing(fixture: StoreFixture) {
         let stale = fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(AFTER_LEASE);
         let owner = fixture.run("k1", EffectMode::Keyed).await;
@@ -326,7 +326,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_owners_late_settle_of_an_unknown_record_stands(fixture: Fixture) {
+    async fn the_owners_late_settle_of_an_unknown_record_stands(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.arrive(request("k1", EffectMode::Opaque)).await, KeyClaimed::Unknown { fence });
@@ -336,7 +336,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_record_is_released_once_it_is_known_that_nothing_was_done(fixture: Fixture) {
+    async fn an_unknown_record_is_released_once_it_is_known_that_nothing_was_done(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, KeyOutcome::Hold).await;
         assert_eq!(fixture.report("k1", fence, KeyOutcome::Release).await, KeySettled::Stands);
@@ -344,7 +344,7 @@ both_databases! {
     }
 
     #[test]
-    async fn settling_twice_changes_nothing_the_second_time(fixture: Fixture) {
+    async fn settling_twice_changes_nothing_the_second_time(fixture: StoreFixture) {
         let fence = fixture.settled("k1", EffectMode::Opaque, b"first").await;
         for outcome in [keep(response(b"second")), KeyOutcome::Release, KeyOutcome::Hold] {
             assert_eq!(fixture.report("k1", fence, outcome).await, KeySettled::AlreadySettled);
@@ -354,14 +354,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_that_was_never_claimed_cannot_be_settled(fixture: Fixture) {
+    async fn a_key_that_was_never_claimed_cannot_be_settled(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         assert_eq!(fixture.report("other", fence, keep(response(b"?"))).await, KeySettled::Stale);
         assert_eq!(fixture.phase("other").await, None);
     }
 
     #[test]
-    async fn an_expired_key_counts_as_new_even_for_another_request(fixture: Fixture) {
+    async fn an_expired_key_counts_as_new_even_for_another_request(fixture: StoreFixture) {
         let fence = fixture.settled("k1", EffectMode::Opaque, b"old").await;
         fixture.pass(TTL);
         let other = KeyClaim {
@@ -380,7 +380,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_stored_response_is_kept_for_its_whole_time(fixture: Fixture) {
+    async fn a_stored_response_is_kept_for_its_whole_time(fixture: StoreFixture) {
         fixture.settled("k1", EffectMode::Opaque, b"kept").await;
         fixture.pass(TTL.checked_sub(Duration::from_mins(1)).unwrap());
         assert_eq!(fixture.sweep().await, 0);
@@ -389,7 +389,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_sweep_takes_what_has_expired_and_nothing_else(fixture: Fixture) {
+    async fn the_sweep_takes_what_has_expired_and_nothing_else(fixture: StoreFixture) {
         fixture.settled("old", EffectMode::Opaque, b"old").await;
         let claimed = fixture.run("claimed", EffectMode::Opaque).await;
         let unknown = fixture.run("unknown", EffectMode::Opaque).await;
@@ -406,7 +406,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_sweep_takes_no_more_than_its_limit(fixture: Fixture) {
+    async fn the_sweep_takes_no_more_than_its_limit(fixture: StoreFixture) {
         for number in 0..5 {
             fixture.settled(&format!("k{number}"), EffectMode::Opaque, b"old").await;
         }
@@ -419,7 +419,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_kept_while_its_message_is_not_finished(fixture: Fixture) {
+    async fn a_key_is_kept_while_its_message_is_not_finished(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
@@ -438,7 +438,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_kept_while_its_message_is_dead_and_may_be_requeued(fixture: Fixture) {
+    async fn a_key_is_kept_while_its_message_is_dead_and_may_be_requeued(fixture: StoreFixture) {
         let id = fixture.dead("m1", Effect::NotDone).await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
@@ -448,7 +448,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_goes_with_a_message_that_was_cancelled(fixture: Fixture) {
+    async fn a_key_goes_with_a_message_that_was_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
@@ -459,7 +459,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_same_key_under_another_operation_or_identity_is_another_action(fixture: Fixture) {
+    async fn the_same_key_under_another_operation_or_identity_is_another_action(fixture: StoreFixture) {
         fixture.settled("k1", EffectMode::Opaque, b"alice's").await;
         let of = |operation: &str, identity: &str| KeyClaim {
             name: RecordName {
@@ -478,7 +478,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_keyed_action_is_unknown_once_its_upstream_has_forgotten_the_key(fixture: Fixture) {
+    async fn a_keyed_action_is_unknown_once_its_upstream_has_forgotten_the_key(fixture: StoreFixture) {
         let first = fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(Duration::from_hours(23));
         let second = fixture.run("k1", EffectMode::Keyed).await;
@@ -489,7 +489,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_record_has_all_that_is_asked_of_it(fixture: Fixture) {
+    async fn a_record_has_all_that_is_asked_of_it(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let id = fixture.enqueue("m1").await;
         let digest = Digest::of_bytes(b"result");
@@ -517,7 +517,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_claimed_settled_and_replayed_by_different_nodes(fixture: Fixture) {
+    async fn a_key_is_claimed_settled_and_replayed_by_different_nodes(fixture: StoreFixture) {
         let (second, third) = (fixture.another_node().await, fixture.another_node().await);
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         assert_eq!(second.keys().renew(&[(name("k1"), fence, LEASE)]).await.unwrap(), [true]);
@@ -528,7 +528,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_whose_message_was_forgotten_expires_in_its_own_time(fixture: Fixture) {
+    async fn a_key_whose_message_was_forgotten_expires_in_its_own_time(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
@@ -542,7 +542,7 @@ both_databases! {
     }
 
     #[test]
-    async fn keys_of_an_identity_are_forgotten_less_those_that_somebody_or_a_message_uses(fixture: Fixture) {
+    async fn keys_of_an_identity_are_forgotten_less_those_that_somebody_or_a_message_uses(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         for (key, outcome) in [("plain", keep(response(b"ok"))), ("used", keep_with(b"queued", id))] {
             let fence = fixture.run(key, EffectMode::Opaque).await;
@@ -562,12 +562,12 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_that_nobody_used_is_not_there(fixture: Fixture) {
+    async fn a_key_that_nobody_used_is_not_there(fixture: StoreFixture) {
         assert!(fixture.store.keys().get(&name("k1")).await.unwrap().is_none());
     }
 
     #[test]
-    async fn fences_only_grow(fixture: Fixture) {
+    async fn fences_only_grow(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let mut last = None;
         for number in 0..20 {
@@ -580,7 +580,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_hundred_simultaneous_claims_of_one_key_one_runs(fixture: Fixture) {
+    async fn of_a_hundred_simultaneous_claims_of_one_key_one_runs(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let arrivals: Vec<_> = (0..100)
             .map(|number| {
@@ -603,7 +603,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_hundred_simultaneous_claims_of_a_lapsed_key_one_takes_over(fixture: Fixture) {
+    async fn of_a_hundred_simultaneous_claims_of_a_lapsed_key_one_takes_over(fixture: StoreFixture) {
         fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(AFTER_LEASE);
         let arrivals: Vec<_> = (0..100)
@@ -622,7 +622,7 @@ both_databases! {
     }
 
     #[test]
-    async fn claims_of_different_keys_at_once_all_run(fixture: Fixture) {
+    async fn claims_of_different_keys_at_once_all_run(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let arrivals: Vec<_> = (0..500)
             .map(|number| {
@@ -642,7 +642,7 @@ both_databases! {
     }
 
     #[test]
-    async fn settles_of_one_key_at_once_are_each_answered_for_themselves(fixture: Fixture) {
+    async fn settles_of_one_key_at_once_are_each_answered_for_themselves(fixture: StoreFixture) {
         for round in 0..10 {
             let text = format!("k{round}");
             let stale = fixture.run(&text, EffectMode::Keyed).await;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    Fixture, TRAVELS_FOR, bad_request, for_good, in_doubt, key, many, message, new_id, only, queue,
+    StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key, many, message, new_id, only, queue,
     queue_named, terms,
 };
 
@@ -41,7 +41,7 @@ async fn take_all(store: &Store, ids: &[Uuid]) -> Vec<LetterStepped> {
     while_busy(|| store.dead_letters().step(ids, |_, _| REQUEUE, &note)).await
 }
 
-impl Fixture {
+impl StoreFixture {
     async fn page(&self, filter: &LetterFilter) -> Vec<Uuid> {
         let page = self.store.dead_letters().page(filter, None, 100).await.unwrap();
         page.into_iter().map(|letter| letter.id).collect()
@@ -58,7 +58,7 @@ impl Fixture {
         let id = new_id(self.put(new).await);
         let work = only(self.store.claims().take(queue, many(10), terms()).await.unwrap());
         let note = Note { code: Some(code), excerpt: Some(text.to_owned()), ..Note::default() };
-        let settlement = Settlement::of(&work, for_good(&work, Effect::NotDone), note);
+        let settlement = Settlement::of(&work, final_failure(&work, Effect::NotDone), note);
         self.store.claims().settle(settlement).await.unwrap();
         id
     }
@@ -70,8 +70,9 @@ impl Fixture {
         while 0 < left {
             let works = self.claim(limits::CLAIM_MAX).await;
             left -= works.len();
-            let settlements =
-                works.iter().map(|work| Settlement::of(work, for_good(work, Effect::NotDone), bad_request()));
+            let settlements = works
+                .iter()
+                .map(|work| Settlement::of(work, final_failure(work, Effect::NotDone), bad_request()));
             for settled in self.store.claims().settle_all(settlements.collect()).await {
                 settled.unwrap();
             }
@@ -82,7 +83,7 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn the_letter_that_waits_longest_is_found_until_a_person_is_done_with_it(fixture: Fixture) {
+    async fn the_letter_that_waits_longest_is_found_until_a_person_is_done_with_it(fixture: StoreFixture) {
         let oldest = async |state, queue: &QueueName| fixture.store.dead_letters().oldest(state, queue).await.unwrap();
         assert_eq!(oldest(LetterState::Dead, &queue()).await, None);
         let mut dead = Vec::new();
@@ -100,7 +101,7 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_are_found_by_queue_error_identity_text_effect_and_time(fixture: Fixture) {
+    async fn letters_are_found_by_queue_error_identity_text_effect_and_time(fixture: StoreFixture) {
         let (mail, orders) = (queue_named("mail"), queue());
         let first = fixture.dead_of(&mail, "ann", ErrorCode::BadRequest, "no such symbol").await;
         fixture.pass(TRAVELS_FOR);
@@ -128,7 +129,7 @@ both_databases! {
     }
 
     #[test]
-    async fn pages_of_letters_leave_none_out_and_name_none_twice(fixture: Fixture) {
+    async fn pages_of_letters_leave_none_out_and_name_none_twice(fixture: StoreFixture) {
         let mut expected = fixture.many_dead(25).await;
         let mut found: Vec<Uuid> = Vec::new();
         let mut after = None;
@@ -144,7 +145,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_says_all_that_a_person_asks_of_it(fixture: Fixture) {
+    async fn a_letter_says_all_that_a_person_asks_of_it(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         let letter = only(fixture.store.dead_letters().find(&[id, Uuid::nil()]).await.unwrap());
         assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
@@ -156,7 +157,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_letters_are_requeued_at_once_with_count_zero_and_history_kept(fixture: Fixture) {
+    async fn many_letters_are_requeued_at_once_with_count_zero_and_history_kept(fixture: StoreFixture) {
         let ids = fixture.many_dead(30).await;
         let stepped = fixture.take(&ids, REQUEUE).await;
         assert!(stepped.iter().all(|stepped| name(*stepped) == "queued"), "{stepped:?}");
@@ -172,7 +173,7 @@ both_databases! {
     }
 
     #[test]
-    async fn each_letter_of_a_batch_is_judged_for_itself(fixture: Fixture) {
+    async fn each_letter_of_a_batch_is_judged_for_itself(fixture: StoreFixture) {
         let well = fixture.dead("k1", Effect::NotDone).await;
         let unknown = fixture.dead("k2", Effect::Unknown).await;
         let (parked, _) = fixture.parked("k3").await;
@@ -186,7 +187,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_that_is_named_twice_is_taken_once(fixture: Fixture) {
+    async fn a_letter_that_is_named_twice_is_taken_once(fixture: StoreFixture) {
         let ids = fixture.many_dead(2).await;
         let twice = [ids[0], ids[1], ids[0]];
         let stepped = take_all(&fixture.store, &twice).await;
@@ -194,12 +195,12 @@ both_databases! {
         assert_eq!(stepped[0], stepped[2], "both are told the same");
         fixture.assert_counts(&[("queued", 2)]).await;
         let requeues = |step: &Transition| step.kind == "requeued";
-        let told = fixture.store.messages().transitions(ids[0]).await.unwrap();
-        assert_eq!(told.iter().filter(|step| requeues(step)).count(), 1, "{told:?}");
+        let transitions_seen = fixture.store.messages().transitions(ids[0]).await.unwrap();
+        assert_eq!(transitions_seen.iter().filter(|step| requeues(step)).count(), 1, "{transitions_seen:?}");
     }
 
     #[test]
-    async fn two_operators_with_the_same_letters_do_not_both_get_them(fixture: Fixture) {
+    async fn two_operators_with_the_same_letters_do_not_both_get_them(fixture: StoreFixture) {
         let ids = fixture.many_dead(200).await;
         let backwards: Vec<Uuid> = ids.iter().rev().copied().collect();
         let other = fixture.another_node().await;
@@ -212,7 +213,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_discarded_letter_stays_dead_and_leaves_the_list_and_the_counts(fixture: Fixture) {
+    async fn a_discarded_letter_stays_dead_and_leaves_the_list_and_the_counts(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         let before = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         fixture.pass(TRAVELS_FOR);
@@ -232,7 +233,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_discard_twice_is_told_once(fixture: Fixture) {
+    async fn a_discard_twice_is_told_once(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         for _ in 0..2 {
             assert_eq!(name(fixture.take(&[id], Event::Discarded).await[0]), "dead");
@@ -242,13 +243,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_discarded_letter_is_requeued_when_somebody_thinks_again(fixture: Fixture) {
+    async fn a_discarded_letter_is_requeued_when_somebody_thinks_again(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         fixture.take(&[id], Event::Discarded).await;
         assert_eq!(name(fixture.take(&[id], REQUEUE).await[0]), "queued");
         fixture.assert_counts(&[("queued", 1)]).await;
         let work = fixture.claim_one().await;
-        fixture.settle_noting(&work, for_good(&work, Effect::NotDone), bad_request()).await;
+        fixture.settle_noting(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
         fixture.assert_counts(&[("dead", 1)]).await;
         assert_eq!(fixture.page(&LetterFilter::default()).await, [id], "it died again, and waits again");
         fixture.take(&[id], Event::Discarded).await;
@@ -258,7 +259,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_learnt_of_a_discarded_letter_does_not_bring_it_back(fixture: Fixture) {
+    async fn what_is_learnt_of_a_discarded_letter_does_not_bring_it_back(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         fixture.take(&[id], Event::Discarded).await;
         fixture.pass(TRAVELS_FOR);
@@ -270,7 +271,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_parked_letter_is_decided_and_not_discarded(fixture: Fixture) {
+    async fn a_parked_letter_is_decided_and_not_discarded(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         assert_eq!(fixture.take(&[id], Event::Discarded).await, [LetterStepped::Refused(Why::NotFromHere)]);
         let give_up = Event::Decided(Decision::GiveUp);
@@ -281,7 +282,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_decision_keeps_the_error_that_led_to_it(fixture: Fixture) {
+    async fn a_decision_keeps_the_error_that_led_to_it(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note { code: Some(ErrorCode::NetworkTimeout), excerpt: Some("reset".to_owned()), ..Note::default() };
@@ -293,7 +294,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_made_from_a_dead_one_and_the_dead_one_point_to_each_other(fixture: Fixture) {
+    async fn a_message_made_from_a_dead_one_and_the_dead_one_point_to_each_other(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
         let replaced = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         let Replaced::By { id, effect: Effect::NotDone } = replaced else { panic!("{replaced:?}") };
@@ -307,7 +308,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_replaced_letter_is_neither_requeued_nor_replaced_again(fixture: Fixture) {
+    async fn a_replaced_letter_is_neither_requeued_nor_replaced_again(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
         fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(fixture.take(&[old], REQUEUE).await, [LetterStepped::Refused(Why::HasSuccessor)]);
@@ -322,7 +323,7 @@ both_databases! {
     }
 
     #[test]
-    async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: Fixture) {
+    async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::Unknown).await;
         let refused = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(refused, Replaced::Refused(Why::CouldDoItTwice));
@@ -334,7 +335,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_is_not_replaced_under_a_key_that_was_used(fixture: Fixture) {
+    async fn a_letter_is_not_replaced_under_a_key_that_was_used(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
         let refused = fixture.store.dead_letters().replace(old, message("k1"), &by_olivia()).await.unwrap();
         assert_eq!(refused, Replaced::KeyUsed { id: old });
@@ -346,7 +347,7 @@ both_databases! {
     }
 
     #[test]
-    async fn stages_of_many_messages_are_read_at_once(fixture: Fixture) {
+    async fn stages_of_many_messages_are_read_at_once(fixture: StoreFixture) {
         let dead = fixture.dead("k1", Effect::NotDone).await;
         let queued = fixture.enqueue("k2").await;
         let mut stages = fixture.store.messages().stages(&[dead, queued, Uuid::nil()]).await.unwrap();

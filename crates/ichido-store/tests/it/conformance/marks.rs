@@ -6,11 +6,11 @@ use ichido_store::message::{Note, Settlement, Stepped};
 use ichido_store::testing::while_busy;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, Fixture, given_back, only};
+use crate::fixture::{AFTER_LEASE, StoreFixture, given_back, only};
 
 both_databases! {
     #[test]
-    async fn the_mark_decides_whatever_the_holder_remembers(fixture: Fixture) {
+    async fn the_mark_decides_whatever_the_holder_remembers(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let mut work = only(fixture.claim_with_marks(1).await);
         assert_eq!(fixture.store.claims().begin(&[(work.id, work.fence)]).await.unwrap(), [true]);
@@ -27,7 +27,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_batch_that_is_given_back_what_has_begun_stays(fixture: Fixture) {
+    async fn of_a_batch_that_is_given_back_what_has_begun_stays(fixture: StoreFixture) {
         let all = fixture.enqueue_many(3).await;
         let work = fixture.claim_with_marks(3).await;
         fixture.store.claims().begin(&[(work[1].id, work[1].fence)]).await.unwrap();
@@ -45,7 +45,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_does_not_begin_once_its_message_is_given_back(fixture: Fixture) {
+    async fn a_call_does_not_begin_once_its_message_is_given_back(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
         let back = fixture.settle(&work[0], given_back(&work[0])).await;
@@ -55,7 +55,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_call_and_its_giving_back_at_once_one_is_heard(fixture: Fixture) {
+    async fn of_a_call_and_its_giving_back_at_once_one_is_heard(fixture: StoreFixture) {
         for round in 0..100 {
             fixture.enqueue(&format!("k{round}")).await;
             fixture.enqueue(&format!("n{round}")).await;

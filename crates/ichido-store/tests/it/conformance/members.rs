@@ -6,17 +6,17 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, given_back, message, new_id, only, succeeded,
+    AFTER_LEASE, BACKOFF, KEYED, StoreFixture, given_back, message, new_id, only, succeeded, will_retry,
 };
 
 /// Reports about another message than the one that is held.
 fn about(other: Uuid, work: &Work) -> Vec<Settlement> {
-    [succeeded(work), again(work), given_back(work)]
+    [succeeded(work), will_retry(work), given_back(work)]
         .map(|event| Settlement { id: other, ..Settlement::of(work, event, Note::default()) })
         .to_vec()
 }
 
-async fn is_refused(fixture: &Fixture, reports: Vec<Settlement>) {
+async fn is_refused(fixture: &StoreFixture, reports: Vec<Settlement>) {
     for report in reports {
         let event = report.event;
         let answer = fixture.store.claims().settle(report).await.unwrap();
@@ -26,7 +26,7 @@ async fn is_refused(fixture: &Fixture, reports: Vec<Settlement>) {
 
 both_databases! {
     #[test]
-    async fn a_report_about_a_message_that_the_claim_does_not_hold_changes_nothing(fixture: Fixture) {
+    async fn a_report_about_a_message_that_the_claim_does_not_hold_changes_nothing(fixture: StoreFixture) {
         fixture.enqueue("held").await;
         let work = fixture.claim_one().await;
         let waiting = fixture.enqueue("waiting").await;
@@ -42,7 +42,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_report_about_another_message_does_not_end_the_claim(fixture: Fixture) {
+    async fn a_report_about_another_message_does_not_end_the_claim(fixture: StoreFixture) {
         let held = fixture.enqueue("held").await;
         let work = fixture.claim_one().await;
         let other = fixture.enqueue("other").await;
@@ -57,14 +57,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_lost_claim_proves_nothing_of_other_messages(fixture: Fixture) {
+    async fn a_lost_claim_proves_nothing_of_other_messages(fixture: StoreFixture) {
         fixture.enqueue("lost").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
         let other = fixture.enqueue("other").await;
         let second = fixture.claim_one().await;
-        fixture.settle(&second, again(&second)).await;
+        fixture.settle(&second, will_retry(&second)).await;
         is_refused(&fixture, about(other, &zombie)).await;
         assert_eq!(fixture.status(other).await, "failed");
         fixture.pass(BACKOFF);
@@ -72,11 +72,11 @@ both_databases! {
     }
 
     #[test]
-    async fn a_report_from_another_process_is_heard(fixture: Fixture) {
+    async fn a_report_from_another_process_is_heard(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let all = fixture.enqueue_many(3).await;
         let work = fixture.claim(3).await;
-        let reports = [succeeded(&work[0]), again(&work[1]), given_back(&work[2])];
+        let reports = [succeeded(&work[0]), will_retry(&work[1]), given_back(&work[2])];
         for (work, event) in work.iter().zip(reports) {
             let answer = other.claims().settle(Settlement::of(work, event, Note::default())).await.unwrap();
             assert!(matches!(answer, Stepped::Now(_)), "{answer:?}");
@@ -87,7 +87,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_of_a_message_that_the_claim_does_not_hold_may_not_begin(fixture: Fixture) {
+    async fn a_call_of_a_message_that_the_claim_does_not_hold_may_not_begin(fixture: StoreFixture) {
         fixture.enqueue("held").await;
         let work = only(fixture.claim_with_marks(1).await);
         let other = new_id(fixture.put(message("other")).await);

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, TRAVELS_FOR, again, for_good, given_back, ids, many, message,
-    new_id, queue, succeeded, terms,
+    AFTER_LEASE, BACKOFF, KEYED, StoreFixture, TRAVELS_FOR, final_failure, given_back, ids, many, message,
+    new_id, queue, succeeded, terms, will_retry,
 };
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
@@ -31,7 +31,7 @@ fn name(stepped: Stepped) -> &'static str {
 
 both_databases! {
     #[test]
-    async fn a_dead_message_is_requeued_with_its_count_at_zero_and_its_history_kept(fixture: Fixture) {
+    async fn a_dead_message_is_requeued_with_its_count_at_zero_and_its_history_kept(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         assert_eq!(name(fixture.step(id, REQUEUE).await), "queued");
         let row = fixture.row(id).await;
@@ -49,7 +49,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_is_in_the_audit_with_its_actor(fixture: Fixture) {
+    async fn a_requeue_is_in_the_audit_with_its_actor(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         fixture.step(id, REQUEUE).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
@@ -58,7 +58,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_that_the_queue_does_not_allow_is_refused(fixture: Fixture) {
+    async fn a_requeue_that_the_queue_does_not_allow_is_refused(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         let event = Event::Requeued { allowed: false, safety: Safety::Repeatable };
         assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::RequeueNotAllowed));
@@ -68,7 +68,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_that_could_do_it_twice_is_refused_until_it_is_asked_after(fixture: Fixture) {
+    async fn a_requeue_that_could_do_it_twice_is_refused_until_it_is_asked_after(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         assert_eq!(fixture.step(id, REQUEUE).await, Stepped::Refused(Why::CouldDoItTwice));
         assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, Stepped::Refused(Why::TooEarly));
@@ -80,7 +80,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_is_safe_where_the_receiver_honours_keys(fixture: Fixture) {
+    async fn a_requeue_is_safe_where_the_receiver_honours_keys(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         let event = Event::Requeued { allowed: true, safety: Safety::Keyed };
         assert_eq!(name(fixture.step(id, event).await), "queued");
@@ -88,7 +88,7 @@ both_databases! {
     }
 
     #[test]
-    async fn only_a_dead_message_is_requeued(fixture: Fixture) {
+    async fn only_a_dead_message_is_requeued(fixture: StoreFixture) {
         let queued = fixture.enqueue("k1").await;
         assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere));
         let work = fixture.claim_one().await;
@@ -99,7 +99,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_refused_step_leaves_the_message_claimable(fixture: Fixture) {
+    async fn a_refused_step_leaves_the_message_claimable(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for _ in 0..20 {
             assert_eq!(fixture.step(id, WAS_DONE).await, Stepped::Refused(Why::NotFromHere));
@@ -109,18 +109,18 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_is_not_there_is_told(fixture: Fixture) {
+    async fn a_message_that_is_not_there_is_told(fixture: StoreFixture) {
         assert_eq!(fixture.step(Uuid::from_u128(7), REQUEUE).await, Stepped::NoSuchMessage);
     }
 
     #[test]
-    async fn a_second_life_ends_like_the_first(fixture: Fixture) {
+    async fn a_second_life_ends_like_the_first(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         fixture.step(id, REQUEUE).await;
         for tries in 1..=3 {
             let work = fixture.claim_one().await;
             assert_eq!(work.history.tries, tries);
-            fixture.settle(&work, again(&work)).await;
+            fixture.settle(&work, will_retry(&work)).await;
             fixture.pass(BACKOFF);
             fixture.promote().await;
         }
@@ -129,13 +129,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombie_of_the_first_life_does_not_settle_the_second(fixture: Fixture) {
+    async fn a_zombie_of_the_first_life_does_not_settle_the_second(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
-        fixture.settle(&zombie, for_good(&zombie, Effect::NotDone)).await;
+        fixture.settle(&zombie, final_failure(&zombie, Effect::NotDone)).await;
         fixture.step(id, REQUEUE).await;
         let second = fixture.claim_one().await;
-        for event in [succeeded(&zombie), again(&zombie)] {
+        for event in [succeeded(&zombie), will_retry(&zombie)] {
             assert_eq!(fixture.settle(&zombie, event).await, Stepped::Refused(Why::StaleFence));
         }
         assert_eq!(fixture.status(id).await, "sending");
@@ -143,10 +143,10 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queued_a_delayed_and_a_failed_message_are_cancelled(fixture: Fixture) {
+    async fn a_queued_a_delayed_and_a_failed_message_are_cancelled(fixture: StoreFixture) {
         let failed = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         let queued = fixture.enqueue("k2").await;
         let delayed = NewMessage { delay: BACKOFF, ..message("k3") };
         let delayed = new_id(fixture.put(delayed).await);
@@ -161,7 +161,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_being_sent_or_was_is_not_cancelled(fixture: Fixture) {
+    async fn what_is_being_sent_or_was_is_not_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         assert_eq!(fixture.step(id, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
@@ -172,7 +172,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_cancelled_message_stays_cancelled(fixture: Fixture) {
+    async fn a_cancelled_message_stays_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.step(id, Event::Cancelled).await;
         for event in [Event::Cancelled, REQUEUE, SEND_AGAIN] {
@@ -182,7 +182,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_cancelled_message_in_doubt_can_be_asked_after(fixture: Fixture) {
+    async fn a_cancelled_message_in_doubt_can_be_asked_after(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -203,7 +203,7 @@ both_databases! {
     }
 
     #[test]
-    async fn nobody_decides_while_the_call_may_still_be_travelling(fixture: Fixture) {
+    async fn nobody_decides_while_the_call_may_still_be_travelling(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         for event in [SEND_AGAIN, GIVE_UP, FOUND_NOT_DONE] {
             assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::TooEarly));
@@ -213,7 +213,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_parked_message_is_sent_again_by_decision(fixture: Fixture) {
+    async fn a_parked_message_is_sent_again_by_decision(fixture: StoreFixture) {
         let (id, first) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, SEND_AGAIN).await), "queued");
@@ -224,7 +224,7 @@ both_databases! {
     }
 
     #[test]
-    async fn that_it_was_done_counts_at_once(fixture: Fixture) {
+    async fn that_it_was_done_counts_at_once(fixture: StoreFixture) {
         for (text, event) in [("k1", WAS_DONE), ("k2", Event::Reconciled(Found::Done))] {
             let (id, _) = fixture.parked(text).await;
             assert_eq!(fixture.step(id, event).await, Stepped::Now(State::Sent));
@@ -237,7 +237,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_parked_message_is_given_up_with_its_effect_unknown(fixture: Fixture) {
+    async fn a_parked_message_is_given_up_with_its_effect_unknown(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, GIVE_UP).await), "dead");
@@ -249,7 +249,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_reconciled_message_that_was_not_done_is_tried_again_and_its_tries_count(fixture: Fixture) {
+    async fn a_reconciled_message_that_was_not_done_is_tried_again_and_its_tries_count(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, FOUND_NOT_DONE).await), "queued");
@@ -258,7 +258,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_event_is_made_for_the_stores_own_time(fixture: Fixture) {
+    async fn the_event_is_made_for_the_stores_own_time(fixture: StoreFixture) {
         let (id, work) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         let wait = Duration::from_mins(1);
@@ -274,13 +274,13 @@ both_databases! {
 
     /// A claim, an outcome or a death has a lease behind it; an operator has none, and the message would be lost.
     #[test]
-    async fn a_workers_event_is_not_an_operators(fixture: Fixture) {
+    async fn a_workers_event_is_not_an_operators(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let fence = Fence::new(1_000_000).unwrap();
         let claimed = Event::Claimed { fence, begun: Begun::NotTracked };
         assert_eq!(fixture.step(id, claimed).await, Stepped::Refused(Why::NotFromHere));
         let work = fixture.claim_one().await;
-        for event in [succeeded(&work), again(&work), given_back(&work)] {
+        for event in [succeeded(&work), will_retry(&work), given_back(&work)] {
             assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::NotFromHere));
         }
         fixture.send(&work).await;
@@ -288,7 +288,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeued_message_is_found_by_a_node_that_has_gone_past_it(fixture: Fixture) {
+    async fn a_requeued_message_is_found_by_a_node_that_has_gone_past_it(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let old = fixture.dead("old", Effect::NotDone).await;
         fixture.enqueue_many(5_000).await;

@@ -12,7 +12,8 @@ use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
-    BACKOFF, Fixture, again, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
+    BACKOFF, StoreFixture, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
+    will_retry,
 };
 
 const WINDOW: Duration = Duration::from_hours(72);
@@ -25,7 +26,7 @@ pub(crate) fn press(text: &str) -> NewMessage {
 
 both_databases! {
     #[test]
-    async fn a_message_is_put_in_claimed_and_sent(fixture: Fixture) {
+    async fn a_message_is_put_in_claimed_and_sent(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         assert_eq!((work.id, work.request.as_slice(), work.history.tries), (id, b"k1".as_slice(), 1));
@@ -37,7 +38,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_same_key_with_the_same_digest_is_the_first_message(fixture: Fixture) {
+    async fn the_same_key_with_the_same_digest_is_the_first_message(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         assert_eq!(fixture.put(message("k1")).await, Enqueued::Same { id });
         fixture.send(&fixture.claim_one().await).await;
@@ -47,7 +48,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_same_key_with_another_digest_is_refused(fixture: Fixture) {
+    async fn the_same_key_with_another_digest_is_refused(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k1") };
         assert_eq!(fixture.put(other).await, Enqueued::Different { id });
@@ -55,7 +56,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_its_own_in_each_queue_and_for_each_identity(fixture: Fixture) {
+    async fn a_key_is_its_own_in_each_queue_and_for_each_identity(fixture: StoreFixture) {
         let mut all = BTreeSet::from([fixture.enqueue("k1").await]);
         let bob = NewMessage { identity: "bob".to_owned(), ..message("k1") };
         let elsewhere = NewMessage { queue: queue_named("mail"), ..message("k1") };
@@ -65,7 +66,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_ten_puts_of_one_key_at_once_one_is_new(fixture: Fixture) {
+    async fn of_ten_puts_of_one_key_at_once_one_is_new(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let puts: Vec<_> = (0..10)
             .map(|number| {
@@ -88,7 +89,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_are_put_in_at_once_and_each_is_answered(fixture: Fixture) {
+    async fn many_are_put_in_at_once_and_each_is_answered(fixture: StoreFixture) {
         let before = fixture.enqueue("k1").await;
         let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k2") };
         let batch = vec![message("k1"), message("k2"), message("k2"), other, message("k3")];
@@ -108,7 +109,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_in_a_large_batch_is_found_and_the_others_are_put_in(fixture: Fixture) {
+    async fn a_duplicate_in_a_large_batch_is_found_and_the_others_are_put_in(fixture: StoreFixture) {
         let first = fixture.enqueue("m7").await;
         let messages: Vec<_> = (0..300).map(|n| message(&format!("m{n}"))).collect();
         let answers = fixture.store.messages().enqueue_all(messages).await;
@@ -128,12 +129,12 @@ both_databases! {
     }
 
     #[test]
-    async fn none_put_in_is_none_answered(fixture: Fixture) {
+    async fn none_put_in_is_none_answered(fixture: StoreFixture) {
         assert!(fixture.store.messages().enqueue_all(Vec::new()).await.is_empty());
     }
 
     #[test]
-    async fn in_bulk_one_that_is_too_large_is_refused_alone(fixture: Fixture) {
+    async fn in_bulk_one_that_is_too_large_is_refused_alone(fixture: StoreFixture) {
         let large = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("large") };
         let answers = fixture.store.messages().enqueue_all(vec![message("k1"), large, message("k2")]).await;
         assert!(matches!(answers[0], Ok(Enqueued::New { .. })), "{answers:?}");
@@ -142,7 +143,7 @@ both_databases! {
     }
 
     #[test]
-    async fn in_bulk_equal_content_is_one_action_too(fixture: Fixture) {
+    async fn in_bulk_equal_content_is_one_action_too(fixture: StoreFixture) {
         let answers = fixture.store.messages().enqueue_all(vec![press("k1"), message("k2"), press("k3")]).await;
         let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
         let first = new_id(answers[0]);
@@ -151,7 +152,7 @@ both_databases! {
     }
 
     #[test]
-    async fn in_bulk_each_keeps_what_is_its_own(fixture: Fixture) {
+    async fn in_bulk_each_keeps_what_is_its_own(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let batch = vec![
             NewMessage { trace: Some("trace".to_owned()), ..message("k1") },
@@ -170,7 +171,7 @@ both_databases! {
     }
 
     #[test]
-    async fn request_bytes_come_back_exactly(fixture: Fixture) {
+    async fn request_bytes_come_back_exactly(fixture: StoreFixture) {
         let mebibyte: Vec<u8> = (0..1 << 20).map(|index: u32| index.to_be_bytes()[3]).collect();
         let requests = [Vec::new(), vec![0], vec![0xff, 0xfe, 0, b'\\', b'\''], mebibyte];
         for (number, request) in requests.iter().enumerate() {
@@ -193,7 +194,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_over_its_bound_is_refused(fixture: Fixture) {
+    async fn what_is_over_its_bound_is_refused(fixture: StoreFixture) {
         let most = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX], ..message("most") };
         new_id(fixture.put(most).await);
         let request = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("request") };
@@ -211,7 +212,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_delayed_message_is_claimable_once_it_is_due(fixture: Fixture) {
+    async fn a_delayed_message_is_claimable_once_it_is_due(fixture: StoreFixture) {
         let id = new_id(fixture.put(NewMessage { delay: BACKOFF, ..message("k1") }).await);
         assert_eq!(fixture.promote().await, 0);
         assert!(fixture.claim(10).await.is_empty());
@@ -225,7 +226,7 @@ both_databases! {
     }
 
     #[test]
-    async fn promotion_is_bounded(fixture: Fixture) {
+    async fn promotion_is_bounded(fixture: StoreFixture) {
         for number in 0..5 {
             fixture.put(NewMessage { delay: BACKOFF, ..message(&format!("k{number}")) }).await;
         }
@@ -241,7 +242,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_most_urgent_goes_first_and_then_the_oldest(fixture: Fixture) {
+    async fn the_most_urgent_goes_first_and_then_the_oldest(fixture: StoreFixture) {
         let mut all = Vec::new();
         for (number, priority) in [2, 0, 255, 2, 0, 1].into_iter().enumerate() {
             let new = NewMessage { priority, ..message(&format!("k{number}")) };
@@ -253,7 +254,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_urgent_late_comer_goes_before_what_waits(fixture: Fixture) {
+    async fn an_urgent_late_comer_goes_before_what_waits(fixture: StoreFixture) {
         let all = fixture.enqueue_many(4).await;
         assert_eq!(ids(&fixture.claim(2).await), all[..2]);
         let urgent = new_id(fixture.put(NewMessage { priority: 0, ..message("urgent") }).await);
@@ -262,7 +263,7 @@ both_databases! {
     }
 
     #[test]
-    async fn equal_content_within_the_window_is_the_first_message(fixture: Fixture) {
+    async fn equal_content_within_the_window_is_the_first_message(fixture: StoreFixture) {
         let first = new_id(fixture.put(press("k1")).await);
         assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
         assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first }, "its own key");
@@ -270,7 +271,7 @@ both_databases! {
     }
 
     #[test]
-    async fn equal_content_after_the_window_is_new(fixture: Fixture) {
+    async fn equal_content_after_the_window_is_new(fixture: StoreFixture) {
         let first = new_id(fixture.put(press("k1")).await);
         fixture.pass(WINDOW);
         let second = new_id(fixture.put(press("k2")).await);
@@ -280,7 +281,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_content_is_swept_when_its_window_is_over_and_equal_content_is_new_then(fixture: Fixture) {
+    async fn a_content_is_swept_when_its_window_is_over_and_equal_content_is_new_then(fixture: StoreFixture) {
         let first = new_id(fixture.put(press("k1")).await);
         fixture.pass(WINDOW);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 1);
@@ -292,7 +293,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_content_is_kept_until_its_window_is_over(fixture: Fixture) {
+    async fn a_content_is_kept_until_its_window_is_over(fixture: StoreFixture) {
         let first = new_id(fixture.put(press("k1")).await);
         fixture.pass(WINDOW / 2);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
@@ -306,7 +307,7 @@ both_databases! {
     }
 
     #[test]
-    async fn no_more_contents_are_swept_than_asked_for(fixture: Fixture) {
+    async fn no_more_contents_are_swept_than_asked_for(fixture: StoreFixture) {
         for identity in ["alice", "bob", "carol"] {
             new_id(fixture.put(NewMessage { identity: identity.to_owned(), ..press("k1") }).await);
         }
@@ -317,14 +318,14 @@ both_databases! {
     }
 
     #[test]
-    async fn equal_content_of_another_identity_or_queue_is_new(fixture: Fixture) {
+    async fn equal_content_of_another_identity_or_queue_is_new(fixture: StoreFixture) {
         fixture.put(press("k1")).await;
         new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..press("k2") }).await);
         new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..press("k2") }).await);
     }
 
     #[test]
-    async fn of_ten_puts_of_equal_content_at_once_one_is_new(fixture: Fixture) {
+    async fn of_ten_puts_of_equal_content_at_once_one_is_new(fixture: StoreFixture) {
         let puts: Vec<_> = (0..10)
             .map(|number| {
                 let store = fixture.store.clone();
@@ -346,7 +347,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_made_from_another_says_so(fixture: Fixture) {
+    async fn a_message_made_from_another_says_so(fixture: StoreFixture) {
         let dead = fixture.dead("k1", Effect::Unknown).await;
         let new = NewMessage { made_from: Some(dead), ..message("k2") };
         let id = new_id(fixture.put(new).await);
@@ -355,14 +356,14 @@ both_databases! {
     }
 
     #[test]
-    async fn the_counts_follow_every_transition(fixture: Fixture) {
+    async fn the_counts_follow_every_transition(fixture: StoreFixture) {
         fixture.assert_counts(&[]).await;
         let all = fixture.enqueue_many(4).await;
         fixture.assert_counts(&[("queued", 4)]).await;
         let work = fixture.claim(3).await;
         fixture.assert_counts(&[("queued", 1), ("sending", 3)]).await;
         fixture.send(&work[0]).await;
-        fixture.settle(&work[1], again(&work[1])).await;
+        fixture.settle(&work[1], will_retry(&work[1])).await;
         fixture.assert_counts(&[("queued", 1), ("sending", 1), ("sent", 1), ("failed", 1)]).await;
         fixture.settle(&work[2], in_doubt(&work[2])).await;
         fixture.step(all[3], Event::Cancelled).await;
@@ -377,7 +378,7 @@ both_databases! {
     }
 
     #[test]
-    async fn counts_are_kept_per_queue(fixture: Fixture) {
+    async fn counts_are_kept_per_queue(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
         let work = only(fixture.store.claims().take(&queue_named("mail"), many(5), terms()).await.unwrap());

@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, Fixture, KEYED, TRAVELS_FOR, again, ids, key, many, message, new_id, only, queue,
-    rescue_terms, succeeded, terms,
+    AFTER_LEASE, KEYED, StoreFixture, TRAVELS_FOR, ids, key, many, message, new_id, only, queue,
+    rescue_terms, succeeded, terms, will_retry,
 };
 
 /// How often a race is run; each time the two meet a little differently.
@@ -71,7 +71,7 @@ async fn edit(store: &Store, old: Uuid, key: &str) -> Replaced {
 both_databases! {
     /// SPEC D17: of those who edit one letter at once, one wins, and the others are told that something was made from it.
     #[test]
-    async fn of_two_who_edit_one_letter_at_once_one_wins_and_the_other_is_told(fixture: Fixture) {
+    async fn of_two_who_edit_one_letter_at_once_one_wins_and_the_other_is_told(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let old = fixture.dead(&format!("old{round}"), Effect::NotDone).await;
@@ -90,7 +90,7 @@ both_databases! {
 
     /// SPEC D17: an edit while it is learnt that the letter was not done comes before that, and is refused, or after it, and stands.
     #[test]
-    async fn an_edit_while_the_effect_is_learnt_goes_by_what_was_known(fixture: Fixture) {
+    async fn an_edit_while_the_effect_is_learnt_goes_by_what_was_known(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let old = fixture.dead(&format!("old{round}"), Effect::Unknown).await;
@@ -113,7 +113,7 @@ both_databases! {
 
     /// A known trap: a rescue that computes what is left from an old snapshot requeues what was just sent.
     #[test]
-    async fn what_is_settled_while_its_claim_is_rescued_is_sent_or_waits_and_never_both(fixture: Fixture) {
+    async fn what_is_settled_while_its_claim_is_rescued_is_sent_or_waits_and_never_both(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let mut all = Vec::new();
@@ -149,7 +149,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_fails_while_its_claim_is_rescued_takes_one_way_and_is_not_lost(fixture: Fixture) {
+    async fn what_fails_while_its_claim_is_rescued_takes_one_way_and_is_not_lost(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let mut all = Vec::new();
@@ -165,7 +165,7 @@ both_databases! {
             });
             let settlers: Vec<_> = work
                 .iter()
-                .map(|work| tokio::spawn(settle(fixture.store.clone(), work.clone(), again(work))))
+                .map(|work| tokio::spawn(settle(fixture.store.clone(), work.clone(), will_retry(work))))
                 .collect();
             let mut failed = 0;
             for settler in settlers {
@@ -189,7 +189,7 @@ both_databases! {
     }
 
     #[test]
-    async fn two_rescuers_rescue_each_claim_once(fixture: Fixture) {
+    async fn two_rescuers_rescue_each_claim_once(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             for number in 0..4 {
@@ -210,7 +210,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_cancel_and_a_claim_at_once_one_wins(fixture: Fixture) {
+    async fn of_a_cancel_and_a_claim_at_once_one_wins(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
@@ -226,7 +226,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_requeues_at_once_one_wins_and_it_is_claimed_once(fixture: Fixture) {
+    async fn of_two_requeues_at_once_one_wins_and_it_is_claimed_once(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let event = Event::Requeued { allowed: true, safety: Safety::Neither };
         for round in 0..ROUNDS {
@@ -247,12 +247,12 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_cancel_and_a_promotion_at_once_neither_loses_the_message(fixture: Fixture) {
+    async fn of_a_cancel_and_a_promotion_at_once_neither_loses_the_message(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
             let work = fixture.claim_one().await;
-            fixture.settle(&work, again(&work)).await;
+            fixture.settle(&work, will_retry(&work)).await;
             fixture.pass(Duration::from_mins(5));
             let (answer, _) = tokio::join!(
                 step(&other, id, Event::Cancelled),
@@ -265,11 +265,11 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_promotions_at_once_each_message_is_promoted_once(fixture: Fixture) {
+    async fn of_two_promotions_at_once_each_message_is_promoted_once(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         fixture.enqueue_many(200).await;
         for work in fixture.claim(200).await {
-            fixture.settle(&work, again(&work)).await;
+            fixture.settle(&work, will_retry(&work)).await;
         }
         fixture.pass(Duration::from_mins(5));
         other.skew_by(Duration::from_mins(5));
@@ -283,7 +283,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_decisions_at_once_one_wins(fixture: Fixture) {
+    async fn of_two_decisions_at_once_one_wins(fixture: StoreFixture) {
         use ichido_core::lifecycle::Decision::{GiveUp, SendAgain};
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
@@ -302,7 +302,7 @@ both_databases! {
 
     /// A key that expires is swept while a request under it arrives: the request replays or runs, and is never stuck.
     #[test]
-    async fn of_a_sweep_and_a_replay_at_once_both_are_right(fixture: Fixture) {
+    async fn of_a_sweep_and_a_replay_at_once_both_are_right(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let draft = PolicyDraft { mode: Some(EffectMode::Opaque), ..PolicyDraft::of(Class::Mutate) };
         let policy = Arc::new(Policy::build(draft).unwrap());
@@ -348,7 +348,7 @@ both_databases! {
     }
 
     #[test]
-    async fn callers_that_go_away_take_nobody_with_them(fixture: Fixture) {
+    async fn callers_that_go_away_take_nobody_with_them(fixture: StoreFixture) {
         let puts: Vec<_> = (0..200)
             .map(|number| {
                 let store = fixture.store.clone();
@@ -374,7 +374,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_many_operators_at_once_one_wins(fixture: Fixture) {
+    async fn of_many_operators_at_once_one_wins(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let id = fixture.enqueue("k1").await;
         let operators: Vec<_> = (0..20)
@@ -393,7 +393,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_workers_send_each_message_once_while_claims_lapse_and_are_rescued(fixture: Fixture) {
+    async fn many_workers_send_each_message_once_while_claims_lapse_and_are_rescued(fixture: StoreFixture) {
         fixture.enqueue_many(600).await;
         let other = fixture.another_node().await;
         let workers: Vec<_> = (0..6)

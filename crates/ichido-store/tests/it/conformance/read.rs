@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, TRAVELS_FOR, again, for_good, in_doubt, key, many, message,
-    new_id, only, queue, queue_named, terms,
+    AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, TRAVELS_FOR, final_failure, in_doubt, key, many, message,
+    new_id, only, queue, queue_named, terms, will_retry,
 };
 
-impl Fixture {
+impl StoreFixture {
     async fn list(&self, filter: MessageFilter) -> Vec<Uuid> {
         self.store
             .messages()
@@ -35,7 +35,7 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn a_message_is_one_row(fixture: Fixture) {
+    async fn a_message_is_one_row(fixture: StoreFixture) {
         let new = NewMessage { priority: 7, trace: Some("trace".to_owned()), hops: Some("bff".to_owned()), ..message("k1") };
         let id = new_id(fixture.put(new.clone()).await);
         let row = fixture.row(id).await;
@@ -49,18 +49,18 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_is_not_there_is_none(fixture: Fixture) {
+    async fn a_message_that_is_not_there_is_none(fixture: StoreFixture) {
         assert!(fixture.store.messages().get(Uuid::from_u128(7)).await.unwrap().is_none());
         assert!(fixture.store.messages().transitions(Uuid::from_u128(7)).await.unwrap().is_empty());
     }
 
     #[test]
-    async fn the_present_try_is_counted(fixture: Fixture) {
+    async fn the_present_try_is_counted(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let row = fixture.row(id).await;
         assert_eq!((row.status.as_str(), row.tries, row.next_attempt), ("sending", 1, None));
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         assert_eq!(fixture.row(id).await.tries, 1);
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -69,7 +69,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_change_shows_in_the_time_of_the_last_one(fixture: Fixture) {
+    async fn a_change_shows_in_the_time_of_the_last_one(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.pass(BACKOFF);
         fixture.send(&fixture.claim_one().await).await;
@@ -78,7 +78,7 @@ both_databases! {
     }
 
     #[test]
-    async fn pages_are_newest_first_without_gaps_or_repeats(fixture: Fixture) {
+    async fn pages_are_newest_first_without_gaps_or_repeats(fixture: StoreFixture) {
         let mut all = fixture.enqueue_many(25).await;
         let mut seen = Vec::new();
         let mut after = None;
@@ -97,14 +97,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_page_is_bounded_whatever_it_asks_for(fixture: Fixture) {
+    async fn a_page_is_bounded_whatever_it_asks_for(fixture: StoreFixture) {
         fixture.enqueue_many(limits::PAGE_MAX as usize + 1).await;
         let page = fixture.store.messages().list(&MessageFilter::default(), u32::MAX).await.unwrap();
         assert_eq!(page.len(), limits::PAGE_MAX as usize);
     }
 
     #[test]
-    async fn each_filter_finds_its_own(fixture: Fixture) {
+    async fn each_filter_finds_its_own(fixture: StoreFixture) {
         let dead = fixture.dead("k1", Effect::NotDone).await;
         fixture.pass(DAY);
         let plain = fixture.enqueue("k2").await;
@@ -132,12 +132,12 @@ both_databases! {
     }
 
     #[test]
-    async fn every_state_can_be_listed(fixture: Fixture) {
+    async fn every_state_can_be_listed(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let (parked, _) = fixture.parked("parked").await;
         let failed = fixture.enqueue("failed").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let sending = fixture.enqueue("sending").await;
@@ -162,7 +162,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_state_is_listed_by_queue_and_page_newest_first(fixture: Fixture) {
+    async fn a_state_is_listed_by_queue_and_page_newest_first(fixture: StoreFixture) {
         let mut ids = Vec::new();
         for n in 0..5 {
             ids.push(fixture.enqueue(&format!("k{n}")).await);
@@ -188,10 +188,10 @@ both_databases! {
     }
 
     #[test]
-    async fn a_timeline_has_every_transition_in_order(fixture: Fixture) {
+    async fn a_timeline_has_every_transition_in_order(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let first = fixture.claim_one().await;
-        fixture.settle(&first, again(&first)).await;
+        fixture.settle(&first, will_retry(&first)).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
         let second = fixture.claim_one().await;
@@ -201,7 +201,7 @@ both_databases! {
         let third = fixture.claim_one().await;
         fixture.send(&third).await;
         let transitions = fixture.store.messages().transitions(id).await.unwrap();
-        let told: Vec<_> = transitions
+        let transitions_seen: Vec<_> = transitions
             .iter()
             .map(|step| (step.from.as_str(), step.to.as_str(), step.kind.as_str(), step.tries))
             .collect();
@@ -215,7 +215,7 @@ both_databases! {
             ("queued", "sending", "claimed", 1),
             ("sending", "sent", "succeeded", 1),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(transitions_seen, expected);
         for pair in transitions.windows(2) {
             assert_eq!(pair[0].to, pair[1].from, "no gap");
             assert!(pair[0].at <= pair[1].at, "in order of time");
@@ -225,7 +225,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_says_what_was_known_when_it_was_made(fixture: Fixture) {
+    async fn a_claim_says_what_was_known_when_it_was_made(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -234,7 +234,7 @@ both_databases! {
         fixture.promote().await;
         fixture.send(&fixture.claim_one().await).await;
         let transitions = fixture.store.messages().transitions(id).await.unwrap();
-        let told: Vec<_> = transitions.iter().map(|step| (step.kind.as_str(), step.effect)).collect();
+        let transitions_seen: Vec<_> = transitions.iter().map(|step| (step.kind.as_str(), step.effect)).collect();
         let expected = [
             ("claimed", Effect::NotDone),
             ("worker_died", Effect::Unknown),
@@ -242,11 +242,11 @@ both_databases! {
             ("claimed", Effect::Unknown),
             ("succeeded", Effect::Done),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(transitions_seen, expected);
     }
 
     #[test]
-    async fn the_claim_of_what_is_being_sent_is_in_its_timeline(fixture: Fixture) {
+    async fn the_claim_of_what_is_being_sent_is_in_its_timeline(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let transitions = fixture.store.messages().transitions(id).await.unwrap();
@@ -257,7 +257,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_settled_message_of_a_live_claim_is_told_once(fixture: Fixture) {
+    async fn a_settled_message_of_a_live_claim_is_told_once(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         fixture.send(&work[0]).await;
@@ -265,7 +265,7 @@ both_databases! {
     }
 
     #[test]
-    async fn two_nodes_see_the_same(fixture: Fixture) {
+    async fn two_nodes_see_the_same(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let id = fixture.enqueue("k1").await;
         assert_eq!(other.messages().get(id).await.unwrap(), fixture.store.messages().get(id).await.unwrap());
@@ -281,7 +281,7 @@ both_databases! {
     }
 
     #[test]
-    async fn dead_letters_are_listed_newest_first(fixture: Fixture) {
+    async fn dead_letters_are_listed_newest_first(fixture: StoreFixture) {
         let mut dead = Vec::new();
         for number in 0..5 {
             dead.push(fixture.dead(&format!("k{number}"), Effect::NotDone).await);
@@ -289,7 +289,7 @@ both_databases! {
         // Newest by death, not by birth: the first one dies again.
         fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::Neither }).await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, for_good(&work, Effect::NotDone)).await;
+        fixture.settle(&work, final_failure(&work, Effect::NotDone)).await;
         let expected = [dead[0], dead[4], dead[3], dead[2], dead[1]];
         assert_eq!(fixture.letters(LetterState::Dead).await, expected);
         assert!(fixture.letters(LetterState::Parked).await.is_empty());
@@ -310,7 +310,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_says_what_went_wrong_and_when(fixture: Fixture) {
+    async fn a_letter_says_what_went_wrong_and_when(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         let letter = only(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
         assert_eq!((letter.message.id, letter.message.tries, letter.message.tries_allowed), (id, 1, 3));
@@ -323,7 +323,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_learnt_of_a_dead_message_leaves_its_time_of_death(fixture: Fixture) {
+    async fn what_is_learnt_of_a_dead_message_leaves_its_time_of_death(fixture: StoreFixture) {
         fixture.dead("k1", Effect::Unknown).await;
         let since = |letters: Vec<Letter>| only(letters).since;
         let before = since(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
@@ -336,7 +336,7 @@ both_databases! {
     }
 
     #[test]
-    async fn parked_letters_are_listed_until_they_are_decided(fixture: Fixture) {
+    async fn parked_letters_are_listed_until_they_are_decided(fixture: StoreFixture) {
         let (first, _) = fixture.parked("k1").await;
         let (second, _) = fixture.parked("k2").await;
         assert_eq!(fixture.letters(LetterState::Parked).await, [second, first]);
@@ -345,7 +345,7 @@ both_databases! {
     }
 
     #[test]
-    async fn retention_forgets_what_was_finished_before_a_moment(fixture: Fixture) {
+    async fn retention_forgets_what_was_finished_before_a_moment(fixture: StoreFixture) {
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let cancelled = fixture.enqueue("cancelled").await;
@@ -370,7 +370,7 @@ both_databases! {
     }
 
     #[test]
-    async fn retention_is_bounded(fixture: Fixture) {
+    async fn retention_is_bounded(fixture: StoreFixture) {
         fixture.enqueue_many(5).await;
         for work in fixture.claim(5).await {
             fixture.send(&work).await;
@@ -386,7 +386,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_forgotten_message_can_be_put_in_anew(fixture: Fixture) {
+    async fn a_forgotten_message_can_be_put_in_anew(fixture: StoreFixture) {
         let first = fixture.enqueue("k1").await;
         fixture.send(&fixture.claim_one().await).await;
         let moment = fixture.row(first).await.updated_at.plus(DAY);
@@ -396,7 +396,7 @@ both_databases! {
 
     /// What is not over of an identity stays, and so does what is another's or in another queue.
     #[test]
-    async fn what_is_over_of_an_identity_is_forgotten_whatever_its_age(fixture: Fixture) {
+    async fn what_is_over_of_an_identity_is_forgotten_whatever_its_age(fixture: StoreFixture) {
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let cancelled = fixture.enqueue("cancelled").await;
@@ -428,7 +428,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_pace_is_written_over_the_version_that_was_read(fixture: Fixture) {
+    async fn a_pace_is_written_over_the_version_that_was_read(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         assert_eq!(fixture.store.paces().read("broker").await.unwrap(), None);
         assert!(!fixture.store.paces().write("broker", 5, b"ten").await.unwrap(), "nobody has read version 5");
@@ -444,7 +444,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_is_seen_when_it_beats(fixture: Fixture) {
+    async fn a_node_is_seen_when_it_beats(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         fixture.store.nodes().beat(a, "alpha").await.unwrap();
         fixture.pass(BACKOFF);
@@ -459,7 +459,7 @@ both_databases! {
     }
 
     #[test]
-    async fn one_node_at_a_time_takes_care(fixture: Fixture) {
+    async fn one_node_at_a_time_takes_care(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
@@ -474,7 +474,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_kind_of_key_of_a_queue_stays_as_it_was_first_said(fixture: Fixture) {
+    async fn the_kind_of_key_of_a_queue_stays_as_it_was_first_said(fixture: StoreFixture) {
         let (a, b) = (QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap());
         assert_eq!(fixture.store.queues().kind_of_key(&a, "derived").await.unwrap(), "derived");
         assert_eq!(fixture.store.queues().kind_of_key(&a, "own").await.unwrap(), "derived");
@@ -484,7 +484,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_stops_leaves_its_duties_to_the_next(fixture: Fixture) {
+    async fn who_stops_leaves_its_duties_to_the_next(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         for (duty, node) in [(Duty::Trail, a), (Duty::Ledger, a), (Duty::Outbox, b)] {
@@ -497,7 +497,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_moves_letters_is_listed_until_its_lease_lapses(fixture: Fixture) {
+    async fn who_moves_letters_is_listed_until_its_lease_lapses(fixture: StoreFixture) {
         let (a, b, c) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
         let (orders, mail) = (QueueName::parse("orders:eu").unwrap(), QueueName::parse("mail").unwrap());
         let lease = Duration::from_secs(30);
@@ -525,7 +525,7 @@ both_databases! {
 
     /// Else the node that has one duty would keep all others from being done by those who can.
     #[test]
-    async fn each_duty_is_given_apart(fixture: Fixture) {
+    async fn each_duty_is_given_apart(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         let others = [QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap()];
@@ -538,7 +538,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_stores_clock_is_the_one_that_its_rows_have(fixture: Fixture) {
+    async fn the_stores_clock_is_the_one_that_its_rows_have(fixture: StoreFixture) {
         let before = fixture.store.now().await.unwrap();
         let id = fixture.enqueue("k1").await;
         let after = fixture.store.now().await.unwrap();

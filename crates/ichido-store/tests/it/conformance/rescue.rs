@@ -10,13 +10,13 @@ use ichido_store::rescue::RescueTerms;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, LEASE, TRAVELS_FOR, again, ids, many, message, new_id, only,
-    queue, queue_named, rescue, succeeded, terms,
+    AFTER_LEASE, BACKOFF, DAY, KEYED, LEASE, StoreFixture, TRAVELS_FOR, ids, many, message, new_id, only,
+    queue, queue_named, rescue, succeeded, terms, will_retry,
 };
 
 both_databases! {
     #[test]
-    async fn a_node_rescues_the_queues_it_names_and_is_told_what_became_of_them(fixture: Fixture) {
+    async fn a_node_rescues_the_queues_it_names_and_is_told_what_became_of_them(fixture: StoreFixture) {
         let other = queue_named("other");
         let elsewhere = NewMessage { queue: other.clone(), ..message("k1") };
         let elsewhere = new_id(fixture.put(elsewhere).await);
@@ -36,7 +36,7 @@ both_databases! {
 
     /// SPEC F2, D12: the call was made under what its holder believed, whatever the one who rescues was told since.
     #[test]
-    async fn of_holder_and_rescuer_the_one_who_promises_less_is_believed(fixture: Fixture) {
+    async fn of_holder_and_rescuer_the_one_who_promises_less_is_believed(fixture: StoreFixture) {
         let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
         for (number, holder, rescuer, state) in [
             (0, Guarantee::Nothing, KEYED, "parked"),
@@ -59,7 +59,7 @@ both_databases! {
 
     /// SPEC F2: a receiver that its holder said to forget keys sooner may have forgotten the first of two calls.
     #[test]
-    async fn of_holder_and_rescuer_the_shorter_memory_of_a_key_is_believed(fixture: Fixture) {
+    async fn of_holder_and_rescuer_the_shorter_memory_of_a_key_is_believed(fixture: StoreFixture) {
         let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
         for (key, first, second, state) in
             [("k1", brief, KEYED, "parked"), ("k2", KEYED, brief, "parked"), ("k3", KEYED, KEYED, "failed")]
@@ -83,7 +83,7 @@ both_databases! {
 
     /// SPEC F2: nobody decides that it was not done before the holder's call can have settled, either.
     #[test]
-    async fn of_holder_and_rescuer_the_longer_way_of_a_call_is_believed(fixture: Fixture) {
+    async fn of_holder_and_rescuer_the_longer_way_of_a_call_is_believed(fixture: StoreFixture) {
         for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
             let id = fixture.enqueue(key).await;
             let terms = ClaimTerms { guarantee: Guarantee::Nothing, travels_for: longer, ..terms() };
@@ -101,7 +101,7 @@ both_databases! {
 
     /// SPEC D12: what nobody rescues is told of, and only that.
     #[test]
-    async fn lapsed_claims_of_queues_that_nobody_serves_are_told_of(fixture: Fixture) {
+    async fn lapsed_claims_of_queues_that_nobody_serves_are_told_of(fixture: StoreFixture) {
         let (other, third) = (queue_named("other"), queue_named("third"));
         for (queue, key) in [(&other, "k1"), (&other, "k2"), (&third, "k1")] {
             fixture.put(NewMessage { queue: queue.clone(), ..message(key) }).await;
@@ -112,21 +112,21 @@ both_databases! {
         let longer = ClaimTerms { lease: DAY, ..terms() };
         fixture.store.claims().take(&third, many(10), longer).await.unwrap();
         let ours = [queue()];
-        let told = async |ago| fixture.store.claims().lapsed_elsewhere(&ours, ago).await.unwrap();
-        assert_eq!(told(Duration::ZERO).await, [], "none has lapsed");
+        let unserved_since = async |ago| fixture.store.claims().lapsed_elsewhere(&ours, ago).await.unwrap();
+        assert_eq!(unserved_since(Duration::ZERO).await, [], "none has lapsed");
         fixture.pass(AFTER_LEASE);
-        assert_eq!(told(LEASE).await, [], "whoever serves it has had no time yet");
-        let found = only(told(Duration::ZERO).await);
+        assert_eq!(unserved_since(LEASE).await, [], "whoever serves it has had no time yet");
+        let found = only(unserved_since(Duration::ZERO).await);
         assert_eq!((found.queue, found.claims, found.messages_max), (other.clone(), 1, 2));
         assert_eq!(found.since, claimed[0].claimed_at.plus(LEASE));
         fixture.pass(DAY);
-        assert_eq!(told(LEASE).await.into_iter().map(|unserved| unserved.queue).collect::<Vec<_>>(), [other, third]);
+        assert_eq!(unserved_since(LEASE).await.into_iter().map(|unserved| unserved.queue).collect::<Vec<_>>(), [other, third]);
         while fixture.rescue(KEYED).await.is_some() {}
-        assert_eq!(told(Duration::ZERO).await, []);
+        assert_eq!(unserved_since(Duration::ZERO).await, []);
     }
 
     #[test]
-    async fn whoever_has_a_suspect_in_hand_can_leave_the_others_alone(fixture: Fixture) {
+    async fn whoever_has_a_suspect_in_hand_can_leave_the_others_alone(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -141,7 +141,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_oldest_that_waits_is_found_whatever_its_priority(fixture: Fixture) {
+    async fn the_oldest_that_waits_is_found_whatever_its_priority(fixture: StoreFixture) {
         assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), None);
         let low = NewMessage { priority: 9, ..message("low") };
         let low = new_id(fixture.put(low).await);
@@ -159,7 +159,7 @@ both_databases! {
     }
 
     #[test]
-    async fn nothing_is_rescued_while_its_claim_stands(fixture: Fixture) {
+    async fn nothing_is_rescued_while_its_claim_stands(fixture: StoreFixture) {
         assert_eq!(fixture.rescue(KEYED).await, None, "nothing is claimed");
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
@@ -169,7 +169,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_messages_of_a_lapsed_claim_go_back_uncharged_and_suspect(fixture: Fixture) {
+    async fn the_messages_of_a_lapsed_claim_go_back_uncharged_and_suspect(fixture: StoreFixture) {
         let all = fixture.enqueue_many(3).await;
         let held = fixture.claim(3).await;
         fixture.pass(AFTER_LEASE);
@@ -188,7 +188,7 @@ both_databases! {
     }
 
     #[test]
-    async fn suspects_are_claimed_one_by_one_and_before_the_others(fixture: Fixture) {
+    async fn suspects_are_claimed_one_by_one_and_before_the_others(fixture: StoreFixture) {
         let suspects = fixture.enqueue_many(3).await;
         fixture.claim(3).await;
         let innocent = fixture.enqueue("innocent").await;
@@ -204,7 +204,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_suspect_whose_worker_lives_is_suspect_no_more(fixture: Fixture) {
+    async fn a_suspect_whose_worker_lives_is_suspect_no_more(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -212,7 +212,7 @@ both_databases! {
         for _ in 0..2 {
             let work = fixture.claim_one().await;
             assert!(work.history.suspect);
-            fixture.settle(&work, again(&work)).await;
+            fixture.settle(&work, will_retry(&work)).await;
         }
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -222,7 +222,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_was_alone_fails_and_its_next_call_is_marked(fixture: Fixture) {
+    async fn a_message_that_was_alone_fails_and_its_next_call_is_marked(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let held = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -241,7 +241,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_kills_two_workers_is_put_in_quarantine(fixture: Fixture) {
+    async fn a_message_that_kills_two_workers_is_put_in_quarantine(fixture: StoreFixture) {
         for (guarantee, state) in [(KEYED, "parked"), (Guarantee::Repeatable, "dead")] {
             let id = fixture.enqueue(state).await;
             // At the first death it is not known whether it was called; twice it is.
@@ -266,7 +266,7 @@ both_databases! {
 
     /// SPEC E2: however often its worker dies before the call.
     #[test]
-    async fn a_message_that_was_never_called_is_never_given_up(fixture: Fixture) {
+    async fn a_message_that_was_never_called_is_never_given_up(fixture: StoreFixture) {
         for (number, guarantee) in [KEYED, Guarantee::Repeatable, Guarantee::Nothing].into_iter().enumerate() {
             for tries_allowed in [1, 3] {
                 let key = format!("{number}-{tries_allowed}");
@@ -290,7 +290,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_worker_died_with_says_so_when_it_is_parked(fixture: Fixture) {
+    async fn what_a_worker_died_with_says_so_when_it_is_parked(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.start(&only(fixture.claim_with_marks(1).await)).await;
         fixture.pass(AFTER_LEASE);
@@ -301,7 +301,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_suspect_that_does_it_again_is_charged(fixture: Fixture) {
+    async fn a_suspect_that_does_it_again_is_charged(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -319,7 +319,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_suspect_that_was_charged_is_still_claimed_alone(fixture: Fixture) {
+    async fn a_suspect_that_was_charged_is_still_claimed_alone(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -338,7 +338,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_that_had_not_begun_was_not_done(fixture: Fixture) {
+    async fn a_call_that_had_not_begun_was_not_done(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
         fixture.store.claims().begin(&[(work[0].id, work[0].fence)]).await.unwrap();
@@ -352,7 +352,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_cannot_be_repeated_is_parked_when_its_worker_dies(fixture: Fixture) {
+    async fn what_cannot_be_repeated_is_parked_when_its_worker_dies(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -365,7 +365,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_the_receiver_has_forgotten_is_parked(fixture: Fixture) {
+    async fn what_the_receiver_has_forgotten_is_parked(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -379,7 +379,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_death_counts_as_a_failure_and_the_last_one_is_final(fixture: Fixture) {
+    async fn a_death_counts_as_a_failure_and_the_last_one_is_final(fixture: StoreFixture) {
         let once = NewMessage { tries_allowed: many(1), ..message("k1") };
         let id = new_id(fixture.put(once).await);
         fixture.start(&only(fixture.claim_with_marks(1).await)).await;
@@ -393,11 +393,11 @@ both_databases! {
     }
 
     #[test]
-    async fn only_what_was_not_settled_is_rescued(fixture: Fixture) {
+    async fn only_what_was_not_settled_is_rescued(fixture: StoreFixture) {
         let all = fixture.enqueue_many(4).await;
         let work = fixture.claim(4).await;
         fixture.send(&work[0]).await;
-        fixture.settle(&work[1], again(&work[1])).await;
+        fixture.settle(&work[1], will_retry(&work[1])).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(2));
         let mut states = Vec::new();
@@ -409,7 +409,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_left_over_from_a_batch_was_not_alone(fixture: Fixture) {
+    async fn a_message_left_over_from_a_batch_was_not_alone(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         fixture.send(&work[0]).await;
@@ -420,7 +420,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_lapsed_claim_without_messages_just_goes(fixture: Fixture) {
+    async fn a_lapsed_claim_without_messages_just_goes(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;
@@ -438,7 +438,7 @@ both_databases! {
     }
 
     #[test]
-    async fn each_rescue_takes_one_lapsed_claim(fixture: Fixture) {
+    async fn each_rescue_takes_one_lapsed_claim(fixture: StoreFixture) {
         let all = fixture.enqueue_many(4).await;
         fixture.claim(3).await;
         fixture.claim(1).await;
@@ -451,7 +451,7 @@ both_databases! {
     }
 
     #[test]
-    async fn any_node_rescues(fixture: Fixture) {
+    async fn any_node_rescues(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         let other = fixture.another_node().await;
@@ -462,7 +462,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_terms_are_those_of_the_messages_queue(fixture: Fixture) {
+    async fn the_terms_are_those_of_the_messages_queue(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -476,7 +476,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_rescue_is_in_the_audit_with_the_node_that_died(fixture: Fixture) {
+    async fn the_rescue_is_in_the_audit_with_the_node_that_died(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let held = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -491,7 +491,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_rescued_is_found_by_a_node_that_has_gone_past_it(fixture: Fixture) {
+    async fn what_is_rescued_is_found_by_a_node_that_has_gone_past_it(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let lost = fixture.enqueue_many(2).await;
         other.claims().take(&queue(), many(2), terms()).await.unwrap();

@@ -8,9 +8,9 @@ use ichido_store::ledger::{KeyClaimed, KeyOutcome, KeySettle, KeySettled};
 use sqlx::Row as _;
 
 use super::ledger::{keep, name, request, response};
-use super::transaction::{Business, Open};
+use super::transaction::{Business, BusinessTransaction};
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, Fixture};
+use crate::fixture::{AFTER_LEASE, StoreFixture};
 
 const LONG: Duration = Duration::from_mins(10);
 
@@ -24,7 +24,7 @@ fn done() -> KeyOutcome {
 
 both_databases! {
     #[test]
-    async fn an_outcome_commits_with_the_writes_it_tells_of(fixture: Fixture) {
+    async fn an_outcome_commits_with_the_writes_it_tells_of(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let mut open = business.begin().await;
@@ -40,7 +40,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_outcome_that_is_rolled_back_leaves_the_claim(fixture: Fixture) {
+    async fn an_outcome_that_is_rolled_back_leaves_the_claim(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let mut open = business.begin().await;
@@ -53,7 +53,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_owner_that_was_overtaken_settles_nothing_in_its_transaction(fixture: Fixture) {
+    async fn an_owner_that_was_overtaken_settles_nothing_in_its_transaction(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let zombie = fixture.run("k1", EffectMode::Transactional).await;
         fixture.pass(AFTER_LEASE);
@@ -76,7 +76,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_given_back_or_held_in_a_transaction_too(fixture: Fixture) {
+    async fn a_key_is_given_back_or_held_in_a_transaction_too(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let mut open = business.begin().await;
@@ -90,7 +90,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_committed_outcome_wakes_those_who_wait_for_it(fixture: Fixture) {
+    async fn a_committed_outcome_wakes_those_who_wait_for_it(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let store = fixture.store.clone();
@@ -103,14 +103,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_commit_with_an_outcome_waits_for_the_disk_however_the_connection_is_set_up(fixture: Fixture) {
+    async fn a_commit_with_an_outcome_waits_for_the_disk_however_the_connection_is_set_up(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let mut open = match &business {
             Business::Postgres(pool) => {
                 let mut open = pool.begin().await.unwrap();
                 sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *open).await.unwrap();
-                Open::Postgres(open)
+                BusinessTransaction::Postgres(open)
             }
             Business::Sqlite(pool) => {
                 // The pool's one connection so far, which the transaction then takes.
@@ -120,11 +120,11 @@ both_databases! {
         };
         open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
         let durable = match &mut open {
-            Open::Postgres(open) => {
+            BusinessTransaction::Postgres(open) => {
                 let row = sqlx::query("SHOW synchronous_commit").fetch_one(&mut **open).await.unwrap();
                 row.get::<String, _>(0) == "on"
             }
-            Open::Sqlite(open) => {
+            BusinessTransaction::Sqlite(open) => {
                 let row = sqlx::query("PRAGMA synchronous").fetch_one(&mut **open).await.unwrap();
                 row.get::<i64, _>(0) == 2
             }
@@ -134,9 +134,9 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_of_the_other_database_is_refused(fixture: Fixture) {
+    async fn a_transaction_of_the_other_database_is_refused(fixture: StoreFixture) {
         let other =
-            if fixture.store.is_sqlite() { Fixture::postgres().await } else { Fixture::sqlite().await };
+            if fixture.store.is_sqlite() { StoreFixture::postgres().await } else { StoreFixture::sqlite().await };
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let mut open = Business::open(&other).await.begin().await;
         let refused = open.settle(&fixture.store, &settle(fence, done())).await;

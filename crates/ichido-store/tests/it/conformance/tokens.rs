@@ -8,7 +8,7 @@ use ichido_store::token::{NewToken, Role, limits};
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{Fixture, queue};
+use crate::fixture::{StoreFixture, queue};
 
 fn token(name: &str, role: Role) -> NewToken {
     NewToken { id: Uuid::now_v7(), name: name.to_owned(), role, hash: [7; 32], lives: None }
@@ -18,7 +18,7 @@ fn producer(queues: Vec<QueueName>) -> Role {
     Role::Producer { identity: "shop 1".to_owned(), queues }
 }
 
-impl Fixture {
+impl StoreFixture {
     /// The names of those that let their bearer in now, the newest first.
     async fn live(&self) -> Vec<String> {
         let now = self.store.now().await.unwrap();
@@ -29,7 +29,7 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn a_token_comes_back_as_it_was_made(fixture: Fixture) {
+    async fn a_token_comes_back_as_it_was_made(fixture: StoreFixture) {
         let mails = QueueName::parse("mail.welcome:eu").unwrap();
         let roles = [Role::Viewer, Role::Operator, Role::Admin, producer(vec![queue(), mails])];
         for role in &roles {
@@ -42,7 +42,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_ends_when_it_is_revoked_or_its_time_is_over(fixture: Fixture) {
+    async fn a_token_ends_when_it_is_revoked_or_its_time_is_over(fixture: StoreFixture) {
         let (first, second) = (token("first", Role::Admin), token("second", Role::Admin));
         let short = NewToken { lives: Some(Duration::from_mins(1)), ..token("short", Role::Viewer) };
         for token in [&first, &second, &short] {
@@ -59,16 +59,16 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_done_to_a_token_is_in_the_trail_with_who_did_it(fixture: Fixture) {
+    async fn what_is_done_to_a_token_is_in_the_trail_with_who_did_it(fixture: StoreFixture) {
         let token = token("web", producer(vec![queue()]));
         fixture.store.tokens().add(&token, "olivia").await.unwrap();
         fixture.store.tokens().revoke(token.id, "pete").await.unwrap();
         let actions = fixture.store.actions().list(None, 10).await.unwrap();
-        let told: Vec<_> = actions.iter().map(|row| {
+        let summary: Vec<_> = actions.iter().map(|row| {
             let action = &row.action;
             (action.about.as_str(), action.kind.as_str(), action.actor.as_deref(), action.detail.as_deref())
         }).collect();
-        assert_eq!(told, [
+        assert_eq!(summary, [
             ("token web", "revoked", Some("pete"), None),
             ("token web", "created", Some("olivia"), Some("producer for shop 1 into orders")),
         ]);
@@ -76,7 +76,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_that_makes_no_sense_is_refused(fixture: Fixture) {
+    async fn a_token_that_makes_no_sense_is_refused(fixture: StoreFixture) {
         let many = vec![queue(); limits::QUEUES_MAX + 1];
         let nobody = Role::Producer { identity: String::new(), queues: vec![queue()] };
         for refused in [
@@ -98,7 +98,7 @@ both_databases! {
     }
 
     #[test]
-    async fn it_is_told_which_queues_are_paused_and_by_whom(fixture: Fixture) {
+    async fn it_is_told_which_queues_are_paused_and_by_whom(fixture: StoreFixture) {
         assert!(fixture.store.queues().pauses().await.unwrap().is_empty());
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         let paused = fixture.store.queues().pauses().await.unwrap();

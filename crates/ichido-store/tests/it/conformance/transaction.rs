@@ -13,7 +13,7 @@ use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
 use sqlx::{Row as _, Transaction};
 
 use crate::both_databases;
-use crate::fixture::{Fixture, ids, message, new_id, queue};
+use crate::fixture::{StoreFixture, ids, message, new_id, queue};
 
 /// A business of its own on the store's database, with a table of orders.
 pub(crate) enum Business {
@@ -26,7 +26,7 @@ const ORDER: &str = "INSERT INTO orders VALUES (1)";
 const COUNT: &str = "SELECT count(*) FROM orders";
 
 impl Business {
-    pub(crate) async fn open(fixture: &Fixture) -> Self {
+    pub(crate) async fn open(fixture: &StoreFixture) -> Self {
         if fixture.url().starts_with("sqlite:") {
             let options =
                 SqliteConnectOptions::from_str(fixture.url()).unwrap().busy_timeout(Duration::from_secs(30));
@@ -40,10 +40,10 @@ impl Business {
         }
     }
 
-    pub(crate) async fn begin(&self) -> Open {
+    pub(crate) async fn begin(&self) -> BusinessTransaction {
         match self {
-            Self::Postgres(pool) => Open::Postgres(pool.begin().await.unwrap()),
-            Self::Sqlite(pool) => Open::Sqlite(Store::begin_immediate(pool).await.unwrap()),
+            Self::Postgres(pool) => BusinessTransaction::Postgres(pool.begin().await.unwrap()),
+            Self::Sqlite(pool) => BusinessTransaction::Sqlite(Store::begin_immediate(pool).await.unwrap()),
         }
     }
 
@@ -56,12 +56,12 @@ impl Business {
 }
 
 /// A transaction of the business.
-pub(crate) enum Open {
+pub(crate) enum BusinessTransaction {
     Postgres(Transaction<'static, Postgres>),
     Sqlite(Transaction<'static, Sqlite>),
 }
 
-impl Open {
+impl BusinessTransaction {
     pub(crate) async fn order(&mut self) {
         match self {
             Self::Postgres(open) => drop(sqlx::query(ORDER).execute(&mut **open).await.unwrap()),
@@ -111,7 +111,7 @@ impl Open {
 
 both_databases! {
     #[test]
-    async fn an_order_and_its_message_commit_together(fixture: Fixture) {
+    async fn an_order_and_its_message_commit_together(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;
@@ -126,7 +126,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_many_in_a_transaction_equal_content_is_one_action(fixture: Fixture) {
+    async fn of_many_in_a_transaction_equal_content_is_one_action(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let same = SameContent { content: Digest::of_bytes(b"c"), window: Duration::from_mins(1) };
         let press = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
@@ -140,7 +140,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_order_that_is_rolled_back_takes_its_message_with_it(fixture: Fixture) {
+    async fn an_order_that_is_rolled_back_takes_its_message_with_it(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;
@@ -155,7 +155,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_is_not_claimed_before_its_order_is_committed(fixture: Fixture) {
+    async fn a_message_is_not_claimed_before_its_order_is_committed(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;
@@ -168,7 +168,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_does_not_end_the_order_it_comes_with(fixture: Fixture) {
+    async fn a_duplicate_does_not_end_the_order_it_comes_with(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let id = fixture.enqueue("m1").await;
         let mut open = business.begin().await;
@@ -182,7 +182,7 @@ both_databases! {
     }
 
     #[test]
-    async fn equal_content_is_one_message_within_an_order_too(fixture: Fixture) {
+    async fn equal_content_is_one_message_within_an_order_too(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let same = SameContent { content: Digest::of_bytes(b"ten"), window: Duration::from_mins(1) };
         let alike = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
@@ -197,7 +197,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_cannot_be_is_refused_and_the_order_goes_on(fixture: Fixture) {
+    async fn a_message_that_cannot_be_is_refused_and_the_order_goes_on(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;

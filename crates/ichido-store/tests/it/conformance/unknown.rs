@@ -10,9 +10,9 @@ use ichido_store::ledger::{
 
 use super::ledger::{TTL, keep, name, policy, request, response};
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, Fixture};
+use crate::fixture::{AFTER_LEASE, StoreFixture};
 
-impl Fixture {
+impl StoreFixture {
     /// An opaque action whose outcome nobody knows.
     pub(crate) async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
         let fence = self.run(text, EffectMode::Opaque).await;
@@ -28,7 +28,7 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn unknown_outcomes_are_listed_oldest_first_page_by_page(fixture: Fixture) {
+    async fn unknown_outcomes_are_listed_oldest_first_page_by_page(fixture: StoreFixture) {
         let keys: Vec<String> = (0..5).map(|number| format!("k{number}")).collect();
         for key in &keys {
             fixture.unknown(key).await;
@@ -50,7 +50,7 @@ both_databases! {
 
     /// A crash leaves a claim, and its client may never ask again.
     #[test]
-    async fn a_claim_whose_lease_is_over_is_marked_though_nobody_asks_for_it_again(fixture: Fixture) {
+    async fn a_claim_whose_lease_is_over_is_marked_though_nobody_asks_for_it_again(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let ours = ["orders.create".to_owned()];
         let mut fences = Vec::new();
@@ -76,7 +76,7 @@ both_databases! {
     }
 
     #[test]
-    async fn that_it_was_done_counts_at_once(fixture: Fixture) {
+    async fn that_it_was_done_counts_at_once(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let decided = fixture.decide("k1", Resolution::Applied, Some(response(b"found"))).await;
         assert_eq!(decided, KeyResolved::Stands);
@@ -89,7 +89,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_decision_without_a_response_is_told_and_not_run(fixture: Fixture) {
+    async fn a_decision_without_a_response_is_told_and_not_run(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, KeyResolved::Stands);
         let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
@@ -97,7 +97,7 @@ both_databases! {
     }
 
     #[test]
-    async fn that_nothing_was_done_counts_when_the_call_can_no_longer_be_travelling(fixture: Fixture) {
+    async fn that_nothing_was_done_counts_when_the_call_can_no_longer_be_travelling(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let early = fixture.decide("k1", Resolution::NothingDone, None).await;
         let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
@@ -111,7 +111,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_known_or_not_there_is_not_decided(fixture: Fixture) {
+    async fn what_is_known_or_not_there_is_not_decided(fixture: StoreFixture) {
         assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, KeyResolved::Missing);
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
@@ -123,7 +123,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_owner_that_reports_late_is_heard_before_a_decision_and_not_after(fixture: Fixture) {
+    async fn an_owner_that_reports_late_is_heard_before_a_decision_and_not_after(fixture: StoreFixture) {
         let first = fixture.unknown("k1").await;
         assert_eq!(fixture.report("k1", first, keep(response(b"late"))).await, KeySettled::Stands);
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
@@ -136,7 +136,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_says_what_it_found_under_its_key(fixture: Fixture) {
+    async fn a_claim_says_what_it_found_under_its_key(fixture: StoreFixture) {
         let began = async |text: &str| match fixture.arrive(request(text, EffectMode::Keyed)).await {
             KeyClaimed::Run { began, .. } => began,
             other => panic!("{other:?}"),
@@ -151,7 +151,7 @@ both_databases! {
 
     /// An operation may be served in another mode after a deploy; what was lost before it was lost under the old one.
     #[test]
-    async fn what_was_lost_under_a_stricter_mode_is_judged_by_that_mode(fixture: Fixture) {
+    async fn what_was_lost_under_a_stricter_mode_is_judged_by_that_mode(fixture: StoreFixture) {
         let held = fixture.unknown("held").await;
         let lapsed = fixture.run("lapsed", EffectMode::Opaque).await;
         fixture.pass(AFTER_LEASE);
@@ -168,7 +168,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_takeover_remembers_the_stricter_mode_and_a_new_action_its_own(fixture: Fixture) {
+    async fn a_takeover_remembers_the_stricter_mode_and_a_new_action_its_own(fixture: StoreFixture) {
         let mode = async || fixture.store.keys().get(&name("k1")).await.unwrap().unwrap().record.mode;
         fixture.run("k1", EffectMode::Transactional).await;
         assert_eq!(mode().await, EffectMode::Transactional);
@@ -193,7 +193,7 @@ both_databases! {
     }
 
     #[test]
-    async fn hops_and_trace_are_kept_with_the_last_claim(fixture: Fixture) {
+    async fn hops_and_trace_are_kept_with_the_last_claim(fixture: StoreFixture) {
         let along = |hops: &str| KeyClaim {
             hops: Some(hops.to_owned()),
             trace: Some("00-7f".to_owned()),
@@ -209,7 +209,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_no_record_could_hold_is_refused_alone(fixture: Fixture) {
+    async fn what_no_record_could_hold_is_refused_alone(fixture: StoreFixture) {
         let claim = || request("k1", EffectMode::Opaque);
         let long = |bytes: usize| Some("h".repeat(bytes));
         for claim in [

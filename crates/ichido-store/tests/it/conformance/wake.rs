@@ -19,8 +19,8 @@ use tokio::task::JoinHandle;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, given_back, ids, key, many, message, queue, queue_named,
-    terms,
+    AFTER_LEASE, BACKOFF, KEYED, StoreFixture, given_back, ids, key, many, message, queue, queue_named,
+    terms, will_retry,
 };
 
 /// A bound that no test waits for.
@@ -75,14 +75,14 @@ async fn quiet(store: &Store) {
 
 both_databases! {
     #[test]
-    async fn a_waiter_is_woken_by_a_message(fixture: Fixture) {
+    async fn a_waiter_is_woken_by_a_message(fixture: StoreFixture) {
         let waiter = waiter(&fixture.store, LONG);
         fixture.enqueue("m1").await;
         assert!(waiter.await.unwrap());
     }
 
     #[test]
-    async fn every_waiter_is_woken(fixture: Fixture) {
+    async fn every_waiter_is_woken(fixture: StoreFixture) {
         let waiters: Vec<_> = (0..4).map(|_| waiter(&fixture.store, LONG)).collect();
         // One that begins to wait after a message waits for the next.
         for number in 0.. {
@@ -97,14 +97,14 @@ both_databases! {
     }
 
     #[test]
-    async fn messages_put_in_together_wake_too(fixture: Fixture) {
+    async fn messages_put_in_together_wake_too(fixture: StoreFixture) {
         let waiter = waiter(&fixture.store, LONG);
         fixture.enqueue_many(3).await;
         assert!(waiter.await.unwrap());
     }
 
     #[test]
-    async fn what_comes_between_a_claim_and_the_wait_is_not_missed(fixture: Fixture) {
+    async fn what_comes_between_a_claim_and_the_wait_is_not_missed(fixture: StoreFixture) {
         assert!(fixture.claim(1).await.is_empty());
         fixture.enqueue("m1").await;
         assert!(fixture.store.queues().wait(&queue(), LONG).await);
@@ -112,7 +112,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_wait_is_over_when_nothing_comes(fixture: Fixture) {
+    async fn a_wait_is_over_when_nothing_comes(fixture: StoreFixture) {
         fixture.store.queues().wake(&queue_named("others"));
         let later = NewMessage { delay: BACKOFF, ..message("later") };
         fixture.put(later).await;
@@ -120,10 +120,10 @@ both_databases! {
     }
 
     #[test]
-    async fn what_comes_due_wakes(fixture: Fixture) {
+    async fn what_comes_due_wakes(fixture: StoreFixture) {
         fixture.enqueue("m1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, again(&work)).await;
+        fixture.settle(&work, will_retry(&work)).await;
         quiet(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
         fixture.pass(BACKOFF * 2);
@@ -132,7 +132,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_requeued_wakes(fixture: Fixture) {
+    async fn what_is_requeued_wakes(fixture: StoreFixture) {
         let id = fixture.dead("m1", Effect::NotDone).await;
         quiet(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
@@ -141,7 +141,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_given_back_or_rescued_wakes(fixture: Fixture) {
+    async fn what_is_given_back_or_rescued_wakes(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         quiet(&fixture.store).await;
@@ -156,7 +156,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queue_that_goes_on_wakes(fixture: Fixture) {
+    async fn a_queue_that_goes_on_wakes(fixture: StoreFixture) {
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         quiet(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
@@ -165,7 +165,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_waits_for_a_key_is_woken_when_it_is_settled(fixture: Fixture) {
+    async fn who_waits_for_a_key_is_woken_when_it_is_settled(fixture: StoreFixture) {
         let fence = claimed(&fixture.store).await;
         assert!(!fixture.store.keys().wait(&name(), SHORT).await, "still claimed");
         let waiter = key_waiter(&fixture.store, LONG);
@@ -174,13 +174,13 @@ both_databases! {
     }
 
     #[test]
-    async fn who_waits_for_a_key_that_nobody_holds_does_not_wait(fixture: Fixture) {
+    async fn who_waits_for_a_key_that_nobody_holds_does_not_wait(fixture: StoreFixture) {
         assert!(fixture.store.keys().wait(&name(), LONG).await);
     }
 
     /// On PostgreSQL the other node is told. On SQLite it looks again when its bound is over, and finds the work.
     #[test]
-    async fn a_waiter_on_another_node_finds_the_work(fixture: Fixture) {
+    async fn a_waiter_on_another_node_finds_the_work(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let bound = if fixture.tells_other_nodes() { LONG } else { SHORT };
         let waiter = waiter(&other, bound);
@@ -192,7 +192,7 @@ both_databases! {
 
     /// The same for a key.
     #[test]
-    async fn who_waits_for_a_key_on_another_node_finds_it_settled(fixture: Fixture) {
+    async fn who_waits_for_a_key_on_another_node_finds_it_settled(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let fence = claimed(&fixture.store).await;
         let bound = if fixture.tells_other_nodes() { LONG } else { SHORT };

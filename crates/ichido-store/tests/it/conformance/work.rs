@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, LEASE, TRAVELS_FOR, again, for_good, given_back, ids, in_doubt,
-    many, message, only, queue, queue_named, rescue, succeeded, terms,
+    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, ids, in_doubt,
+    many, message, only, queue, queue_named, rescue, succeeded, terms, will_retry,
 };
 
 fn now(stepped: Stepped) -> State {
@@ -26,7 +26,7 @@ fn now(stepped: Stepped) -> State {
 
 both_databases! {
     #[test]
-    async fn a_claim_takes_no_more_than_it_asks_for(fixture: Fixture) {
+    async fn a_claim_takes_no_more_than_it_asks_for(fixture: StoreFixture) {
         let all = fixture.enqueue_many(10).await;
         let first = fixture.claim(4).await;
         let second = fixture.claim(4).await;
@@ -38,13 +38,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_leaves_other_queues_alone(fixture: Fixture) {
+    async fn a_claim_leaves_other_queues_alone(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         assert!(fixture.store.claims().take(&queue_named("mail"), many(5), terms()).await.unwrap().is_empty());
     }
 
     #[test]
-    async fn a_claim_is_bounded_whatever_it_asks_for(fixture: Fixture) {
+    async fn a_claim_is_bounded_whatever_it_asks_for(fixture: StoreFixture) {
         let all = fixture.enqueue_many(limits::CLAIM_MAX as usize + 1).await;
         let work = fixture.claim(u32::MAX).await;
         assert_eq!(ids(&work), all[..limits::CLAIM_MAX as usize]);
@@ -52,7 +52,7 @@ both_databases! {
     }
 
     #[test]
-    async fn sixteen_claimers_take_each_of_ten_thousand_messages_once(fixture: Fixture) {
+    async fn sixteen_claimers_take_each_of_ten_thousand_messages_once(fixture: StoreFixture) {
         let all: BTreeSet<Uuid> = fixture.enqueue_many(10_000).await.into_iter().collect();
         let other = fixture.another_node().await;
         let claimers: Vec<_> = (0..16)
@@ -83,11 +83,11 @@ both_databases! {
     }
 
     #[test]
-    async fn a_failed_message_waits_for_its_time_and_is_claimed_again(fixture: Fixture) {
+    async fn a_failed_message_waits_for_its_time_and_is_claimed_again(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note { code: Some(ErrorCode::Broker5xx), status: Some(503), ..Note::default() };
-        let state = now(fixture.settle_noting(&work, again(&work), note).await);
+        let state = now(fixture.settle_noting(&work, will_retry(&work), note).await);
         assert!(
             matches!(state, State::Failed { due, .. } if due == work.claimed_at.plus(BACKOFF)),
             "{state:?}"
@@ -109,7 +109,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_no_retry_can_mend_is_dead_at_once(fixture: Fixture) {
+    async fn what_no_retry_can_mend_is_dead_at_once(fixture: StoreFixture) {
         for (text, effect) in [("k1", Effect::NotDone), ("k2", Effect::Unknown)] {
             let id = fixture.dead(text, effect).await;
             let row = fixture.row(id).await;
@@ -124,12 +124,12 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_whose_tries_are_spent_fails_and_then_dies(fixture: Fixture) {
+    async fn a_message_whose_tries_are_spent_fails_and_then_dies(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for tries in 1..=3 {
             let work = fixture.claim_one().await;
             assert_eq!(work.history.tries, tries);
-            let state = now(fixture.settle(&work, again(&work)).await);
+            let state = now(fixture.settle(&work, will_retry(&work)).await);
             assert_eq!(state.name(), if tries < 3 { "failed" } else { "dead" });
             fixture.pass(BACKOFF);
             fixture.promote().await;
@@ -142,7 +142,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_in_doubt_is_parked(fixture: Fixture) {
+    async fn a_message_in_doubt_is_parked(fixture: StoreFixture) {
         let (id, work) = fixture.parked("k1").await;
         let row = fixture.row(id).await;
         assert_eq!((row.status.as_str(), row.effect, row.tries), ("parked", Effect::Unknown, 1));
@@ -154,7 +154,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_effect_that_could_happen_twice_is_parked(fixture: Fixture) {
+    async fn an_unknown_effect_that_could_happen_twice_is_parked(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let event = Event::Failed {
@@ -169,7 +169,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_doubt_goes_with_the_message_to_its_next_try(fixture: Fixture) {
+    async fn a_doubt_goes_with_the_message_to_its_next_try(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let event = Event::Failed {
@@ -189,7 +189,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_given_back_keeps_its_try(fixture: Fixture) {
+    async fn a_message_given_back_keeps_its_try(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for _ in 0..5 {
             let work = fixture.claim_one().await;
@@ -201,7 +201,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_can_be_given_back_for_later(fixture: Fixture) {
+    async fn a_message_can_be_given_back_for_later(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let later = Event::GivenBack { fence: work.fence, due: work.claimed_at.plus(BACKOFF) };
@@ -213,7 +213,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_given_back_for_a_moment_that_has_come_is_claimable_at_once(fixture: Fixture) {
+    async fn a_message_given_back_for_a_moment_that_has_come_is_claimable_at_once(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         fixture.pass(Duration::from_secs(10));
@@ -223,7 +223,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_may_begin_while_its_claim_stands(fixture: Fixture) {
+    async fn a_call_may_begin_while_its_claim_stands(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
         assert!(work.iter().all(|work| work.begun == Begun::NotYet));
@@ -240,16 +240,16 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_may_not_begin_once_its_message_is_settled(fixture: Fixture) {
+    async fn a_call_may_not_begin_once_its_message_is_settled(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
-        fixture.settle(&work[0], again(&work[0])).await;
+        fixture.settle(&work[0], will_retry(&work[0])).await;
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
         assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
     }
 
     #[test]
-    async fn a_message_whose_call_began_is_not_given_back(fixture: Fixture) {
+    async fn a_message_whose_call_began_is_not_given_back(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let mut work = only(fixture.claim_with_marks(1).await);
         fixture.store.claims().begin(&[(work.id, work.fence)]).await.unwrap();
@@ -261,7 +261,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_renewed_claim_is_not_rescued(fixture: Fixture) {
+    async fn a_renewed_claim_is_not_rescued(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         for _ in 0..3 {
@@ -276,7 +276,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_paused_queue_is_not_claimed_from(fixture: Fixture) {
+    async fn a_paused_queue_is_not_claimed_from(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
@@ -291,7 +291,7 @@ both_databases! {
     }
 
     #[test]
-    async fn suspects_wait_too_while_their_queue_is_paused(fixture: Fixture) {
+    async fn suspects_wait_too_while_their_queue_is_paused(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
@@ -301,7 +301,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_held_can_be_settled_while_its_queue_is_paused(fixture: Fixture) {
+    async fn what_is_held_can_be_settled_while_its_queue_is_paused(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
@@ -309,7 +309,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_success_keeps_what_the_receiver_said(fixture: Fixture) {
+    async fn a_success_keeps_what_the_receiver_said(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note {
@@ -331,7 +331,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_failure_keeps_what_the_receiver_said(fixture: Fixture) {
+    async fn a_failure_keeps_what_the_receiver_said(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note {
@@ -341,7 +341,7 @@ both_databases! {
             excerpt: Some("x".repeat(5_000)),
             ..Note::default()
         };
-        fixture.settle_noting(&work, again(&work), note).await;
+        fixture.settle_noting(&work, will_retry(&work), note).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!(
             (last.from.as_str(), last.to.as_str(), last.kind.as_str()),
@@ -354,7 +354,7 @@ both_databases! {
     }
 
     #[test]
-    async fn whatever_the_receiver_said_its_message_can_be_settled(fixture: Fixture) {
+    async fn whatever_the_receiver_said_its_message_can_be_settled(fixture: StoreFixture) {
         let sent = fixture.enqueue("k1").await;
         let failed = fixture.enqueue("k2").await;
         let work = fixture.claim(2).await;
@@ -369,7 +369,7 @@ both_databases! {
             fixture.settle_noting(&work[0], succeeded(&work[0]), odd.clone()).await,
             Stepped::Now(State::Sent)
         );
-        assert_eq!(now(fixture.settle_noting(&work[1], again(&work[1]), odd).await).name(), "failed");
+        assert_eq!(now(fixture.settle_noting(&work[1], will_retry(&work[1]), odd).await).name(), "failed");
         assert_eq!(
             (fixture.status(sent).await, fixture.status(failed).await),
             ("sent", "failed")
@@ -382,14 +382,14 @@ both_databases! {
 
     /// Of one claim some are sent, some fail, and those that are left must be rescued when it lapses.
     #[test]
-    async fn a_claim_whose_messages_end_in_different_ways_loses_none(fixture: Fixture) {
+    async fn a_claim_whose_messages_end_in_different_ways_loses_none(fixture: StoreFixture) {
         let all = fixture.enqueue_many(6).await;
         let work = fixture.claim(6).await;
         let settlements: Vec<_> = work[..4]
             .iter()
             .enumerate()
             .map(|(number, work)| {
-                let event = if number % 2 == 0 { succeeded(work) } else { again(work) };
+                let event = if number % 2 == 0 { succeeded(work) } else { will_retry(work) };
                 let settlement = Settlement::of(work, event, Note::default());
                 let store = fixture.store.clone();
                 tokio::spawn(async move { while_busy(|| store.claims().settle(settlement.clone())).await })
@@ -407,13 +407,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_is_over_with_its_last_message(fixture: Fixture) {
+    async fn a_claim_is_over_with_its_last_message(fixture: StoreFixture) {
         fixture.enqueue_many(4).await;
         let work = fixture.claim(4).await;
         for work in &work[..2] {
             fixture.send(work).await;
         }
-        fixture.settle(&work[2], again(&work[2])).await;
+        fixture.settle(&work[2], will_retry(&work[2])).await;
         fixture.settle(&work[3], in_doubt(&work[3])).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.store.claims().renew(&[work[0].fence], LEASE).await.unwrap(), [false]);
@@ -422,7 +422,7 @@ both_databases! {
 
     /// A report that comes twice, as after a lost answer, must not count for the neighbour that is still being sent.
     #[test]
-    async fn a_message_settled_twice_does_not_end_its_neighbours_claim(fixture: Fixture) {
+    async fn a_message_settled_twice_does_not_end_its_neighbours_claim(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         fixture.send(&work[0]).await;
@@ -438,23 +438,23 @@ both_databases! {
     }
 
     #[test]
-    async fn a_failure_reported_twice_is_one_failure(fixture: Fixture) {
+    async fn a_failure_reported_twice_is_one_failure(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         for _ in 0..2 {
-            assert_eq!(now(fixture.settle(&work[0], again(&work[0])).await).name(), "failed");
+            assert_eq!(now(fixture.settle(&work[0], will_retry(&work[0])).await).name(), "failed");
         }
         assert_eq!(fixture.steps(all[0]).await, ["queued>sending", "sending>failed"]);
         fixture.assert_counts(&[("failed", 1), ("sending", 1)]).await;
     }
 
     #[test]
-    async fn another_outcome_than_the_one_that_was_reported_is_refused(fixture: Fixture) {
+    async fn another_outcome_than_the_one_that_was_reported_is_refused(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         fixture.send(&work[0]).await;
         for event in
-            [again(&work[0]), in_doubt(&work[0]), given_back(&work[0]), for_good(&work[0], Effect::NotDone)]
+            [will_retry(&work[0]), in_doubt(&work[0]), given_back(&work[0]), final_failure(&work[0], Effect::NotDone)]
         {
             assert_eq!(fixture.settle(&work[0], event).await, Stepped::Refused(Why::StaleFence));
         }
@@ -463,13 +463,13 @@ both_databases! {
     }
 
     #[test]
-    async fn reports_of_one_message_at_once_are_one_outcome(fixture: Fixture) {
+    async fn reports_of_one_message_at_once_are_one_outcome(fixture: StoreFixture) {
         fixture.enqueue_many(20).await;
         let work = fixture.claim(20).await;
         let reports: Vec<_> = work
             .iter()
             .flat_map(|work| {
-                [again(work), given_back(work), again(work), in_doubt(work)].map(|event| (work, event))
+                [will_retry(work), given_back(work), will_retry(work), in_doubt(work)].map(|event| (work, event))
             })
             .map(|(work, event)| {
                 let settlement = Settlement::of(work, event, Note::default());
@@ -487,7 +487,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_refused_report_leaves_the_message_with_its_claim(fixture: Fixture) {
+    async fn a_refused_report_leaves_the_message_with_its_claim(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let done_but_again = Event::Failed {
@@ -504,7 +504,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_refused_report_does_not_end_its_neighbours_claim(fixture: Fixture) {
+    async fn a_refused_report_does_not_end_its_neighbours_claim(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let cancelled = fixture.settle(&work[0], Event::Cancelled).await;
@@ -516,7 +516,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_beginning_is_no_end(fixture: Fixture) {
+    async fn a_beginning_is_no_end(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let began = fixture.settle(&work, Event::Began { fence: work.fence }).await;
@@ -526,7 +526,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_report_under_another_fence_is_refused(fixture: Fixture) {
+    async fn a_report_under_another_fence_is_refused(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let first = only(fixture.claim(1).await);
         let second = only(fixture.claim(1).await);
@@ -536,14 +536,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombies_failure_after_the_rescue_changes_nothing(fixture: Fixture) {
+    async fn a_zombies_failure_after_the_rescue_changes_nothing(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
         let before = fixture.row(id).await;
         for event in
-            [again(&zombie), for_good(&zombie, Effect::NotDone), in_doubt(&zombie), given_back(&zombie)]
+            [will_retry(&zombie), final_failure(&zombie, Effect::NotDone), in_doubt(&zombie), given_back(&zombie)]
         {
             assert_eq!(fixture.settle(&zombie, event).await, Stepped::Refused(Why::StaleFence));
         }
@@ -552,7 +552,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombies_success_stops_the_resend_of_a_waiting_message(fixture: Fixture) {
+    async fn a_zombies_success_stops_the_resend_of_a_waiting_message(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -569,7 +569,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombies_success_stops_the_resend_of_a_queued_message(fixture: Fixture) {
+    async fn a_zombies_success_stops_the_resend_of_a_queued_message(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let zombies = fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -582,7 +582,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombies_success_resolves_a_parked_message(fixture: Fixture) {
+    async fn a_zombies_success_resolves_a_parked_message(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -593,7 +593,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombies_success_leaves_what_is_being_resent_alone(fixture: Fixture) {
+    async fn a_zombies_success_leaves_what_is_being_resent_alone(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -607,20 +607,20 @@ both_databases! {
     }
 
     #[test]
-    async fn a_success_after_a_reported_failure_stops_the_resend(fixture: Fixture) {
+    async fn a_success_after_a_reported_failure_stops_the_resend(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
-        fixture.settle(&work[0], again(&work[0])).await;
+        fixture.settle(&work[0], will_retry(&work[0])).await;
         fixture.send(&work[0]).await;
         assert_eq!(fixture.status(all[0]).await, "sent");
         fixture.assert_counts(&[("sent", 1), ("sending", 1)]).await;
     }
 
     #[test]
-    async fn a_late_success_is_learnt_of_a_dead_message_which_stays_dead(fixture: Fixture) {
+    async fn a_late_success_is_learnt_of_a_dead_message_which_stays_dead(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, for_good(&work, Effect::Unknown)).await;
+        fixture.settle(&work, final_failure(&work, Effect::Unknown)).await;
         let learnt = now(fixture.settle(&work, succeeded(&work)).await);
         assert!(matches!(learnt, State::Dead { effect: Effect::Done, .. }), "{learnt:?}");
         assert_eq!((fixture.status(id).await, fixture.row(id).await.effect), ("dead", Effect::Done));
@@ -628,7 +628,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_late_success_is_learnt_of_a_cancelled_message_which_stays_cancelled(fixture: Fixture) {
+    async fn a_late_success_is_learnt_of_a_cancelled_message_which_stays_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -645,7 +645,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_settled_message_of_another_node_is_no_mystery(fixture: Fixture) {
+    async fn a_settled_message_of_another_node_is_no_mystery(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;

@@ -20,8 +20,8 @@ async fn put(store: &Store, key: &str) -> Uuid {
 }
 
 /// Everything in the folder.
-fn files(place: &File) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(place.folder())
+fn files(file: &File) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(file.folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| !name.starts_with("ichido.db"))
@@ -30,22 +30,22 @@ fn files(place: &File) -> Vec<String> {
     names
 }
 
-fn copy_of(place: &File) -> PathBuf {
-    place.folder().join("copy.db")
+fn copy_of(file: &File) -> PathBuf {
+    file.folder().join("copy.db")
 }
 
 #[tokio::test]
 async fn a_copy_is_whole_private_and_holds_what_is_only_in_the_log_yet() {
-    let place = fresh_file();
-    let store = Store::open(&place.url, 2).await.unwrap();
+    let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.unwrap();
     let id = put(&store, "k1").await;
-    let nowhere = take(&place.url, &place.folder().join("no/such/copy.db")).await;
+    let nowhere = take(&file.url, &file.folder().join("no/such/copy.db")).await;
     assert!(matches!(nowhere, Err(BackupError::File { .. })), "{nowhere:?}");
-    let taken = take(&place.url, &copy_of(&place)).await.unwrap();
-    assert_eq!(taken.file, copy_of(&place));
+    let taken = take(&file.url, &copy_of(&file)).await.unwrap();
+    assert_eq!(taken.file, copy_of(&file));
     let found = std::fs::metadata(&taken.file).unwrap();
     assert_eq!((found.len(), found.permissions().mode() & 0o777), (taken.bytes, 0o600));
-    assert_eq!(files(&place), ["copy.db"], "nothing else is left");
+    assert_eq!(files(&file), ["copy.db"], "nothing else is left");
     let mut connection =
         SqliteConnection::connect(&format!("sqlite:{}", taken.file.display())).await.unwrap();
     let judged = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
@@ -60,55 +60,55 @@ async fn a_copy_is_whole_private_and_holds_what_is_only_in_the_log_yet() {
 
 #[tokio::test]
 async fn a_file_that_is_there_stays_as_it_is() {
-    let place = fresh_file();
-    let _store = Store::open(&place.url, 2).await.unwrap();
-    std::fs::write(copy_of(&place), "somebody's").unwrap();
-    let refused = take(&place.url, &copy_of(&place)).await;
-    assert!(matches!(&refused, Err(BackupError::Exists(file)) if *file == copy_of(&place)), "{refused:?}");
-    assert_eq!(std::fs::read_to_string(copy_of(&place)).unwrap(), "somebody's");
+    let file = fresh_file();
+    let _store = Store::open(&file.url, 2).await.unwrap();
+    std::fs::write(copy_of(&file), "somebody's").unwrap();
+    let refused = take(&file.url, &copy_of(&file)).await;
+    assert!(matches!(&refused, Err(BackupError::Exists(found)) if *found == copy_of(&file)), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(copy_of(&file)).unwrap(), "somebody's");
     // Not even one that is empty, which SQLite itself would write over; nor a link that leads nowhere.
-    std::fs::write(copy_of(&place), "").unwrap();
-    assert!(matches!(take(&place.url, &copy_of(&place)).await, Err(BackupError::Exists(_))));
-    std::fs::remove_file(copy_of(&place)).unwrap();
-    std::os::unix::fs::symlink(place.folder().join("nowhere"), copy_of(&place)).unwrap();
-    assert!(matches!(take(&place.url, &copy_of(&place)).await, Err(BackupError::Exists(_))));
-    assert_eq!(files(&place), ["copy.db"]);
+    std::fs::write(copy_of(&file), "").unwrap();
+    assert!(matches!(take(&file.url, &copy_of(&file)).await, Err(BackupError::Exists(_))));
+    std::fs::remove_file(copy_of(&file)).unwrap();
+    std::os::unix::fs::symlink(file.folder().join("nowhere"), copy_of(&file)).unwrap();
+    assert!(matches!(take(&file.url, &copy_of(&file)).await, Err(BackupError::Exists(_))));
+    assert_eq!(files(&file), ["copy.db"]);
 }
 
 #[tokio::test]
 async fn one_that_is_under_way_or_was_cut_off_is_not_written_to() {
-    let place = fresh_file();
-    let _store = Store::open(&place.url, 2).await.unwrap();
-    let partial = place.folder().join("copy.db.partial");
+    let file = fresh_file();
+    let _store = Store::open(&file.url, 2).await.unwrap();
+    let partial = file.folder().join("copy.db.partial");
     std::fs::write(&partial, "half").unwrap();
-    let refused = take(&place.url, &copy_of(&place)).await.unwrap_err();
+    let refused = take(&file.url, &copy_of(&file)).await.unwrap_err();
     assert!(matches!(&refused, BackupError::UnderWay(file) if *file == partial), "{refused:?}");
     assert_eq!(std::fs::read_to_string(&partial).unwrap(), "half");
     std::fs::remove_file(&partial).unwrap();
-    take(&place.url, &copy_of(&place)).await.unwrap();
+    take(&file.url, &copy_of(&file)).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_is_no_store_gives_no_copy_and_nothing_is_made() {
-    let place = fresh_file();
-    let missing = take(&place.url, &copy_of(&place)).await;
+    let file = fresh_file();
+    let missing = take(&file.url, &copy_of(&file)).await;
     assert!(matches!(missing, Err(BackupError::Store(StoreError::Unavailable(_)))), "{missing:?}");
-    assert!(!place.path().exists());
-    std::fs::write(place.path(), "").unwrap();
-    assert!(matches!(take(&place.url, &copy_of(&place)).await, Err(BackupError::NoStore)));
-    let elsewhere = take("postgres://ichido@localhost/ichido", &copy_of(&place)).await;
+    assert!(!file.path().exists());
+    std::fs::write(file.path(), "").unwrap();
+    assert!(matches!(take(&file.url, &copy_of(&file)).await, Err(BackupError::NoStore)));
+    let elsewhere = take("postgres://ichido@localhost/ichido", &copy_of(&file)).await;
     assert!(matches!(elsewhere, Err(BackupError::Postgres)), "{elsewhere:?}");
-    let nonsense = take("mysql://root@localhost/shop", &copy_of(&place)).await;
+    let nonsense = take("mysql://root@localhost/shop", &copy_of(&file)).await;
     assert!(matches!(nonsense, Err(BackupError::Store(StoreError::Address(_)))), "{nonsense:?}");
-    assert!(files(&place).is_empty(), "{:?}", files(&place));
+    assert!(files(&file).is_empty(), "{:?}", files(&file));
 }
 
 /// A copy is what one makes before an upgrade: the store must not be upgraded by it, nor refused because it was.
 #[tokio::test]
 async fn the_schema_is_copied_as_it_is() {
-    let place = fresh_file();
-    let store = Store::open(&place.url, 2).await.unwrap();
+    let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.unwrap();
     let later = "INSERT INTO ichido_migrations (version, description, success, checksum, execution_time) VALUES (9, 'later', 1, x'00', 0)";
     sqlx::query(later).execute(store.sqlite_writer().unwrap()).await.unwrap();
-    assert_eq!(take(&place.url, &copy_of(&place)).await.unwrap().schema, 9);
+    assert_eq!(take(&file.url, &copy_of(&file)).await.unwrap().schema, 9);
 }

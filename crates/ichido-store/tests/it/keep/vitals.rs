@@ -40,14 +40,14 @@ async fn publish(store: &Store) {
 
 #[tokio::test]
 async fn a_file_is_seen_as_it_is_and_not_made() {
-    let place = fresh_file();
-    let missing = look(&place.url, no_clock, LONG).await;
+    let file = fresh_file();
+    let missing = look(&file.url, no_clock, LONG).await;
     assert!(matches!(missing, Err(StoreError::Unavailable(_))), "{missing:?}");
-    assert!(!place.path().exists());
+    assert!(!file.path().exists());
 
-    let store = Store::open(&place.url, 2).await.unwrap();
+    let store = Store::open(&file.url, 2).await.unwrap();
     publish(&store).await;
-    let seen = look(&place.url, no_clock, LONG).await.unwrap();
+    let seen = look(&file.url, no_clock, LONG).await.unwrap();
     assert_eq!(seen.schema_found, Some(seen.schema_known));
     assert_eq!(seen.queues, store.facts().list().await.unwrap());
     assert_eq!(seen.queues.len(), 1);
@@ -55,9 +55,9 @@ async fn a_file_is_seen_as_it_is_and_not_made() {
 
     store.close(LONG).await;
     drop(store);
-    let mut connection = SqliteConnection::connect(&place.url).await.unwrap();
+    let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
     sqlx::query("PRAGMA journal_mode = DELETE").execute(&mut connection).await.unwrap();
-    let seen = look(&place.url, no_clock, LONG).await.unwrap();
+    let seen = look(&file.url, no_clock, LONG).await.unwrap();
     assert_eq!(seen.database, Database::Sqlite { journal_mode: "delete".to_owned(), synchronous: 2 });
 }
 

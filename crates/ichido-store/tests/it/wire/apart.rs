@@ -7,7 +7,7 @@ use ichido_store::message::Enqueued;
 use ichido_store::testing::postgres::fresh_database;
 use sqlx::Connection as _;
 
-use super::proxy::Proxy;
+use super::proxy::FaultProxy;
 use super::words::{WAITING, hold, keep, number, other, release, run, until};
 use crate::fixture::{in_time, message};
 
@@ -40,7 +40,7 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
             async move { store.keys().settle(settle).await }
         });
         until("the first one waits", async || number(&mut watching, WAITING).await == 1).await;
-        let [kept, let_go, held] =
+        let [kept, released, held] =
             [keep("kept", fences[1]), release("let-go", fences[2]), hold("held", fences[3])]
                 .map(|settle| Box::pin(store.keys().settle(settle)));
         let end_both_waits = async {
@@ -50,9 +50,9 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
             until("that of the three is ended", async || number(&mut watching, END_WAITS).await == 1).await;
         };
         // In this order: each of the three is handed in when it is first polled, before the first one's wait ends.
-        let (kept, let_go, held, ()) = tokio::join!(biased; kept, let_go, held, end_both_waits);
+        let (kept, released, held, ()) = tokio::join!(biased; kept, released, held, end_both_waits);
         assert_eq!(kept.unwrap(), KeySettled::Stands, "kept");
-        assert_eq!(let_go.unwrap(), KeySettled::Stands, "let go");
+        assert_eq!(released.unwrap(), KeySettled::Stands, "let go");
         assert!(matches!(held, Err(StoreError::Busy)), "held");
         open.rollback().await.unwrap();
     }))
@@ -65,7 +65,7 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
 async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
     in_time(async {
         let database = fresh_database().await;
-        let proxy = Proxy::to(&database.url).await;
+        let proxy = FaultProxy::to(&database.url).await;
         let store = Store::open(&proxy.url, 4).await.unwrap();
         let mut administrator = other(&database.url).await;
         for sql in [

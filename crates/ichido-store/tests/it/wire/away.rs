@@ -5,7 +5,7 @@ use ichido_store::error::StoreError;
 use ichido_store::message::Enqueued;
 use ichido_store::testing::postgres::{Cluster, fresh_database};
 
-use super::proxy::Proxy;
+use super::proxy::FaultProxy;
 use crate::fixture::{in_time, message, new_id};
 
 /// After a failover the old leader lets nobody write: that is the database's trouble, not the request's, and the next connection may
@@ -62,7 +62,7 @@ async fn reads_right_after_a_restart_are_answered() {
 async fn a_read_is_never_of_unknown_outcome() {
     in_time(async {
         let database = fresh_database().await;
-        let proxy = Proxy::to(&database.url).await;
+        let proxy = FaultProxy::to(&database.url).await;
         let store = Store::open(&proxy.url, 1).await.unwrap();
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         // What the server says before every row.

@@ -10,20 +10,20 @@ use ichido_store::testing::postgres::{Cluster, Database};
 use ichido_store::testing::while_busy;
 
 use super::words::{assert_never_deadlocked, claim, keep, name};
-use crate::fixture::{LEASE, again, in_time, many, message, queue, succeeded, terms};
+use crate::fixture::{LEASE, in_time, many, message, queue, succeeded, terms, will_retry};
 
 const ROUNDS: usize = 30;
 const ROWS: usize = 300;
 
 /// Two nodes on a server that looks for deadlocks at once, before anybody's patience with a lock is over.
-struct Nodes {
+struct TwoNodes {
     one: Store,
     two: Store,
     database: Database,
     _cluster: Cluster,
 }
 
-impl Nodes {
+impl TwoNodes {
     async fn start() -> Self {
         let cluster = Cluster::start(&[("deadlock_timeout", "1ms")]).unwrap();
         let database = cluster.database().await.unwrap();
@@ -83,7 +83,7 @@ fn fences(work: &[Work]) -> Vec<Fence> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn puts_of_the_same_keys_never_deadlock() {
     in_time(Box::pin(async {
-        let nodes = Nodes::start().await;
+        let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let forth: Vec<_> = keys(round).map(|key| message(&key)).collect();
             let back: Vec<_> = forth.iter().rev().cloned().collect();
@@ -97,7 +97,7 @@ async fn puts_of_the_same_keys_never_deadlock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
     in_time(Box::pin(async {
-        let nodes = Nodes::start().await;
+        let nodes = TwoNodes::start().await;
         let claims = async |store: &Store, keys: Vec<String>| {
             let calls = keys.into_iter().map(|key| {
                 let store = store.clone();
@@ -144,11 +144,11 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_about_the_same_messages_never_deadlock() {
     in_time(Box::pin(async {
-        let nodes = Nodes::start().await;
+        let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let work = nodes.work(round, 20, terms()).await;
             let report = |work: &Work, succeeds: bool| {
-                let event = if succeeds { succeeded(work) } else { again(work) };
+                let event = if succeeds { succeeded(work) } else { will_retry(work) };
                 Settlement::of(work, event, Note::default())
             };
             let reports = |odd: bool| -> Vec<Settlement> {
@@ -165,7 +165,7 @@ async fn reports_about_the_same_messages_never_deadlock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn renewals_and_beginnings_of_the_same_messages_never_deadlock() {
     in_time(Box::pin(async {
-        let nodes = Nodes::start().await;
+        let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let work = nodes.work(round, 2, ClaimTerms { marks: true, ..terms() }).await;
             let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();

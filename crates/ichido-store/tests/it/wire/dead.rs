@@ -13,14 +13,14 @@ use ichido_store::message::{Note, Stepped};
 use ichido_store::testing::postgres::{Database, fresh_database};
 use uuid::Uuid;
 
-use super::proxy::Proxy;
+use super::proxy::FaultProxy;
 use super::words::{claim, number, other, run, until};
 use crate::fixture::{in_time, message, new_id, queue};
 
 /// A store with a single connection, over a wire.
-async fn store() -> (Database, Proxy, Store) {
+async fn store() -> (Database, FaultProxy, Store) {
     let database = fresh_database().await;
-    let proxy = Proxy::to(&database.url).await;
+    let proxy = FaultProxy::to(&database.url).await;
     let store = Store::open(&proxy.url, 1).await.unwrap();
     (database, proxy, store)
 }
@@ -32,7 +32,7 @@ async fn at_rest(store: &Store) {
 }
 
 /// Lets the bounds pass, until so many dead connections were closed.
-async fn pass_until_closed(proxy: &Proxy, count: usize) {
+async fn pass_until_closed(proxy: &FaultProxy, count: usize) {
     tokio::time::pause();
     proxy.has_closed(count).await;
     tokio::time::resume();
@@ -105,7 +105,7 @@ async fn a_connection_whose_caller_went_away_is_not_used_again() {
         proxy.has_met(1).await;
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
-        proxy.let_go();
+        proxy.release_held();
         run(&store, "after").await;
         let mut theirs = other(&database.url).await;
         assert_eq!(number(&mut theirs, "SELECT count(*) FROM ichido.ledger").await, 1, "acknowledged");

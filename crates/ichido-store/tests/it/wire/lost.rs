@@ -11,16 +11,16 @@ use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
 use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::postgres::{Database, fresh_database};
 
-use super::proxy::Proxy;
+use super::proxy::FaultProxy;
 use super::words::{claim, keep, release, run};
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, again, in_time, many, message, new_id, only, queue, rescue,
-    succeeded, terms,
+    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, in_time, many, message, new_id, only, queue, rescue, succeeded,
+    terms, will_retry,
 };
 
-async fn store() -> (Database, Proxy, Store) {
+async fn store() -> (Database, FaultProxy, Store) {
     let database = fresh_database().await;
-    let proxy = Proxy::to(&database.url).await;
+    let proxy = FaultProxy::to(&database.url).await;
     let store = Store::open(&proxy.url, 4).await.unwrap();
     (database, proxy, store)
 }
@@ -55,7 +55,7 @@ async fn the_answer_to_a_batch_is_read_back() {
 
         let work = claim_one(&store).await;
         proxy.cut_at("COMMIT");
-        let failed = settle(&store, &work, again(&work)).await;
+        let failed = settle(&store, &work, will_retry(&work)).await;
         assert!(matches!(failed, Stepped::Now(State::Failed { .. })), "{failed:?}");
         assert_eq!(proxy.met(), 5);
         store.skew_by(BACKOFF);

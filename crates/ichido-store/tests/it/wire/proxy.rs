@@ -7,14 +7,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum Sender {
     Client,
     Server,
 }
 
 /// What becomes of the wire when the word is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum WireFault {
     /// The word is lost with the connection.
     Cut,
     /// The word arrives, and the connection is gone for whoever said it; the other side does not notice.
@@ -25,16 +25,16 @@ enum Then {
     Hold,
 }
 
-struct Rule {
-    by: By,
+struct FaultRule {
+    sender: Sender,
     word: &'static str,
-    then: Then,
+    fault: WireFault,
     always: bool,
 }
 
 /// What a rule was met by, and what dead connections were closed.
 #[derive(Default)]
-struct Counts {
+struct FaultCounts {
     /// How often a rule was met.
     met: watch::Sender<usize>,
     /// How many dead connections the client has closed.
@@ -42,33 +42,33 @@ struct Counts {
 }
 
 #[derive(Default)]
-struct Wire {
-    rule: Mutex<Option<Rule>>,
-    counts: Counts,
+struct WireState {
+    rule: Mutex<Option<FaultRule>>,
+    counts: FaultCounts,
     /// Raised when all that is connected goes dead.
     silenced: watch::Sender<usize>,
     /// Raised when what is held is let go.
-    let_go: watch::Sender<usize>,
+    release_held: watch::Sender<usize>,
 }
 
-impl Wire {
-    fn meets(&self, by: By, said: &[u8]) -> Option<Then> {
+impl WireState {
+    fn meets(&self, sender: Sender, said: &[u8]) -> Option<WireFault> {
         let holds =
             |word: &str| said.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()));
         let mut rule = self.rule.lock().unwrap();
-        let then = rule.as_ref().filter(|rule| rule.by == by && holds(rule.word))?.then;
+        let fault = rule.as_ref().filter(|rule| rule.sender == sender && holds(rule.word))?.fault;
         rule.take_if(|rule| !rule.always);
         self.counts.met.send_modify(|met| *met += 1);
-        Some(then)
+        Some(fault)
     }
 }
 
-pub(crate) struct Proxy {
+pub(crate) struct FaultProxy {
     pub(crate) url: String,
-    wire: Arc<Wire>,
+    wire: Arc<WireState>,
 }
 
-impl Proxy {
+impl FaultProxy {
     /// A wire to the server of this address, which is replaced in it.
     pub(crate) async fn to(url: &str) -> Self {
         let (before, database) = url.rsplit_once('/').unwrap();
@@ -76,7 +76,7 @@ impl Proxy {
         let (before, server) = (&before[..at], before[at..].to_owned());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("{before}{}/{database}", listener.local_addr().unwrap());
-        let wire = Arc::<Wire>::default();
+        let wire = Arc::<WireState>::default();
         let shared = Arc::clone(&wire);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -89,36 +89,37 @@ impl Proxy {
 
     /// The next time the server says this, its words are lost with the connection.
     pub(crate) fn cut_at(&self, word: &'static str) {
-        self.arm(By::Server, word, Then::Cut);
+        self.arm(Sender::Server, word, WireFault::Cut);
     }
 
     /// The same every time.
     pub(crate) fn cut_always_at(&self, word: &'static str) {
-        *self.wire.rule.lock().unwrap() = Some(Rule { by: By::Server, word, then: Then::Cut, always: true });
+        *self.wire.rule.lock().unwrap() =
+            Some(FaultRule { sender: Sender::Server, word, fault: WireFault::Cut, always: true });
     }
 
     /// The next time a client says this, it arrives, and the client's connection is gone; the server goes on.
     pub(crate) fn hang_up_after(&self, word: &'static str) {
-        self.arm(By::Client, word, Then::HangUp);
+        self.arm(Sender::Client, word, WireFault::HangUp);
     }
 
     /// The next time the server says this, it arrives, and the wire is dead from then on.
     pub(crate) fn die_after(&self, word: &'static str) {
-        self.arm(By::Server, word, Then::Dead);
+        self.arm(Sender::Server, word, WireFault::Dead);
     }
 
     /// The next time a client says this, it arrives, and the answer waits until it is let go.
     pub(crate) fn hold_after(&self, word: &'static str) {
-        self.arm(By::Client, word, Then::Hold);
+        self.arm(Sender::Client, word, WireFault::Hold);
     }
 
-    fn arm(&self, by: By, word: &'static str, then: Then) {
-        *self.wire.rule.lock().unwrap() = Some(Rule { by, word, then, always: false });
+    fn arm(&self, sender: Sender, word: &'static str, fault: WireFault) {
+        *self.wire.rule.lock().unwrap() = Some(FaultRule { sender, word, fault, always: false });
     }
 
     /// What is held goes on.
-    pub(crate) fn let_go(&self) {
-        self.wire.let_go.send_modify(|count| *count += 1);
+    pub(crate) fn release_held(&self) {
+        self.wire.release_held.send_modify(|count| *count += 1);
     }
 
     /// What is connected now hears and says nothing any more; new connections are well.
@@ -142,41 +143,41 @@ impl Proxy {
     }
 }
 
-async fn carry(mut client: TcpStream, mut server: TcpStream, wire: Arc<Wire>) {
+async fn carry(mut client: TcpStream, mut server: TcpStream, wire: Arc<WireState>) {
     let (mut from_client, mut from_server) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let (mut silenced, mut let_go) = (wire.silenced.subscribe(), wire.let_go.subscribe());
+    let (mut silenced, mut release_held) = (wire.silenced.subscribe(), wire.release_held.subscribe());
     loop {
-        let then = tokio::select! {
-            _ = silenced.changed() => Some(Then::Dead),
+        let fault = tokio::select! {
+            _ = silenced.changed() => Some(WireFault::Dead),
             read = client.read(&mut from_client) => {
                 let Ok(count @ 1..) = read else { return };
-                let then = wire.meets(By::Client, &from_client[..count]);
+                let fault = wire.meets(Sender::Client, &from_client[..count]);
                 if server.write_all(&from_client[..count]).await.is_err() { return }
-                then
+                fault
             }
             read = server.read(&mut from_server) => {
                 let Ok(count @ 1..) = read else { return };
-                let then = wire.meets(By::Server, &from_server[..count]);
-                if then == Some(Then::Cut) || client.write_all(&from_server[..count]).await.is_err() { return }
-                then
+                let fault = wire.meets(Sender::Server, &from_server[..count]);
+                if fault == Some(WireFault::Cut) || client.write_all(&from_server[..count]).await.is_err() { return }
+                fault
             }
         };
-        match then {
+        match fault {
             None => (),
-            Some(Then::Cut) => return,
-            Some(Then::HangUp) => {
+            Some(WireFault::Cut) => return,
+            Some(WireFault::HangUp) => {
                 drop(client);
                 drop(server.read_to_end(&mut Vec::new()).await);
                 return;
             }
-            Some(Then::Dead) => {
+            Some(WireFault::Dead) => {
                 while let Ok(1..) = client.read(&mut from_client).await {}
                 wire.counts.closed.send_modify(|closed| *closed += 1);
                 return;
             }
-            Some(Then::Hold) => {
-                let_go.mark_unchanged();
-                drop(let_go.changed().await);
+            Some(WireFault::Hold) => {
+                release_held.mark_unchanged();
+                drop(release_held.changed().await);
             }
         }
     }

@@ -15,7 +15,7 @@ use ichido_store::testing::while_busy;
 
 use super::words::{claim, until};
 use crate::both_databases;
-use crate::fixture::{DAY, Fixture, KEYED, again, many, message, queue, succeeded, terms};
+use crate::fixture::{DAY, KEYED, StoreFixture, many, message, queue, succeeded, terms, will_retry};
 
 const ROUNDS: u64 = 60;
 const CALLERS: u64 = 12;
@@ -50,7 +50,7 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
         3 | 4 => {
             for (index, work) in store.claims().take(&queue(), many(3), terms()).await?.iter().enumerate() {
                 let fails = !(thrown / KINDS + index as u64).is_multiple_of(2);
-                let event = if fails { again(work) } else { succeeded(work) };
+                let event = if fails { will_retry(work) } else { succeeded(work) };
                 store.claims().settle(Settlement::of(work, event, Note::default())).await?;
             }
         }
@@ -105,7 +105,7 @@ async fn sends_all(store: &Store) -> bool {
 
 both_databases! {
     #[test]
-    async fn whatever_is_cancelled_is_whole(fixture: Fixture) {
+    async fn whatever_is_cancelled_is_whole(fixture: StoreFixture) {
         let store = fixture.store.clone();
         let mut seed = 0x9E37_79B9_7F4A_7C15;
         for round in 0..ROUNDS {

@@ -11,14 +11,14 @@ use crate::error::StoreError;
 use crate::message::ClaimTerms;
 use crate::micros;
 
-pub(crate) struct Promised {
+pub(crate) struct GuaranteeColumns {
     pub(crate) guarantee: &'static str,
     pub(crate) keeps_for: Option<i64>,
     pub(crate) travels_for: i64,
 }
 
-impl Promised {
-    pub(crate) fn of(terms: &ClaimTerms) -> Self {
+impl GuaranteeColumns {
+    pub(crate) fn new(terms: &ClaimTerms) -> Self {
         let (guarantee, keeps_for) = columns(terms.guarantee);
         Self { guarantee, keeps_for, travels_for: micros(terms.travels_for) }
     }

@@ -9,7 +9,7 @@ impl Store {
     /// writes tell. It writes nothing.
     pub async fn check_ready(&self) -> Result<(), StoreError> {
         self.check_files()?;
-        self.room.check()?;
+        self.disk_space.check()?;
         self.now().await?;
         Ok(())
     }
@@ -33,8 +33,8 @@ impl Store {
     }
 
     /// Takes note of what came of a write.
-    pub(super) fn noted<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.room.note(self.skew.monotonic(), &written);
+    pub(super) fn note_write<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.disk_space.note(self.skew.monotonic(), &written);
         written
     }
 }

@@ -14,9 +14,9 @@ const FULL_FOR: Duration = Duration::from_secs(30);
 
 /// When a write last found no room, by the monotonic clock.
 #[derive(Default)]
-pub(crate) struct Room(Mutex<Option<Duration>>);
+pub(crate) struct DiskSpace(Mutex<Option<Duration>>);
 
-impl Room {
+impl DiskSpace {
     /// Takes note of what came of a write.
     pub(crate) fn note<T>(&self, now: Duration, written: &Result<T, StoreError>) {
         match written {
@@ -43,17 +43,17 @@ mod tests {
 
     #[test]
     fn a_disk_is_full_until_a_later_write_is_done() {
-        let (room, second) = (Room::default(), Duration::from_secs(1));
+        let (disk_space, second) = (DiskSpace::default(), Duration::from_secs(1));
         let (done, full) = (Ok(()), Err::<(), _>(StoreError::Full));
-        room.note(second, &done);
-        assert!(room.check().is_ok());
-        room.note(second, &full);
-        assert!(room.check().is_err());
-        room.note(second * 2, &done);
-        assert!(room.check().is_err(), "a small write says little");
-        room.note(second + FULL_FOR, &Err::<(), _>(StoreError::Busy));
-        assert!(room.check().is_err(), "nothing was written");
-        room.note(second + FULL_FOR, &done);
-        assert!(room.check().is_ok());
+        disk_space.note(second, &done);
+        assert!(disk_space.check().is_ok());
+        disk_space.note(second, &full);
+        assert!(disk_space.check().is_err());
+        disk_space.note(second * 2, &done);
+        assert!(disk_space.check().is_err(), "a small write says little");
+        disk_space.note(second + FULL_FOR, &Err::<(), _>(StoreError::Busy));
+        assert!(disk_space.check().is_err(), "nothing was written");
+        disk_space.note(second + FULL_FOR, &done);
+        assert!(disk_space.check().is_ok());
     }
 }

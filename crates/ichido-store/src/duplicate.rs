@@ -8,11 +8,11 @@ use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::{Enqueued, First, Numbered, answer};
 use crate::micros;
-use crate::statement::{Connection, Value, column, paired, shared};
+use crate::statement::{DbConnection, SqlValue, column, paired, shared};
 
 /// The first messages under these keys, by position.
-pub(crate) async fn find(
-    connection: &mut Connection<'_>,
+pub(crate) async fn find_first(
+    connection: &mut DbConnection<'_>,
     wanted: &[&Numbered],
 ) -> Result<HashMap<usize, First>, StoreError> {
     let keys = [
@@ -20,7 +20,7 @@ pub(crate) async fn find(
         column(wanted, |(_, new)| new.identity.as_str()),
         column(wanted, |(_, new)| new.key.as_str()),
     ];
-    let rows = connection.all(paired!("enqueue_find"), &[Value::Rows(&keys)]).await?;
+    let rows = connection.all(paired!("enqueue_find"), &[SqlValue::Rows(&keys)]).await?;
     rows.iter()
         .map(|row| {
             let position = usize::try_from(row.number("position")?).unwrap_or(usize::MAX);
@@ -31,20 +31,20 @@ pub(crate) async fn find(
 
 /// The answer for a message whose key was used before, or whose content was within its window (SPEC A7). `None` if it is new: then it
 /// has the place among the contents, if it is compared by content.
-pub(crate) async fn known(
-    connection: &mut Connection<'_>,
+pub(crate) async fn find_duplicate(
+    connection: &mut DbConnection<'_>,
     message: &Numbered,
     retention: Timestamp,
 ) -> Result<Option<Enqueued>, StoreError> {
     let (id, new) = message;
     // Its own key first: a repetition of the same action is that action, not merely equal content.
-    if let Some(first) = find(connection, &[message]).await?.remove(&0) {
+    if let Some(first) = find_first(connection, &[message]).await?.remove(&0) {
         return Ok(Some(answer(message, first)));
     }
     let Some(same) = &new.same_content else { return Ok(None) };
-    let content = Value::from(&same.content.as_bytes()[..]);
+    let content = SqlValue::from(&same.content.as_bytes()[..]);
     let content = [new.queue.as_str().into(), (&*new.identity).into(), content];
-    let place = [(*id).into(), micros(same.window).into(), Value::Now, retention.into()];
+    let place = [(*id).into(), micros(same.window).into(), SqlValue::Now, retention.into()];
     let values = [&content[..], &place].concat();
     if connection.optional(paired!("content_claim"), &values).await?.is_some() {
         return Ok(None);

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 
 /// What an entry, or the row that holds a message, says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct RecordedState {
     pub(crate) state: String,
     /// Only entries and dead letters say it.
     pub(crate) effect: Option<String>,
@@ -22,14 +22,14 @@ pub(crate) struct Said {
 
 /// Where a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MessageLocation {
     pub(crate) message: Uuid,
     /// Its last entry.
-    pub(crate) last: Option<(EntryId, Said)>,
+    pub(crate) last: Option<(EntryId, RecordedState)>,
     /// How many rows hold it.
     pub(crate) rows: i64,
     /// The first of them, with its table.
-    pub(crate) row: Option<(String, Said)>,
+    pub(crate) row: Option<(String, RecordedState)>,
 }
 
 /// The tables that may hold a message after an entry.
@@ -43,12 +43,12 @@ const fn tables(stage: Stage) -> &'static [&'static str] {
     }
 }
 
-impl Place {
+impl MessageLocation {
     /// What is wrong with where it is, if anything.
-    pub(crate) fn fault(&self, is_sending: bool) -> Option<(Kind, &'static str)> {
+    pub(crate) fn mismatch(&self, is_sending: bool) -> Option<(Kind, &'static str)> {
         let stage = match &self.last {
             // A state that is none was found with its entry.
-            Some((_, said)) => Stage::parse(&said.state)?,
+            Some((_, recorded)) => Stage::parse(&recorded.state)?,
             None => Stage::Queued,
         };
         if is_sending {
@@ -64,8 +64,8 @@ impl Place {
         }
         match (&self.row, self.rows) {
             (None, _) => Self::missing(stage).map(|why| (Kind::StateRemoved, why)),
-            (Some((table, said)), 1) if tables(stage).contains(&table.as_str()) => {
-                let differs = !self.agrees(said);
+            (Some((table, recorded)), 1) if tables(stage).contains(&table.as_str()) => {
+                let differs = !self.agrees(recorded);
                 differs.then_some((
                     Kind::StateChanged,
                     "the row that holds it says something else than its last entry",
@@ -89,13 +89,14 @@ impl Place {
         }
     }
 
-    fn agrees(&self, row: &Said) -> bool {
+    fn agrees(&self, row: &RecordedState) -> bool {
         let Some((_, last)) = &self.last else {
             return (row.state.as_str(), row.tries, row.deaths, row.doubt)
                 == (Stage::Queued.as_str(), 0, 0, (None, None));
         };
         let effect = row.effect.is_none() || row.effect == last.effect;
-        effect && Said { effect: None, ..row.clone() } == Said { effect: None, ..last.clone() }
+        effect
+            && RecordedState { effect: None, ..row.clone() } == RecordedState { effect: None, ..last.clone() }
     }
 }
 
@@ -107,11 +108,11 @@ pub(crate) fn judge_page<C: Columns>(
 ) -> Result<Option<Uuid>, StoreError> {
     let mut last = None;
     for row in page {
-        let place = place(row)?;
-        last = Some(place.message);
-        let is_sending = issued.is_sending(place.message, place.last.as_ref().map(|(id, _)| *id));
-        if let Some((kind, why)) = place.fault(is_sending) {
-            verifier.misplaced(place.message, kind, why);
+        let location = location(row)?;
+        last = Some(location.message);
+        let is_sending = issued.is_sending(location.message, location.last.as_ref().map(|(id, _)| *id));
+        if let Some((kind, why)) = location.mismatch(is_sending) {
+            verifier.misplaced(location.message, kind, why);
         }
     }
     Ok(last)
@@ -126,24 +127,24 @@ pub(crate) fn judge_orphans<C: Columns>(verifier: &mut Verifier<'_>, rows: &[C])
     Ok(())
 }
 
-fn place(row: &impl Columns) -> Result<Place, StoreError> {
+fn location(row: &impl Columns) -> Result<MessageLocation, StoreError> {
     let message = row.uuid("message_id")?;
     let last = match row.number_or_none("fence")? {
         Some(fence) => {
             let step = row.small_or_none("step")?.unwrap_or_default();
-            Some((EntryId { message, fence, step }, said(row, "")?))
+            Some((EntryId { message, fence, step }, recorded_state(row, "")?))
         }
         None => None,
     };
     let rows = row.number("places")?;
-    let held = || Ok::<_, StoreError>((row.text("place")?.to_owned(), said(row, "place_")?));
-    Ok(Place { message, last, rows, row: (0 < rows).then(held).transpose()? })
+    let held = || Ok::<_, StoreError>((row.text("place")?.to_owned(), recorded_state(row, "place_")?));
+    Ok(MessageLocation { message, last, rows, row: (0 < rows).then(held).transpose()? })
 }
 
-fn said(row: &impl Columns, prefix: &str) -> Result<Said, StoreError> {
+fn recorded_state(row: &impl Columns, prefix: &str) -> Result<RecordedState, StoreError> {
     let state = if prefix.is_empty() { "to_state".to_owned() } else { format!("{prefix}state") };
-    let moment = |name: &str| row.moment_or_none(&format!("{prefix}{name}"));
-    Ok(Said {
+    let moment = |name: &str| row.timestamp_or_none(&format!("{prefix}{name}"));
+    Ok(RecordedState {
         state: row.text(&state)?.to_owned(),
         effect: row.text_or_none(&format!("{prefix}effect"))?,
         tries: row.number_or_none(&format!("{prefix}tries"))?.unwrap_or_default(),
@@ -156,21 +157,21 @@ fn said(row: &impl Columns, prefix: &str) -> Result<Said, StoreError> {
 mod tests {
     use super::*;
 
-    fn said(state: &str, effect: Option<&str>, tries: i64) -> Said {
+    fn recorded_state(state: &str, effect: Option<&str>, tries: i64) -> RecordedState {
         let effect = effect.map(str::to_owned);
-        Said { state: state.to_owned(), effect, tries, deaths: 0, doubt: (None, None) }
+        RecordedState { state: state.to_owned(), effect, tries, deaths: 0, doubt: (None, None) }
     }
 
-    fn place(last: Option<&str>, rows: &[(&str, &str)]) -> Place {
+    fn location(last: Option<&str>, rows: &[(&str, &str)]) -> MessageLocation {
         let message = Uuid::from_u128(1);
         let tries = i64::from(last.is_some());
         let row = rows.first().map(|(table, state)| {
             let effect = (*table == "letters").then_some("not_done");
-            ((*table).to_owned(), said(state, effect, tries))
+            ((*table).to_owned(), recorded_state(state, effect, tries))
         });
         let id = EntryId { message, fence: 4, step: 0 };
-        let last = last.map(|state| (id, said(state, Some("not_done"), tries)));
-        Place { message, last, rows: i64::try_from(rows.len()).unwrap(), row }
+        let last = last.map(|state| (id, recorded_state(state, Some("not_done"), tries)));
+        MessageLocation { message, last, rows: i64::try_from(rows.len()).unwrap(), row }
     }
 
     #[test]
@@ -186,18 +187,18 @@ mod tests {
             (Some("sent"), &[]),
             (Some("cancelled"), &[]),
         ] {
-            assert_eq!(place(last, rows).fault(false), None, "{last:?} {rows:?}");
+            assert_eq!(location(last, rows).mismatch(false), None, "{last:?} {rows:?}");
         }
         for last in [None, Some("queued"), Some("failed"), Some("sending")] {
-            assert_eq!(place(last, &[]).fault(true), None, "{last:?} in a worker's hands");
+            assert_eq!(location(last, &[]).mismatch(true), None, "{last:?} in a worker's hands");
         }
     }
 
     #[test]
     fn a_row_that_is_gone_is_missed() {
         for last in [None, Some("queued"), Some("failed"), Some("parked"), Some("dead"), Some("sending")] {
-            let fault = place(last, &[]).fault(false);
-            assert!(matches!(fault, Some((Kind::StateRemoved, _))), "{last:?}: {fault:?}");
+            let mismatch = location(last, &[]).mismatch(false);
+            assert!(matches!(mismatch, Some((Kind::StateRemoved, _))), "{last:?}: {mismatch:?}");
         }
     }
 
@@ -217,18 +218,18 @@ mod tests {
             (Some("dead"), &[("letters", "dead")], true),
             (Some("sent"), &[], true),
         ] {
-            let fault = place(last, rows).fault(is_sending);
-            assert!(matches!(fault, Some((Kind::StateChanged, _))), "{last:?} {rows:?}: {fault:?}");
+            let mismatch = location(last, rows).mismatch(is_sending);
+            assert!(matches!(mismatch, Some((Kind::StateChanged, _))), "{last:?} {rows:?}: {mismatch:?}");
         }
-        let mut known = place(Some("dead"), &[("letters", "dead")]);
-        if let Some((_, said)) = &mut known.row {
-            said.effect = Some("done".to_owned());
+        let mut known = location(Some("dead"), &[("letters", "dead")]);
+        if let Some((_, recorded)) = &mut known.row {
+            recorded.effect = Some("done".to_owned());
         }
-        assert!(known.fault(false).is_some(), "what is known of its effect");
-        let mut counted = place(None, &[("ready", "queued")]);
-        if let Some((_, said)) = &mut counted.row {
-            said.tries = 1;
+        assert!(known.mismatch(false).is_some(), "what is known of its effect");
+        let mut counted = location(None, &[("ready", "queued")]);
+        if let Some((_, recorded)) = &mut counted.row {
+            recorded.tries = 1;
         }
-        assert!(counted.fault(false).is_some(), "how often it was tried");
+        assert!(counted.mismatch(false).is_some(), "how often it was tried");
     }
 }

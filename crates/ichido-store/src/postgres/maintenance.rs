@@ -10,13 +10,13 @@ use crate::audit::trail::note_forgotten;
 use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::statement::{Statement, Value, postgres_only};
+use crate::statement::{SqlValue, Statement, postgres_only};
 
 impl Postgres {
     /// What time it is.
     pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
         let row = self.calls.one(sqlx::query(include_str!("sql/now.sql")).bind(self.skew())).await?;
-        Ok(row.moment("now")?)
+        Ok(row.timestamp("now")?)
     }
 
     /// Makes what has come due claimable; answers which queues got something.
@@ -28,7 +28,7 @@ impl Postgres {
         let mut promoted = Vec::new();
         for row in &rows {
             if let Some(queue) = QueueName::parse(row.try_get("queue")?) {
-                self.came_back(&queue);
+                self.note_requeued(&queue);
                 promoted.push((queue, row.try_get::<i64, _>("count")?.unsigned_abs()));
             }
         }
@@ -40,10 +40,10 @@ impl Postgres {
         &self,
         key: Option<&AuditKey>,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
         self.calls
-            .talk(async |connection| {
+            .with_connection(async |connection| {
                 let mut transaction = connection.begin().await?;
                 let mut connection = self.connection(&mut transaction);
                 // Or an entry could be sealed that this has not seen sealed, and be missed for ever.
@@ -54,7 +54,7 @@ impl Postgres {
                     Row::Sqlite(_) => (Vec::<Uuid>::new(), Vec::<i32>::new()),
                 };
                 let sealed: Vec<(Uuid, i32)> = ids.into_iter().zip(entries).collect();
-                note_forgotten(&mut connection, key, row.moment("now")?, &sealed).await?;
+                note_forgotten(&mut connection, key, row.timestamp("now")?, &sealed).await?;
                 transaction.commit().await?;
                 Ok(row.number("gone")?.unsigned_abs())
             })

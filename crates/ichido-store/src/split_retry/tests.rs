@@ -5,40 +5,40 @@ use ichido_core::sync::lock;
 
 /// What a job does to the write that it is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Job {
+enum TestJob {
     Plain,
     /// Somebody else holds its row.
-    Held,
+    Locked,
     /// The connection breaks under it.
     Breaking,
     Refused,
 }
-use Job::{Breaking, Held, Plain, Refused};
+use TestJob::{Breaking, Locked, Plain, Refused};
 
 /// A database that does as its jobs say, and remembers how it was written to.
 #[derive(Default)]
-struct Database {
+struct FakeDatabase {
     /// How many of the first writes lose their answer, whatever is in them.
     loses: Mutex<u32>,
-    is_away: bool,
+    is_unreachable: bool,
     writes: Mutex<Vec<(usize, Manner)>>,
 }
 
-impl Write<Job, bool> for Database {
+impl Write<TestJob, bool> for FakeDatabase {
     const BUSY_FOR_ALL: bool = false;
 
     /// Answers for each job whether it was looked for again.
-    async fn write(&self, jobs: &[Job], manner: Manner) -> Result<Vec<bool>, StoreError> {
+    async fn write(&self, jobs: &[TestJob], manner: Manner) -> Result<Vec<bool>, StoreError> {
         lock(&self.writes).push((jobs.len(), manner));
         let mut loses = lock(&self.loses);
-        if self.is_away && *loses == 0 {
+        if self.is_unreachable && *loses == 0 {
             return Err(StoreError::Unavailable(sqlx::Error::PoolTimedOut));
         }
         if *loses > 0 || jobs.contains(&Breaking) {
             *loses = loses.saturating_sub(1);
             return Err(StoreError::Unknown(sqlx::Error::WorkerCrashed));
         }
-        if jobs.contains(&Held) {
+        if jobs.contains(&Locked) {
             return Err(StoreError::Busy);
         }
         if jobs.contains(&Refused) {
@@ -49,17 +49,17 @@ impl Write<Job, bool> for Database {
 }
 
 /// The same with one writer.
-struct OneWriter(Database);
+struct OneWriter(FakeDatabase);
 
-impl Write<Job, bool> for OneWriter {
+impl Write<TestJob, bool> for OneWriter {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[Job], manner: Manner) -> Result<Vec<bool>, StoreError> {
+    async fn write(&self, jobs: &[TestJob], manner: Manner) -> Result<Vec<bool>, StoreError> {
         self.0.write(jobs, manner).await
     }
 }
 
-impl Database {
+impl FakeDatabase {
     fn losing(answers: u32) -> Self {
         Self { loses: Mutex::new(answers), ..Self::default() }
     }
@@ -69,7 +69,7 @@ impl Database {
     }
 }
 
-fn jobs(count: usize, special: &[(usize, Job)]) -> Vec<Job> {
+fn jobs(count: usize, special: &[(usize, TestJob)]) -> Vec<TestJob> {
     let mut jobs = vec![Plain; count];
     for (place, job) in special {
         jobs[*place] = *job;
@@ -79,8 +79,8 @@ fn jobs(count: usize, special: &[(usize, Job)]) -> Vec<Job> {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_first_write_of_a_batch_waits_for_what_is_held() {
-    let database = Database::default();
-    let results = write_all(&database, &jobs(40, &[(3, Held), (17, Held), (39, Held)])).await;
+    let database = FakeDatabase::default();
+    let results = write_all(&database, &jobs(40, &[(3, Locked), (17, Locked), (39, Locked)])).await;
     let busy: Vec<usize> = (0..40).filter(|index| matches!(results[*index], Err(StoreError::Busy))).collect();
     assert_eq!(busy, [3, 17, 39]);
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 37);
@@ -90,15 +90,15 @@ async fn only_the_first_write_of_a_batch_waits_for_what_is_held() {
 
 #[tokio::test(start_paused = true)]
 async fn with_one_writer_a_busy_batch_is_not_taken_apart() {
-    let database = OneWriter(Database::default());
-    let results = write_all(&database, &jobs(40, &[(3, Held)])).await;
+    let database = OneWriter(FakeDatabase::default());
+    let results = write_all(&database, &jobs(40, &[(3, Locked)])).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Busy))));
     assert_eq!(database.0.writes().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_job_is_refused_alone() {
-    let database = Database::default();
+    let database = FakeDatabase::default();
     let results = write_all(&database, &jobs(9, &[(0, Refused), (8, Refused)])).await;
     for (index, result) in results.iter().enumerate() {
         let refused = matches!(result, Err(StoreError::Refused(_)));
@@ -108,7 +108,7 @@ async fn a_refused_job_is_refused_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_looked_for() {
-    let database = Database::losing(1);
+    let database = FakeDatabase::losing(1);
     let results = write_all(&database, &jobs(2, &[])).await;
     assert!(results.iter().all(|result| matches!(result, Ok(true))), "{results:?}");
 }
@@ -117,8 +117,8 @@ async fn a_lost_answer_is_looked_for() {
 #[tokio::test(start_paused = true)]
 async fn busy_after_a_lost_answer_is_unknown() {
     for count in [1, 8] {
-        let database = Database::losing(1);
-        let results = write_all(&database, &jobs(count, &[(0, Held)])).await;
+        let database = FakeDatabase::losing(1);
+        let results = write_all(&database, &jobs(count, &[(0, Locked)])).await;
         assert!(matches!(results[0], Err(StoreError::Unknown(_))), "{:?}", results[0]);
         assert!(results[1..].iter().all(|result| matches!(result, Ok(true))), "{results:?}");
         let manners = database.writes();
@@ -129,14 +129,14 @@ async fn busy_after_a_lost_answer_is_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn away_after_a_lost_answer_is_unknown() {
-    let database = Database { is_away: true, ..Database::losing(1) };
+    let database = FakeDatabase { is_unreachable: true, ..FakeDatabase::losing(1) };
     let results = write_all(&database, &jobs(3, &[])).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))), "{results:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_away_is_away_for_all() {
-    let database = Database { is_away: true, ..Database::default() };
+    let database = FakeDatabase { is_unreachable: true, ..FakeDatabase::default() };
     let results = write_all(&database, &jobs(1_000, &[])).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unavailable(_)))));
     assert_eq!(database.writes().len(), 1);
@@ -145,7 +145,7 @@ async fn what_is_away_is_away_for_all() {
 /// A job that breaks every connection it comes near takes nobody with it.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_breaks_the_connection_is_found_and_is_unknown_alone() {
-    let database = Database::default();
+    let database = FakeDatabase::default();
     let results = write_all(&database, &jobs(1_000, &[(700, Breaking)])).await;
     let unknown: Vec<usize> =
         (0..1_000).filter(|index| matches!(results[*index], Err(StoreError::Unknown(_)))).collect();
@@ -155,18 +155,18 @@ async fn a_job_that_breaks_the_connection_is_found_and_is_unknown_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_breaks_everything_is_given_up_after_a_bound() {
-    let database = Database::default();
+    let database = FakeDatabase::default();
     let results = write_all(&database, &vec![Breaking; 1_000]).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))));
     assert_eq!(results.len(), 1_000);
-    let bound = (AGAIN_MAX + 1) + BREAKS_MAX * (PART_AGAIN_MAX + 1);
+    let bound = (RETRIES_MAX + 1) + BREAKS_MAX * (PART_RETRIES_MAX + 1);
     assert!(database.writes().len() <= bound as usize, "{} writes", database.writes().len());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_is_held_throughout_is_given_up_after_a_bound() {
-    let database = Database::default();
-    let results = write_all(&database, &vec![Held; 1_000]).await;
+    let database = FakeDatabase::default();
+    let results = write_all(&database, &vec![Locked; 1_000]).await;
     assert_eq!(results.len(), 1_000);
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Busy))));
     assert!(database.writes().len() <= 1 + PARTS_MAX as usize, "{} writes", database.writes().len());

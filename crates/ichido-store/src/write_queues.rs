@@ -6,36 +6,36 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
-use crate::alone::{Manner, Write};
 use crate::batch::{Batcher, Bounds};
 use crate::driver::Driver;
 use crate::error::StoreError;
-use crate::job::{Answer, Job};
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
 use crate::message::{Enqueued, Numbered, Settlement, Stepped};
 use crate::postgres::Postgres;
-use crate::record::Attempt;
+use crate::record::ClaimAttempt;
+use crate::split_retry::{Manner, Write};
+use crate::write_job::{WriteJob, WriteResult};
 
-pub(crate) enum Batches {
-    Apart {
-        claims: Batcher<Attempt, KeyClaimed>,
+pub(crate) enum WriteQueues {
+    PerKind {
+        claims: Batcher<ClaimAttempt, KeyClaimed>,
         settles: Batcher<KeySettle, KeySettled>,
         messages: Batcher<Numbered, Enqueued>,
         settlements: Batcher<Settlement, Stepped>,
     },
-    Together(Batcher<Job, Answer>),
+    Shared(Batcher<WriteJob, WriteResult>),
 }
 
 /// One of two waits for an answer.
 enum Either<A, B> {
-    Apart(A),
-    Together(B),
+    PerKind(A),
+    Shared(B),
 }
 
 /// Declares each kind of work: how it is submitted, and how PostgreSQL writes a batch of it.
 macro_rules! kinds {
     ($($submit:ident($work:ty) -> $result:ty: $stream:ident, $job:ident, $answer:ident, $write:ident, $about:expr;)+) => {
-        impl Batches {
+        impl WriteQueues {
             $(
                 /// Hands the work in where its kind belongs, and takes the answer of that kind. Only the wait is a future: it does not
                 /// carry the work, so callers that await many of them move little.
@@ -45,14 +45,14 @@ macro_rules! kinds {
                     bytes: usize,
                 ) -> impl Future<Output = Result<$result, StoreError>> + Send {
                     let wait = match self {
-                        Self::Apart { $stream, .. } => Either::Apart($stream.submit(work, bytes)),
-                        Self::Together(all) => Either::Together(all.submit(Job::$job(work), bytes)),
+                        Self::PerKind { $stream, .. } => Either::PerKind($stream.submit(work, bytes)),
+                        Self::Shared(all) => Either::Shared(all.submit(WriteJob::$job(work), bytes)),
                     };
                     async move {
                         match wait {
-                            Either::Apart(wait) => wait.await,
-                            Either::Together(wait) => match wait.await? {
-                                Answer::$answer(answer) => Ok(answer),
+                            Either::PerKind(wait) => wait.await,
+                            Either::Shared(wait) => match wait.await? {
+                                WriteResult::$answer(answer) => Ok(answer),
                                 _ => unreachable!("a job has an answer of its own kind"),
                             },
                         }
@@ -79,30 +79,30 @@ macro_rules! kinds {
 }
 
 kinds! {
-    claim(Attempt) -> KeyClaimed: claims, Claim, Claimed, key_claim, |job| thing(&job.claim.name);
-    settle(KeySettle) -> KeySettled: settles, Settle, Settled, key_settle, |job| thing(&job.name);
+    claim(ClaimAttempt) -> KeyClaimed: claims, Claim, Claimed, key_claim, |job| subject_hash(&job.claim.name);
+    settle(KeySettle) -> KeySettled: settles, Settle, Settled, key_settle, |job| subject_hash(&job.name);
     message(Numbered) -> Enqueued: messages, Message, Enqueued, enqueue,
-        |(_, new)| thing(&(&new.queue, &new.identity, new.key.as_str()));
-    settlement(Settlement) -> Stepped: settlements, Settlement, Stepped, settle, |job| thing(&job.id);
+        |(_, new)| subject_hash(&(&new.queue, &new.identity, new.key.as_str()));
+    settlement(Settlement) -> Stepped: settlements, Settlement, Stepped, settle, |job| subject_hash(&job.id);
 }
 
-impl Batches {
+impl WriteQueues {
     pub(crate) fn start(driver: &Driver) -> Self {
         let bounds = Bounds::DEFAULT;
         match driver {
-            Driver::Postgres(postgres) => Self::Apart {
+            Driver::Postgres(postgres) => Self::PerKind {
                 claims: Batcher::start(bounds, Arc::clone(postgres)),
                 settles: Batcher::start(bounds, Arc::clone(postgres)),
                 messages: Batcher::start(bounds, Arc::clone(postgres)),
                 settlements: Batcher::start(bounds, Arc::clone(postgres)),
             },
-            Driver::Sqlite(sqlite) => Self::Together(Batcher::start(bounds, Arc::clone(sqlite))),
+            Driver::Sqlite(sqlite) => Self::Shared(Batcher::start(bounds, Arc::clone(sqlite))),
         }
     }
 }
 
 /// A number for a thing. Two things with the same number only wait for each other.
-fn thing(of: &impl Hash) -> u64 {
+fn subject_hash(of: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()

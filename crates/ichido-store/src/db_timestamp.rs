@@ -17,21 +17,21 @@ const POSTGRES_FIRST_MICROS: i64 = -211_813_488_000_000_000;
 
 /// A [`Timestamp`] in a column or a parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment(pub(crate) Timestamp);
+pub(crate) struct DbTimestamp(pub(crate) Timestamp);
 
-impl Type<Postgres> for Moment {
+impl Type<Postgres> for DbTimestamp {
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_name("TIMESTAMPTZ")
     }
 }
 
-impl PgHasArrayType for Moment {
+impl PgHasArrayType for DbTimestamp {
     fn array_type_info() -> PgTypeInfo {
         PgTypeInfo::with_name("TIMESTAMPTZ[]")
     }
 }
 
-impl Encode<'_, Postgres> for Moment {
+impl Encode<'_, Postgres> for DbTimestamp {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
         // A moment before all of PostgreSQL's time is before everything that is stored.
         let micros = self.0.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS).max(POSTGRES_FIRST_MICROS);
@@ -44,7 +44,7 @@ impl Encode<'_, Postgres> for Moment {
     }
 }
 
-impl Decode<'_, Postgres> for Moment {
+impl Decode<'_, Postgres> for DbTimestamp {
     fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
         if value.format() != PgValueFormat::Binary {
             return Err("a moment must come in binary".into());
@@ -55,7 +55,7 @@ impl Decode<'_, Postgres> for Moment {
     }
 }
 
-impl Type<Sqlite> for Moment {
+impl Type<Sqlite> for DbTimestamp {
     fn type_info() -> SqliteTypeInfo {
         <i64 as Type<Sqlite>>::type_info()
     }
@@ -65,13 +65,13 @@ impl Type<Sqlite> for Moment {
     }
 }
 
-impl Encode<'_, Sqlite> for Moment {
+impl Encode<'_, Sqlite> for DbTimestamp {
     fn encode_by_ref(&self, buffer: &mut SqliteArgumentsBuffer) -> Result<IsNull, BoxDynError> {
         Encode::<Sqlite>::encode(self.0.as_micros(), buffer)
     }
 }
 
-impl Decode<'_, Sqlite> for Moment {
+impl Decode<'_, Sqlite> for DbTimestamp {
     fn decode(value: SqliteValueRef<'_>) -> Result<Self, BoxDynError> {
         Ok(Self(Timestamp::from_micros(Decode::<Sqlite>::decode(value)?)))
     }

@@ -4,27 +4,27 @@ use ichido_core::lifecycle::Doubt;
 use ichido_core::verdict::ErrorCode;
 
 use crate::columns::{count, number, small};
+use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
-use crate::moment::Moment;
-use crate::placement::{EventRow, Letter, Moves, Placed};
-use crate::statement::{Column, Connection, Statement, Value, column, paired};
+use crate::placement::{EventRow, LetterColumns, PlacedMessage, RowChanges};
+use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired};
 
 /// Writes what a set of steps comes to. On SQLite each event has a fence by now.
-pub(crate) async fn apply(connection: &mut Connection<'_>, moves: &Moves) -> Result<(), StoreError> {
-    insert(connection, paired!("event_add"), &events(&moves.events), &[Value::Now]).await?;
-    insert(connection, paired!("place_ready"), &claimable(&moves.ready), &[]).await?;
-    let mut scheduled = claimable(&moves.scheduled);
-    scheduled.push(column(&moves.scheduled, |placed| placed.place.state));
-    scheduled.push(column(&moves.scheduled, |placed| Moment(placed.place.due)));
+pub(crate) async fn apply(connection: &mut DbConnection<'_>, changes: &RowChanges) -> Result<(), StoreError> {
+    insert(connection, paired!("event_add"), &events(&changes.events), &[SqlValue::Now]).await?;
+    insert(connection, paired!("place_ready"), &claimable(&changes.ready), &[]).await?;
+    let mut scheduled = claimable(&changes.scheduled);
+    scheduled.push(column(&changes.scheduled, |placed| placed.row.state));
+    scheduled.push(column(&changes.scheduled, |placed| DbTimestamp(placed.row.due)));
     insert(connection, paired!("place_scheduled"), &scheduled, &[]).await?;
-    insert(connection, paired!("place_letter"), &letters(&moves.letters), &[Value::Now]).await?;
-    let deltas = moves.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
+    insert(connection, paired!("place_letter"), &letters(&changes.letters), &[SqlValue::Now]).await?;
+    let deltas = changes.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
     add_counts(connection, deltas).await
 }
 
 /// Changes counts of queues' states.
 pub(crate) async fn add_counts<'a>(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     deltas: impl IntoIterator<Item = (&'a str, &'a str, i32)>,
 ) -> Result<(), StoreError> {
     let deltas: Vec<_> = deltas.into_iter().filter(|(.., delta)| *delta != 0).collect();
@@ -38,15 +38,15 @@ pub(crate) async fn add_counts<'a>(
 
 /// Writes rows, if there are any, by a statement that takes them and then the values.
 async fn insert(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     statement: Statement,
     columns: &[Column<'_>],
-    values: &[Value<'_>],
+    values: &[SqlValue<'_>],
 ) -> Result<(), StoreError> {
     if columns.first().is_none_or(|column| column.len() == 0) {
         return Ok(());
     }
-    let values = [&[Value::Rows(columns)], values].concat();
+    let values = [&[SqlValue::Rows(columns)], values].concat();
     connection.execute(statement, &values).await.map(drop)
 }
 
@@ -55,7 +55,7 @@ fn events(events: &[EventRow]) -> [Column<'_>; 19] {
         column(events, |event| event.message_id),
         column(events, |event| event.fence.map(number)),
         column(events, |event| event.step),
-        column(events, |event| event.claimed_at.map(Moment)),
+        column(events, |event| event.claimed_at.map(DbTimestamp)),
         column(events, |event| event.from),
         column(events, |event| event.to),
         column(events, |event| event.kind),
@@ -75,7 +75,7 @@ fn events(events: &[EventRow]) -> [Column<'_>; 19] {
 }
 
 /// The columns that every row on the move has.
-fn moving<P>(placed: &[Placed<P>]) -> Vec<Column<'_>> {
+fn moving<P>(placed: &[PlacedMessage<P>]) -> Vec<Column<'_>> {
     vec![
         column(placed, |placed| placed.moving.id),
         column(placed, |placed| placed.moving.queue.as_str()),
@@ -88,30 +88,30 @@ fn moving<P>(placed: &[Placed<P>]) -> Vec<Column<'_>> {
 }
 
 /// Those of a row that will be claimed.
-fn claimable<P>(placed: &[Placed<P>]) -> Vec<Column<'_>> {
+fn claimable<P>(placed: &[PlacedMessage<P>]) -> Vec<Column<'_>> {
     let mut columns = moving(placed);
     columns.push(column(placed, |placed| i16::from(placed.moving.priority)));
     columns.push(column(placed, |placed| placed.history.suspect));
     columns
 }
 
-fn letters(letters: &[Placed<Letter>]) -> Vec<Column<'_>> {
+fn letters(letters: &[PlacedMessage<LetterColumns>]) -> Vec<Column<'_>> {
     let mut columns = moving(letters);
     columns.extend([
-        column(letters, |letter| letter.place.state),
-        column(letters, |letter| letter.place.effect.as_str()),
-        column(letters, |letter| letter.place.code.as_deref()),
-        column(letters, |letter| letter.place.error.as_deref()),
-        column(letters, |letter| letter.place.since.map(Moment)),
-        column(letters, |letter| letter.place.standing.as_str()),
+        column(letters, |letter| letter.row.state),
+        column(letters, |letter| letter.row.effect.as_str()),
+        column(letters, |letter| letter.row.code.as_deref()),
+        column(letters, |letter| letter.row.error.as_deref()),
+        column(letters, |letter| letter.row.since.map(DbTimestamp)),
+        column(letters, |letter| letter.row.standing.as_str()),
     ]);
     columns
 }
 
-fn since(doubt: Doubt) -> Moment {
-    Moment(doubt.since)
+fn since(doubt: Doubt) -> DbTimestamp {
+    DbTimestamp(doubt.since)
 }
 
-fn until(doubt: Doubt) -> Moment {
-    Moment(doubt.travels_until)
+fn until(doubt: Doubt) -> DbTimestamp {
+    DbTimestamp(doubt.travels_until)
 }

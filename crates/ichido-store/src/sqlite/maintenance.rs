@@ -11,9 +11,9 @@ use crate::audit::trail::note_forgotten;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::moves::add_counts;
+use crate::row_changes::add_counts;
 use crate::rows::queue_name;
-use crate::statement::{Statement, Value, paired, sqlite_only};
+use crate::statement::{SqlValue, Statement, paired, sqlite_only};
 
 impl Sqlite {
     /// What time it is.
@@ -24,9 +24,9 @@ impl Sqlite {
 
     /// Makes what has come due claimable; answers which queues got something.
     pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
-        let mut writing = self.write().await?;
-        let values = [Value::Now, i64::from(limit).into()];
-        let rows = writing.either().all(sqlite_only!("promote_find"), &values).await?;
+        let mut tx = self.write().await?;
+        let values = [SqlValue::Now, i64::from(limit).into()];
+        let rows = tx.db_connection().all(sqlite_only!("promote_find"), &values).await?;
         if rows.is_empty() {
             return Ok(Vec::new());
         }
@@ -40,19 +40,19 @@ impl Sqlite {
                 *failed.entry(row.text("queue")?).or_default() += 1;
             }
         }
-        let ids = Value::Ids(&ids);
-        writing.either().execute(sqlite_only!("promote_ready"), &[ids]).await?;
+        let ids = SqlValue::Ids(&ids);
+        tx.db_connection().execute(sqlite_only!("promote_ready"), &[ids]).await?;
         if !failed.is_empty() {
             let told = failed.values().sum::<i32>();
-            let before = writing.draw(usize::try_from(told).unwrap_or(usize::MAX));
-            let values = [ids, before.into(), Value::Now];
-            writing.either().execute(sqlite_only!("promote_told"), &values).await?;
+            let before = tx.draw(usize::try_from(told).unwrap_or(usize::MAX));
+            let values = [ids, before.into(), SqlValue::Now];
+            tx.db_connection().execute(sqlite_only!("promote_told"), &values).await?;
         }
-        writing.either().execute(sqlite_only!("promote_done"), &[ids]).await?;
+        tx.db_connection().execute(sqlite_only!("promote_done"), &[ids]).await?;
         let deltas =
             failed.iter().flat_map(|(queue, count)| [(*queue, "failed", -count), (*queue, "queued", *count)]);
-        add_counts(&mut writing.either(), deltas).await?;
-        writing.commit().await?;
+        add_counts(&mut tx.db_connection(), deltas).await?;
+        tx.commit().await?;
         Ok(promoted.into_iter().collect())
     }
 
@@ -61,11 +61,11 @@ impl Sqlite {
         &self,
         key: Option<&AuditKey>,
         statement: Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
-        let mut writing = self.write().await?;
-        let now = writing.now;
-        let mut connection = writing.either();
+        let mut tx = self.write().await?;
+        let now = tx.now;
+        let mut connection = tx.db_connection();
         let rows = connection.all(statement, values).await?;
         if rows.is_empty() {
             return Ok(0);
@@ -76,7 +76,7 @@ impl Sqlite {
             ids.push(row.uuid("id")?);
             *counts.entry((row.text("queue")?, row.text("to_state")?)).or_default() -= 1;
         }
-        let these = [Value::Ids(&ids)];
+        let these = [SqlValue::Ids(&ids)];
         let sealed: Vec<(Uuid, i32)> = connection
             .all(sqlite_only!("forgotten_count"), &these)
             .await?
@@ -90,7 +90,7 @@ impl Sqlite {
         let gone = connection.execute(sqlite_only!("retention_messages"), &these).await?;
         let counts = counts.into_iter().map(|((queue, state), delta)| (queue, state, delta));
         add_counts(&mut connection, counts).await?;
-        writing.commit().await?;
+        tx.commit().await?;
         Ok(gone)
     }
 }

@@ -12,12 +12,12 @@ use ichido_core::sync::lock;
 use uuid::Uuid;
 
 use crate::message::{Settlement, Work};
-use crate::placement::Moving;
+use crate::placement::MovedMessage;
 
 #[derive(Debug, Default)]
-pub(crate) struct Held(Mutex<HashMap<Fence, HashSet<Uuid>>>);
+pub(crate) struct ClaimTracker(Mutex<HashMap<Fence, HashSet<Uuid>>>);
 
-impl Held {
+impl ClaimTracker {
     /// Remembers a claim.
     pub(crate) fn claimed(&self, work: &[Work]) {
         if let Some(first) = work.first() {
@@ -27,16 +27,16 @@ impl Held {
 
     /// Of these messages, those that are not known to be held under their claims: they have ended, or were claimed by another
     /// process, or never. Only the database can tell.
-    pub(crate) fn strangers(&self, pairs: impl Iterator<Item = (Uuid, Fence)>) -> Vec<(Uuid, Fence)> {
+    pub(crate) fn unowned(&self, pairs: impl Iterator<Item = (Uuid, Fence)>) -> Vec<(Uuid, Fence)> {
         let held = lock(&self.0);
         pairs.filter(|(id, fence)| !held.get(fence).is_some_and(|ids| ids.contains(id))).collect()
     }
 
     /// The claims that hold nothing any more once these messages have ended.
-    pub(crate) fn over<'a>(&self, endings: impl Iterator<Item = &'a Ending<'a>>) -> Vec<Fence> {
+    pub(crate) fn exhausted<'a>(&self, reports: impl Iterator<Item = &'a ClaimReport<'a>>) -> Vec<Fence> {
         let mut ids: HashMap<Fence, HashSet<Uuid>> = HashMap::new();
-        for ending in endings {
-            ids.entry(ending.fence).or_default().insert(ending.settlement.id);
+        for report in reports {
+            ids.entry(report.fence).or_default().insert(report.settlement.id);
         }
         let held = lock(&self.0);
         ids.into_iter()
@@ -46,13 +46,13 @@ impl Held {
     }
 
     /// Remembers that these messages have ended, or have gone with their claim.
-    pub(crate) fn let_go<'a>(&self, endings: impl Iterator<Item = &'a Ending<'a>>) {
+    pub(crate) fn release<'a>(&self, reports: impl Iterator<Item = &'a ClaimReport<'a>>) {
         let mut held = lock(&self.0);
-        for ending in endings {
-            if let Some(ids) = held.get_mut(&ending.fence) {
-                ids.remove(&ending.settlement.id);
+        for report in reports {
+            if let Some(ids) = held.get_mut(&report.fence) {
+                ids.remove(&report.settlement.id);
                 if ids.is_empty() {
-                    held.remove(&ending.fence);
+                    held.remove(&report.fence);
                 }
             }
         }
@@ -70,7 +70,7 @@ impl Held {
 }
 
 /// A report of a message's holder, with what it comes to.
-pub(crate) struct Ending<'a> {
+pub(crate) struct ClaimReport<'a> {
     /// Its place among the reports.
     pub(crate) index: usize,
     pub(crate) settlement: &'a Settlement,
@@ -79,8 +79,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) states: (State, Option<State>),
 }
 
-impl<'a> Ending<'a> {
-    pub(crate) fn of(index: usize, settlement: &'a Settlement) -> Result<Self, Why> {
+impl<'a> ClaimReport<'a> {
+    pub(crate) fn new(index: usize, settlement: &'a Settlement) -> Result<Self, Why> {
         let State::Sending { fence, history, .. } = settlement.state else {
             return Err(Why::StaleFence);
         };
@@ -119,7 +119,7 @@ impl<'a> Ending<'a> {
     }
 
     /// What the same report came to before, if it was this one that ended the message under its claim.
-    pub(crate) fn again(&self, before: &End) -> Option<State> {
+    pub(crate) fn repeated_outcome(&self, before: &ClaimEnd) -> Option<State> {
         if before.kind != self.settlement.event.name() {
             return None;
         }
@@ -130,29 +130,29 @@ impl<'a> Ending<'a> {
         }
     }
 
-    pub(crate) fn moving(&self) -> Moving {
+    pub(crate) fn moving(&self) -> MovedMessage {
         let Settlement { id, queue, priority, .. } = self.settlement;
-        Moving { id: *id, queue: queue.clone(), priority: *priority }
+        MovedMessage { id: *id, queue: queue.clone(), priority: *priority }
     }
 }
 
 /// What is told of messages and their claims.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct ClaimEnds {
     /// How each ended under its claim, where it has.
-    pub(crate) ended: HashMap<(Uuid, Fence), End>,
+    pub(crate) ended: HashMap<(Uuid, Fence), ClaimEnd>,
     /// Those of which an earlier try is known to have done the work.
     pub(crate) proven: HashSet<Uuid>,
 }
 
 /// How a message ended under a claim: the event, and the state it led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct ClaimEnd {
     pub(crate) kind: String,
     pub(crate) to: String,
 }
 
-impl End {
+impl ClaimEnd {
     pub(crate) fn new(event: Event, to: State) -> Self {
         Self { kind: event.name().to_owned(), to: to.name().to_owned() }
     }

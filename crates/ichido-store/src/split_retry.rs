@@ -8,11 +8,11 @@ use std::time::Duration;
 use crate::error::StoreError;
 
 /// How often a batch is written again after the connection broke, before it is taken apart or its callers are told.
-const AGAIN_MAX: u32 = 6;
+const RETRIES_MAX: u32 = 6;
 /// The same for a part of a batch: the whole was tried often enough.
-const PART_AGAIN_MAX: u32 = 1;
+const PART_RETRIES_MAX: u32 = 1;
 /// The first wait before that; it doubles.
-const AGAIN_WAIT: Duration = Duration::from_millis(50);
+const RETRY_WAIT: Duration = Duration::from_millis(50);
 /// How many parts of a batch may break the connection before the rest is not tried any more. One bad job among a thousand breaks
 /// ten of them on the way to being alone.
 const BREAKS_MAX: u32 = 32;
@@ -47,11 +47,11 @@ pub trait Write<J, R>: Send + Sync + 'static {
 }
 
 /// What came of a batch, or of a part of one.
-pub(crate) enum Came<R> {
+pub(crate) enum BatchOutcome<R> {
     /// All of it is answered.
     Answered(Vec<Result<R, StoreError>>),
-    /// Some job in it is to blame: [`write_apart`] finds out which. Whether it may have been done nevertheless.
-    Apart { was_lost: bool },
+    /// Some job in it is to blame: [`write_split`] finds out which. Whether it may have been done nevertheless.
+    Split { was_lost: bool },
 }
 
 /// Writes jobs; a batch that fails is taken apart until the job to blame is alone.
@@ -60,42 +60,42 @@ pub(crate) async fn write_all<J: Sync, R: Send>(
     jobs: &[J],
 ) -> Vec<Result<R, StoreError>> {
     match write_whole(writer, jobs).await {
-        Came::Answered(results) => results,
-        Came::Apart { was_lost } => write_apart(writer, jobs, was_lost).await,
+        BatchOutcome::Answered(results) => results,
+        BatchOutcome::Split { was_lost } => write_split(writer, jobs, was_lost).await,
     }
 }
 
 /// Writes a batch as a whole.
-pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl Write<J, R>, jobs: &[J]) -> Came<R> {
-    write_again(writer, jobs, Manner::default(), AGAIN_MAX).await.0
+pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl Write<J, R>, jobs: &[J]) -> BatchOutcome<R> {
+    write_with_retries(writer, jobs, Manner::default(), RETRIES_MAX).await.0
 }
 
 /// Writes a batch in halves, and those that fail in halves again.
-pub(crate) async fn write_apart<J: Sync, R: Send>(
+pub(crate) async fn write_split<J: Sync, R: Send>(
     writer: &impl Write<J, R>,
     jobs: &[J],
     was_lost: bool,
 ) -> Vec<Result<R, StoreError>> {
     let mut results = Vec::with_capacity(jobs.len());
     let mut parts = Vec::from(halves(jobs, was_lost));
-    let (mut written, mut broken, mut is_away) = (0, 0, false);
+    let (mut written, mut broken, mut is_unreachable) = (0, 0, false);
     while let Some((part, was_lost)) = parts.pop() {
-        if is_away || BREAKS_MAX <= broken {
-            results.extend(part.iter().map(|_| Err(as_known(away(), was_lost))));
+        if is_unreachable || BREAKS_MAX <= broken {
+            results.extend(part.iter().map(|_| Err(or_unknown(unreachable_error(), was_lost))));
             continue;
         }
         if PARTS_MAX <= written {
-            results.extend(part.iter().map(|_| Err(as_known(StoreError::Busy, was_lost))));
+            results.extend(part.iter().map(|_| Err(or_unknown(StoreError::Busy, was_lost))));
             continue;
         }
         let manner = Manner { again: was_lost, apart: true };
-        let (came, end) = write_again(writer, part, manner, PART_AGAIN_MAX).await;
+        let (outcome, end) = write_with_retries(writer, part, manner, PART_RETRIES_MAX).await;
         written += 1;
-        broken += u32::from(end == End::Broke);
-        is_away = end == End::Away;
-        match came {
-            Came::Answered(answers) => results.extend(answers),
-            Came::Apart { was_lost } => parts.extend(halves(part, was_lost)),
+        broken += u32::from(end == WriteEnd::Disconnected);
+        is_unreachable = end == WriteEnd::Unreachable;
+        match outcome {
+            BatchOutcome::Answered(answers) => results.extend(answers),
+            BatchOutcome::Split { was_lost } => parts.extend(halves(part, was_lost)),
         }
     }
     results
@@ -109,23 +109,23 @@ fn halves<J>(jobs: &[J], was_lost: bool) -> [(&[J], bool); 2] {
 
 /// How the last write of a part ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum WriteEnd {
     /// With an answer.
-    Heard,
+    Answered,
     /// The connection broke under it.
-    Broke,
+    Disconnected,
     /// There was no database to be had.
-    Away,
+    Unreachable,
 }
 
-async fn write_again<J: Sync, R: Send, W: Write<J, R>>(
+async fn write_with_retries<J: Sync, R: Send, W: Write<J, R>>(
     writer: &W,
     jobs: &[J],
     mut manner: Manner,
-    again_max: u32,
-) -> (Came<R>, End) {
-    let mut wait = AGAIN_WAIT;
-    let mut left = again_max;
+    retries_max: u32,
+) -> (BatchOutcome<R>, WriteEnd) {
+    let mut wait = RETRY_WAIT;
+    let mut left = retries_max;
     loop {
         let outcome = writer.write(jobs, manner).await;
         let is_open = match &outcome {
@@ -138,7 +138,7 @@ async fn write_again<J: Sync, R: Send, W: Write<J, R>>(
             _ => false,
         };
         if !is_open || left == 0 {
-            return came(outcome, jobs.len(), manner.again, W::BUSY_FOR_ALL);
+            return batch_outcome(outcome, jobs.len(), manner.again, W::BUSY_FOR_ALL);
         }
         left -= 1;
         tokio::time::sleep(wait).await;
@@ -146,39 +146,41 @@ async fn write_again<J: Sync, R: Send, W: Write<J, R>>(
     }
 }
 
-fn came<R>(
+fn batch_outcome<R>(
     outcome: Result<Vec<R>, StoreError>,
     jobs: usize,
     was_lost: bool,
     busy_for_all: bool,
-) -> (Came<R>, End) {
+) -> (BatchOutcome<R>, WriteEnd) {
     let (end, for_all) = match &outcome {
-        Err(StoreError::Unknown(_)) => (End::Broke, false),
-        Err(StoreError::Unavailable(_) | StoreError::Full | StoreError::FileLost { .. }) => (End::Away, true),
-        Err(StoreError::Busy) => (End::Heard, busy_for_all),
-        _ => (End::Heard, false),
+        Err(StoreError::Unknown(_)) => (WriteEnd::Disconnected, false),
+        Err(StoreError::Unavailable(_) | StoreError::Full | StoreError::FileLost { .. }) => {
+            (WriteEnd::Unreachable, true)
+        }
+        Err(StoreError::Busy) => (WriteEnd::Answered, busy_for_all),
+        _ => (WriteEnd::Answered, false),
     };
-    let came = match outcome {
-        Ok(answers) => Came::Answered(answers.into_iter().map(Ok).collect()),
+    let outcome = match outcome {
+        Ok(answers) => BatchOutcome::Answered(answers.into_iter().map(Ok).collect()),
         // Alone; or no use in taking it apart, since the database is away, or busy, for everybody.
         Err(error) if jobs == 1 || for_all => {
             let other = || match &error {
                 StoreError::Full => StoreError::Full,
                 StoreError::FileLost { file } => StoreError::FileLost { file: file.clone() },
-                _ if end == End::Away => away(),
+                _ if end == WriteEnd::Unreachable => unreachable_error(),
                 _ => StoreError::Busy,
             };
             let mut errors: Vec<StoreError> = (1..jobs).map(|_| other()).collect();
             errors.insert(0, error);
-            Came::Answered(errors.into_iter().map(|error| Err(as_known(error, was_lost))).collect())
+            BatchOutcome::Answered(errors.into_iter().map(|error| Err(or_unknown(error, was_lost))).collect())
         }
-        Err(_) => Came::Apart { was_lost },
+        Err(_) => BatchOutcome::Split { was_lost },
     };
-    (came, end)
+    (outcome, end)
 }
 
 /// What the caller is told: that nothing was done, only if nothing can have been.
-pub(crate) fn as_known(error: StoreError, was_lost: bool) -> StoreError {
+pub(crate) fn or_unknown(error: StoreError, was_lost: bool) -> StoreError {
     match error {
         StoreError::Unavailable(error) if was_lost => StoreError::Unknown(error),
         StoreError::Busy | StoreError::Full if was_lost => StoreError::Unknown(sqlx::Error::PoolTimedOut),
@@ -186,7 +188,7 @@ pub(crate) fn as_known(error: StoreError, was_lost: bool) -> StoreError {
     }
 }
 
-fn away() -> StoreError {
+fn unreachable_error() -> StoreError {
     StoreError::Unavailable(sqlx::Error::PoolTimedOut)
 }
 

@@ -2,18 +2,18 @@
 
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
 use crate::message::{Enqueued, Numbered, Settlement, Stepped};
-use crate::record::Attempt;
+use crate::record::ClaimAttempt;
 
 /// Work of any kind.
-pub(crate) enum Job {
-    Claim(Attempt),
+pub(crate) enum WriteJob {
+    Claim(ClaimAttempt),
     Settle(KeySettle),
     Message(Numbered),
     Settlement(Settlement),
 }
 
-/// The answer to a [`Job`], of the same kind.
-pub(crate) enum Answer {
+/// The answer to a [`WriteJob`], of the same kind.
+pub(crate) enum WriteResult {
     Claimed(KeyClaimed),
     Settled(KeySettled),
     Enqueued(Enqueued),

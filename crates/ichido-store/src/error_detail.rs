@@ -13,7 +13,7 @@ use sqlx::postgres::PgDatabaseError;
 /// An error of PostgreSQL without its detail, hint and context.
 #[derive(Debug, thiserror::Error)]
 #[error("{message} ({code})")]
-struct Told {
+struct RedactedError {
     code: String,
     message: String,
     table: Option<String>,
@@ -21,10 +21,10 @@ struct Told {
 }
 
 /// The same error, without values of rows.
-pub(crate) fn told(error: sqlx::Error) -> sqlx::Error {
+pub(crate) fn redact(error: sqlx::Error) -> sqlx::Error {
     let sqlx::Error::Database(database) = &error else { return error };
     let Some(postgres) = database.try_downcast_ref::<PgDatabaseError>() else { return error };
-    sqlx::Error::Database(Box::new(Told {
+    sqlx::Error::Database(Box::new(RedactedError {
         code: postgres.code().to_owned(),
         message: postgres.message().to_owned(),
         table: postgres.table().map(str::to_owned),
@@ -33,17 +33,17 @@ pub(crate) fn told(error: sqlx::Error) -> sqlx::Error {
 }
 
 /// The same of a migration.
-pub(crate) fn told_of_migration(error: MigrateError) -> MigrateError {
+pub(crate) fn redact_migration(error: MigrateError) -> MigrateError {
     match error {
-        MigrateError::Execute(error) => MigrateError::Execute(told(error)),
+        MigrateError::Execute(error) => MigrateError::Execute(redact(error)),
         MigrateError::ExecuteMigration(error, version) => {
-            MigrateError::ExecuteMigration(told(error), version)
+            MigrateError::ExecuteMigration(redact(error), version)
         }
         error => error,
     }
 }
 
-impl DatabaseError for Told {
+impl DatabaseError for RedactedError {
     fn message(&self) -> &str {
         &self.message
     }

@@ -16,13 +16,13 @@ use crate::columns::number;
 use crate::micros;
 use crate::skew::Skew;
 
-pub(super) struct Own {
+pub(super) struct OwnClaims {
     clock: Arc<Skew>,
     /// When each claim lapses, in microseconds of the monotonic clock.
     until: Mutex<HashMap<Fence, i64>>,
 }
 
-impl Own {
+impl OwnClaims {
     pub(super) fn new(clock: Arc<Skew>) -> Self {
         Self { clock, until: Mutex::default() }
     }

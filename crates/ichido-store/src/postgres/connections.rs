@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use crate::error::StoreError;
-use crate::told::told;
+use crate::error_detail::redact;
 
 /// How long a caller waits for a free connection.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,22 +60,22 @@ pub(super) const SETTINGS: [(&str, &str); 6] = [
     ("tcp_user_timeout", "60s"),
 ];
 
-type Asking<'q> = Query<'q, sqlx::Postgres, PgArguments>;
+type PgQuery<'q> = Query<'q, sqlx::Postgres, PgArguments>;
 
 /// A pool, and how long to wait for each answer.
 #[derive(Clone)]
-pub(crate) struct Lines {
+pub(crate) struct ConnectionPool {
     pool: PgPool,
-    patience: Duration,
+    answer_timeout: Duration,
     /// How long a statement waits for a row that somebody else holds, where it is not what the connection was opened with.
     lock_timeout: Option<&'static str>,
-    lost: Lost,
+    lost: LastLoss,
 }
 
-impl Lines {
+impl ConnectionPool {
     /// Opens no connection yet.
-    pub(crate) fn new(options: PgConnectOptions, connections_max: u32, patience: Duration) -> Self {
-        let lost = Lost::default();
+    pub(crate) fn new(options: PgConnectOptions, connections_max: u32, answer_timeout: Duration) -> Self {
+        let lost = LastLoss::default();
         let asked = lost.clone();
         let pool = PgPoolOptions::new()
             .max_connections(connections_max)
@@ -89,12 +89,12 @@ impl Lines {
                 Box::pin(async move { lost.is_sound(connection, meta.idle_for).await })
             })
             .connect_lazy_with(options);
-        Self { pool, patience, lock_timeout: None, lost }
+        Self { pool, answer_timeout, lock_timeout: None, lost }
     }
 
     /// The same connections, for those who wait longer or less long.
-    pub(super) fn with_patience(&self, patience: Duration) -> Self {
-        Self { patience, ..self.clone() }
+    pub(super) fn with_answer_timeout(&self, answer_timeout: Duration) -> Self {
+        Self { answer_timeout, ..self.clone() }
     }
 
     /// The same connections, for those who wait so long for a row that somebody else holds.
@@ -110,81 +110,82 @@ impl Lines {
 
     /// Talks with the server over one connection. What is said in it takes no longer than the patience, however many answers it waits
     /// for.
-    pub(crate) async fn talk<T>(
+    pub(crate) async fn with_connection<T>(
         &self,
-        say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+        run: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // When there is none to be had, nothing was done.
-        let connection = self.pool.acquire().await.map_err(|error| StoreError::Unavailable(told(error)))?;
-        let mut line = Line { connection, is_sound: false };
-        let outcome = timeout(self.patience, self.say(&mut line.connection, say)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(StoreError::Unknown(silence())));
+        let connection = self.pool.acquire().await.map_err(|error| StoreError::Unavailable(redact(error)))?;
+        let mut pooled = PooledConnection { connection, is_sound: false };
+        let outcome =
+            timeout(self.answer_timeout, self.run_with_lock_timeout(&mut pooled.connection, run)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(StoreError::Unknown(no_answer())));
         match &outcome {
             Err(StoreError::Unknown(_)) => self.lost.just_now(),
             // The server became another one's follower and will stay that: the next connection may find the new leader.
             Err(StoreError::Unavailable(_)) => (),
-            _ => line.is_sound = true,
+            _ => pooled.is_sound = true,
         }
         outcome
     }
 
-    async fn say<T>(
+    async fn run_with_lock_timeout<T>(
         &self,
         connection: &mut PgConnection,
-        say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+        run: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let Some(lock_timeout) = self.lock_timeout else { return say(connection).await };
+        let Some(lock_timeout) = self.lock_timeout else { return run(connection).await };
         let set = sqlx::query("SELECT set_config('lock_timeout', $1, false)").bind(lock_timeout);
         set.execute(&mut *connection).await?;
-        let outcome = say(connection).await;
+        let outcome = run(connection).await;
         if !matches!(outcome, Err(StoreError::Unknown(_))) {
             sqlx::query("RESET lock_timeout").execute(connection).await?;
         }
         outcome
     }
 
-    pub(crate) async fn all(&self, query: Asking<'_>) -> Result<Vec<PgRow>, StoreError> {
-        self.talk(async |connection| Ok(query.fetch_all(connection).await?)).await
+    pub(crate) async fn all(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
+        self.with_connection(async |connection| Ok(query.fetch_all(connection).await?)).await
     }
 
-    pub(super) async fn optional(&self, query: Asking<'_>) -> Result<Option<PgRow>, StoreError> {
-        self.talk(async |connection| Ok(query.fetch_optional(connection).await?)).await
+    pub(super) async fn optional(&self, query: PgQuery<'_>) -> Result<Option<PgRow>, StoreError> {
+        self.with_connection(async |connection| Ok(query.fetch_optional(connection).await?)).await
     }
 
-    pub(crate) async fn one(&self, query: Asking<'_>) -> Result<PgRow, StoreError> {
-        self.talk(async |connection| Ok(query.fetch_one(connection).await?)).await
+    pub(crate) async fn one(&self, query: PgQuery<'_>) -> Result<PgRow, StoreError> {
+        self.with_connection(async |connection| Ok(query.fetch_one(connection).await?)).await
     }
 
-    pub(crate) async fn execute(&self, query: Asking<'_>) -> Result<PgQueryResult, StoreError> {
-        self.talk(async |connection| Ok(query.execute(connection).await?)).await
+    pub(crate) async fn execute(&self, query: PgQuery<'_>) -> Result<PgQueryResult, StoreError> {
+        self.with_connection(async |connection| Ok(query.execute(connection).await?)).await
     }
 }
 
 /// A connection in use.
-struct Line {
+struct PooledConnection {
     connection: PoolConnection<sqlx::Postgres>,
     /// Whether all that was asked was answered.
     is_sound: bool,
 }
 
-impl Drop for Line {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
-        let giving_back = self.connection.return_to_pool();
+        let returning = self.connection.return_to_pool();
         match Handle::try_current() {
             Ok(runtime) if self.is_sound => {
-                runtime.spawn(async move { drop(timeout(PING_TIMEOUT, giving_back).await) });
+                runtime.spawn(async move { drop(timeout(PING_TIMEOUT, returning).await) });
             }
             // Dropped, here or when its time is over, it closes the connection and makes room for another.
-            _ => drop(giving_back),
+            _ => drop(returning),
         }
     }
 }
 
 /// When a connection was last lost. One that is lost is seldom the only one, so those of before are not used again.
 #[derive(Clone, Default)]
-struct Lost(Arc<Mutex<Option<Instant>>>);
+struct LastLoss(Arc<Mutex<Option<Instant>>>);
 
-impl Lost {
+impl LastLoss {
     fn just_now(&self) {
         *lock(&self.0) = Some(Instant::now());
     }
@@ -197,13 +198,13 @@ impl Lost {
             return Ok(false);
         }
         if TRUSTED_FOR <= idle_for {
-            timeout(PING_TIMEOUT, connection.ping()).await.unwrap_or_else(|_| Err(silence()))?;
+            timeout(PING_TIMEOUT, connection.ping()).await.unwrap_or_else(|_| Err(no_answer()))?;
         }
         Ok(true)
     }
 }
 
 /// What is said of an answer that did not come.
-fn silence() -> sqlx::Error {
+fn no_answer() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer came in time"))
 }

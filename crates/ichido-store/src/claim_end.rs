@@ -1,0 +1,117 @@
+//! How claims of messages end, on either database: what is read, and what reports of workers come to.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use ichido_core::fence::Fence;
+use ichido_core::lifecycle::Why;
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::claim_tracker::{ClaimEnd, ClaimEnds, ClaimReport};
+use crate::columns::{Columns as _, Row, number};
+use crate::error::StoreError;
+use crate::message::{Settlement, Stepped};
+use crate::placement::{EventStamp, RowChanges};
+use crate::rows;
+use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired, sqlite_only};
+
+/// A message and the claim that it is or was under.
+pub(crate) type Pair = (Uuid, Fence);
+
+/// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
+pub(crate) async fn not_ours(
+    connection: &mut DbConnection<'_>,
+    unowned: Vec<Pair>,
+) -> Result<HashSet<Pair>, StoreError> {
+    let mut unowned: HashSet<Pair> = unowned.into_iter().collect();
+    if !unowned.is_empty() {
+        let pairs: Vec<Pair> = unowned.iter().copied().collect();
+        let fences: BTreeSet<i64> = pairs.iter().map(|(_, fence)| number(*fence)).collect();
+        let fences: Vec<i64> = fences.into_iter().collect();
+        let values = [SqlValue::Rows(&columns(&pairs)), SqlValue::Numbers(&fences)];
+        let members = pairs_of(&connection.all(paired!("lease_members"), &values).await?)?;
+        unowned.retain(|pair| !members.contains(pair));
+    }
+    Ok(unowned)
+}
+
+/// How messages ended under their claims, where they have.
+pub(crate) async fn ends(
+    connection: &mut DbConnection<'_>,
+    reports: &[ClaimReport<'_>],
+) -> Result<ClaimEnds, StoreError> {
+    let pairs: Vec<Pair> = reports.iter().map(ClaimReport::pair).collect();
+    rows::ends(&connection.all(paired!("event_find"), &[SqlValue::Rows(&columns(&pairs))]).await?)
+}
+
+/// Those of these messages that a statement about their start marks returns.
+pub(crate) async fn marks(
+    connection: &mut DbConnection<'_>,
+    statement: Statement,
+    pairs: &[Pair],
+) -> Result<HashSet<Pair>, StoreError> {
+    pairs_of(&connection.all(statement, &[SqlValue::Rows(&columns(pairs))]).await?)
+}
+
+/// Deletes leases, and the marks made under them.
+pub(crate) async fn lease_over(connection: &mut DbConnection<'_>, fences: &[i64]) -> Result<(), StoreError> {
+    if let DbConnection::Sqlite(..) = connection {
+        connection.execute(sqlite_only!("lease_unmark"), &[SqlValue::Numbers(fences)]).await?;
+    }
+    connection.execute(paired!("lease_over"), &[SqlValue::Numbers(fences)]).await.map(drop)
+}
+
+/// The claims of these reports, each once, in order.
+pub(crate) fn fences(reports: &[ClaimReport<'_>]) -> Vec<i64> {
+    let fences: BTreeSet<i64> = reports.iter().map(|report| number(report.fence)).collect();
+    fences.into_iter().collect()
+}
+
+/// What reports come to whose claims still stand. `holder` says who holds the claim and what time it is; `may_have_begun` says whether
+/// the mark of a message that is given back contradicts it. Returns what to write and the answers by index, and adds to `ends`. Reports
+/// without an answer are late.
+pub(crate) fn settle(
+    reports: &[ClaimReport<'_>],
+    ends: &mut ClaimEnds,
+    holder: impl Fn(&ClaimReport<'_>) -> Option<(Uuid, Timestamp)>,
+    may_have_begun: impl Fn(&ClaimReport<'_>) -> bool,
+) -> (RowChanges, HashMap<usize, Stepped>) {
+    let (mut changes, mut settled) = (RowChanges::default(), HashMap::with_capacity(reports.len()));
+    for report in reports {
+        let Some((node, now)) = holder(report).filter(|_| !ends.ended.contains_key(&report.pair())) else {
+            continue;
+        };
+        let is_proven = ends.proven.contains(&report.settlement.id);
+        // The mark decides, whatever the holder remembers.
+        let stepped = if !is_proven && may_have_begun(report) {
+            Stepped::Refused(Why::MayHaveBegun)
+        } else {
+            let Settlement { state, event, note, claimed_at, .. } = report.settlement;
+            let stamp = EventStamp {
+                fence: Some(report.fence),
+                claimed_at: Some(*claimed_at),
+                node: Some(node),
+                now,
+            };
+            let states = if is_proven { report.proven() } else { report.states };
+            changes.add(&report.moving(), *state, *event, states, note, stamp);
+            ends.ended.insert(report.pair(), ClaimEnd::new(*event, states.0));
+            Stepped::Now(states.1.unwrap_or(states.0))
+        };
+        settled.insert(report.index, stepped);
+    }
+    (changes, settled)
+}
+
+/// Whether a report was refused, so that the message is still held.
+pub(crate) fn is_refused(settled: &HashMap<usize, Stepped>, report: &ClaimReport<'_>) -> bool {
+    matches!(settled.get(&report.index), Some(Stepped::Refused(_)))
+}
+
+fn columns(pairs: &[Pair]) -> [Column<'_>; 2] {
+    [column(pairs, |(id, _)| *id), column(pairs, |(_, fence)| number(*fence))]
+}
+
+fn pairs_of(rows: &[Row]) -> Result<HashSet<Pair>, StoreError> {
+    rows.iter().map(|row| Ok((row.uuid("message_id")?, row.fence()?))).collect()
+}

@@ -1,0 +1,87 @@
+//! Batches of any kind of work, each in one transaction: one commit serves all of them.
+
+use super::Sqlite;
+use crate::error::StoreError;
+use crate::ledger::KeySettle;
+use crate::message::{Enqueued, Numbered, Settlement, Stepped};
+use crate::record::ClaimAttempt;
+use crate::split_retry::{Manner, Write};
+use crate::write_job::{WriteJob, WriteResult};
+
+impl Write<WriteJob, WriteResult> for Sqlite {
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, jobs: &[WriteJob], manner: Manner) -> Result<Vec<WriteResult>, StoreError> {
+        let kinds = JobsByKind::new(jobs);
+        // Outcomes first: they may have to begin the transaction again, and a claim that comes for one of them finds it.
+        let (mut tx, settled) = self.key_settle(&kinds.settles, manner.again).await?;
+        let claimed = self.key_claim(&mut tx, &kinds.claims).await?;
+        let now = tx.now;
+        let enqueued = super::enqueue::enqueue_at(tx.connection(), &kinds.messages, now).await?;
+        let stepped = self.settle(&mut tx, &kinds.settlements).await?;
+        tx.commit().await?;
+        self.key_settled(&kinds.settles);
+        self.key_claimed(&kinds.claims, &claimed);
+        let stepped = self.reported(stepped);
+        let (mut settled, mut claimed) = (settled.into_iter(), claimed.into_iter());
+        let (mut enqueued, mut stepped) = (enqueued.into_iter(), stepped.into_iter());
+        let answer = |job: &WriteJob| match job {
+            WriteJob::Settle(_) => settled.next().map(WriteResult::Settled),
+            WriteJob::Claim(_) => claimed.next().map(WriteResult::Claimed),
+            WriteJob::Message(_) => enqueued.next().map(WriteResult::Enqueued),
+            WriteJob::Settlement(_) => stepped.next().map(WriteResult::Stepped),
+        };
+        Ok(jobs.iter().filter_map(answer).collect())
+    }
+}
+
+/// The jobs of a batch by their kind, each kind in the order in which they came.
+#[derive(Default)]
+struct JobsByKind<'a> {
+    claims: Vec<&'a ClaimAttempt>,
+    settles: Vec<&'a KeySettle>,
+    messages: Vec<&'a Numbered>,
+    settlements: Vec<&'a Settlement>,
+}
+
+impl<'a> JobsByKind<'a> {
+    fn new(jobs: &'a [WriteJob]) -> Self {
+        let mut kinds = Self::default();
+        for job in jobs {
+            match job {
+                WriteJob::Claim(attempt) => kinds.claims.push(attempt),
+                WriteJob::Settle(settle) => kinds.settles.push(settle),
+                WriteJob::Message(message) => kinds.messages.push(message),
+                WriteJob::Settlement(settlement) => kinds.settlements.push(settlement),
+            }
+        }
+        kinds
+    }
+}
+
+/// Messages that one caller puts in together.
+impl Write<Numbered, Enqueued> for Sqlite {
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, jobs: &[Numbered], _manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
+        let mut tx = self.write().await?;
+        let now = tx.now;
+        let messages: Vec<&Numbered> = jobs.iter().collect();
+        let enqueued = super::enqueue::enqueue_at(tx.connection(), &messages, now).await?;
+        tx.commit().await?;
+        Ok(enqueued)
+    }
+}
+
+/// Reports that one caller makes together.
+impl Write<Settlement, Stepped> for Sqlite {
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, jobs: &[Settlement], _manner: Manner) -> Result<Vec<Stepped>, StoreError> {
+        let mut tx = self.write().await?;
+        let settlements: Vec<&Settlement> = jobs.iter().collect();
+        let stepped = self.settle(&mut tx, &settlements).await?;
+        tx.commit().await?;
+        Ok(self.reported(stepped))
+    }
+}
