@@ -1,9 +1,10 @@
-//! What operators do to other things than messages: pausing a queue, deciding about a key, requeuing many letters (SPEC D13, F5).
+//! What operators do to other things than messages: pausing a queue, deciding about a key, requeuing many letters.
 //!
 //! Guarantee: each is an entry of the audit trail, with its actor, chained to the entries before it of the same subject and
 //! sealed like a message's. A pause and a decision about a key are written with what they change, or not at all.
 //!
 //! What an operator does to one message is an entry of that message's own history: [`Messages::transitions`](crate::Messages::transitions).
+// SPEC D13, F5.
 
 use ichido_core::digest::{Digest, hex};
 use ichido_core::ledger::RecordName;

@@ -1,4 +1,4 @@
-//! Incidents of alerts, kept with what is sent about them (SPEC A15).
+//! Incidents of alerts, kept with what is sent about them.
 //!
 //! Guarantee: of one rule and one subject there is one open incident at a time, whoever opens it. An incident and the messages that
 //! tell of its opening or its end are one transaction: neither is there without the other, and they are put in once.
@@ -33,6 +33,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC A15.
 
 use std::time::Duration;
 

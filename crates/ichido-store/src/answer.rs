@@ -1,4 +1,4 @@
-//! What models answered, kept until a person has it forgotten (SPEC B7).
+//! What models answered, kept until a person has it forgotten.
 //!
 //! Guarantee: a call that is about to be made stands in the store before it is made, so that whoever comes after a crash knows which calls
 //! may have been billed for nothing. Of several runs with the same question one asks at a time. The first answer stands, and nothing
@@ -25,6 +25,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC B7.
 
 use std::fmt;
 

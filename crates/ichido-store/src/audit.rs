@@ -1,4 +1,4 @@
-//! The audit trail's seals (SPEC F5): what comes of sealing, and what a row of the trail means.
+//! The audit trail's seals: what comes of sealing, and what a row of the trail means.
 //!
 //! Guarantee: an entry is sealed only when no entry can appear before it any more, in exactly one seal, and a seal is whole or not there.
 //! What a write of an entry costs does not depend on whether or when seals are made.
@@ -27,6 +27,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC F5.
 
 pub(crate) mod location;
 pub(crate) mod trail;

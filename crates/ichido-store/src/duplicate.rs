@@ -29,8 +29,9 @@ pub(crate) async fn find_first(
         .collect()
 }
 
-/// The answer for a message whose key was used before, or whose content was within its window (SPEC A7). `None` if it is new: then it
+/// The answer for a message whose key was used before, or whose content was within its window. `None` if it is new: then it
 /// has the place among the contents, if it is compared by content.
+// SPEC A7.
 pub(crate) async fn find_duplicate(
     connection: &mut DbConnection<'_>,
     message: &Numbered,

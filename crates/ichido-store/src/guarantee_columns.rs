@@ -1,6 +1,7 @@
 //! What a node believes of a destination, as columns have it: of a lease, and of the facts that a worker publishes.
 //!
-//! A lease keeps it because who rescues the claim may have been told otherwise, as while a configuration changes (SPEC F2).
+//! A lease keeps it because who rescues the claim may have been told otherwise, as while a configuration changes.
+// SPEC F2.
 
 use std::time::Duration;
 

@@ -142,7 +142,8 @@ pub struct KeyClaim {
     pub request_digest: Digest,
     /// The operation's rules: lease, and what to do about a lapsed or unknown record.
     pub policy: Arc<Policy>,
-    /// The hops that the request came through (SPEC F1), as its header says; at most [`limits::HOPS_BYTES_MAX`].
+    /// The hops that the request came through, as its header says; at most [`limits::HOPS_BYTES_MAX`].
+    // SPEC F1.
     pub hops: Option<String>,
     /// The trace that the request belongs to; at most [`limits::TRACE_BYTES_MAX`].
     pub trace: Option<String>,
@@ -305,7 +306,8 @@ pub enum KeyOutcome {
         settled: Settled,
         /// The answer.
         response: Response,
-        /// The digest of the result, where one is taken (SPEC D10).
+        /// The digest of the result, where one is taken.
+        // SPEC D10.
         result_digest: Option<Digest>,
         /// The message that was made with it: the record does not expire while that message lives.
         message_id: Option<Uuid>,
@@ -340,7 +342,8 @@ pub enum KeyResolved {
     Missing,
 }
 
-/// A record as a person or a tool looks at it (SPEC A6).
+/// A record as a person or a tool looks at it.
+// SPEC A6.
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
     /// Operation, identity and key.

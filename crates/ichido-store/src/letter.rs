@@ -1,4 +1,4 @@
-//! Letters: dead and parked messages, which wait for a person (SPEC A11, D17, E3, E4, F2).
+//! Letters: dead and parked messages, which wait for a person.
 //!
 //! Guarantee: a letter is kept until an operator's event, judged by the lifecycle, moves it; each such event is an entry of the
 //! message's history with its actor. A person may be done with a dead one without sending it: it stays dead, and is
@@ -27,6 +27,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC A11, D17, E3, E4, F2.
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{History, State, Why};

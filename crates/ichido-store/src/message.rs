@@ -1,6 +1,6 @@
 //! Messages: what is put in, what is claimed, what is reported, what is seen.
 //!
-//! Guarantee: a message is unique by queue, identity and key for as long as it is kept (SPEC D1), and its
+//! Guarantee: a message is unique by queue, identity and key for as long as it is kept, and its
 //! request is the caller's bytes. Its states are those of [`ichido_core::lifecycle::State`], one to one.
 //!
 //! # A worker
@@ -108,6 +108,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC D1.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -193,7 +194,8 @@ pub struct NewMessage {
     pub request: Vec<u8>,
     /// Their digest.
     pub digest: Digest,
-    /// The way it came (SPEC F1), as the header `Ichido-Hops` has it.
+    /// The way it came, as the header `Ichido-Hops` has it.
+    // SPEC F1.
     pub hops: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,
@@ -203,9 +205,11 @@ pub struct NewMessage {
     pub tries_allowed: NonZeroU32,
     /// Not before this much later: it is queued at once, and claimable after [`Claims::promote`](crate::Claims::promote).
     pub delay: Duration,
-    /// The dead message that it was made from (SPEC D17).
+    /// The dead message that it was made from.
+    // SPEC D17.
     pub made_from: Option<Uuid>,
-    /// Equal content within a window is the same action whatever its key (SPEC A7).
+    /// Equal content within a window is the same action whatever its key.
+    // SPEC A7.
     pub same_content: Option<SameContent>,
 }
 
@@ -330,7 +334,8 @@ pub struct ClaimTerms {
     /// ([`Work::begun`] says it). The example is at [`rescue`](crate::rescue).
     pub marks: bool,
     /// What the one who claims believes of repetitions. Kept with the claim: should its holder die, a rescue goes by this or by
-    /// its own belief, whichever promises less (SPEC F2).
+    /// its own belief, whichever promises less.
+    // SPEC F2.
     pub guarantee: Guarantee,
     /// How long after its beginning a call may still be travelling; kept likewise, and the longer one holds.
     pub travels_for: Duration,
@@ -353,7 +358,8 @@ pub struct Work {
     pub request: Vec<u8>,
     /// Their digest.
     pub digest: Digest,
-    /// The way it came (SPEC F1), as the header `Ichido-Hops` has it.
+    /// The way it came, as the header `Ichido-Hops` has it.
+    // SPEC F1.
     pub hops: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,
@@ -454,7 +460,8 @@ pub enum Stepped {
     NoSuchMessage,
 }
 
-/// One transition in a message's life (SPEC D13).
+/// One transition in a message's life.
+// SPEC D13.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// When.
@@ -487,7 +494,8 @@ pub struct Transition {
     pub actor: Option<String>,
 }
 
-/// A message as one row (SPEC D1).
+/// A message as one row.
+// SPEC D1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRow {
     /// Its id.
@@ -520,7 +528,8 @@ pub struct MessageRow {
     pub effect: Effect,
     /// 0 is most urgent.
     pub priority: u8,
-    /// The way it came (SPEC F1), as the header `Ichido-Hops` has it.
+    /// The way it came, as the header `Ichido-Hops` has it.
+    // SPEC F1.
     pub hops: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,
@@ -564,7 +573,8 @@ impl MessageFilter {
 }
 
 ichido_core::words! {
-    /// Which messages wait for a person (SPEC E3, F2).
+    /// Which messages wait for a person.
+    // SPEC E3, F2.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum LetterState {
         /// Given up.

@@ -1,4 +1,4 @@
-//! The rescue: what becomes of messages whose worker is gone (SPEC D12, E1, E2).
+//! The rescue: what becomes of messages whose worker is gone.
 //!
 //! Guarantee: each message that a lapsed lease still holds takes exactly one step, decided by the lifecycle; what was
 //! settled a moment before takes none.
@@ -51,6 +51,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC D12, E1, E2.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is counted for alerts, by the minute, over all nodes (SPEC A14, A15).
+//! What is counted for alerts, by the minute, over all nodes.
 //!
 //! Guarantee: counting takes no round trip and never fails what is counted. What a process has counted is added to the store by
 //! [`Tallies::flush`](crate::Tallies::flush), all of it or nothing; a process that dies loses what it had not added yet, and nothing else: alerts about
@@ -7,6 +7,7 @@
 //! Counted are, by [`Counters`], arrivals and repetitions of a queue's messages and of an operation's requests, retries and those that
 //! failed, and how long messages took from being put in to their end. The store counts what is put in by itself; a worker and the
 //! tower layer count the rest, and a worker flushes.
+// SPEC A14, A15.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! Who may come in over HTTP: tokens, kept as hashes.
 //!
 //! Guarantee: a token itself is never here, so that who reads the database cannot come in with what it finds. That one was made or
-//! revoked is an entry of the audit trail with who did it, written together with the change (SPEC F5). One that was revoked stays
+//! revoked is an entry of the audit trail with who did it, written together with the change. One that was revoked stays
 //! listed: the trail names it.
 //!
 //! ```
@@ -24,6 +24,7 @@
 //! # Ok(())
 //! # }
 //! ```
+// SPEC F5.
 
 use std::time::Duration;
 

@@ -49,7 +49,8 @@ impl Postgres {
         }
     }
 
-    /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
+    /// Puts a message in, unless equal content was put in within the window, in a transaction of its own.
+    // SPEC A7.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
         self.calls
             .with_connection(async |connection| self.same_content_over(connection, &message).await)
@@ -73,7 +74,8 @@ impl Postgres {
         Ok(enqueued)
     }
 
-    /// Puts messages in on the caller's connection, in whatever transaction it has open (SPEC D4).
+    /// Puts messages in on the caller's connection, in whatever transaction it has open.
+    // SPEC D4.
     pub(crate) async fn enqueue_in(
         &self,
         connection: &mut PgConnection,

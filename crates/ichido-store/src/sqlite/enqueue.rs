@@ -12,7 +12,8 @@ use crate::message::{Enqueued, Numbered, answer};
 use crate::statement::DbConnection;
 
 impl Sqlite {
-    /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
+    /// Puts a message in, unless equal content was put in within the window, in a transaction of its own.
+    // SPEC A7.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
         let mut tx = self.write().await?;
         let now = self.skew.now(tx.now);
@@ -25,7 +26,8 @@ impl Sqlite {
         Ok(enqueued)
     }
 
-    /// Puts messages in on the caller's connection, in whatever transaction it has open (SPEC D4).
+    /// Puts messages in on the caller's connection, in whatever transaction it has open.
+    // SPEC D4.
     pub(crate) async fn enqueue_in(
         &self,
         connection: &mut SqliteConnection,

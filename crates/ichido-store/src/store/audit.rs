@@ -12,9 +12,10 @@ use crate::statement::shared;
 use crate::transaction::Transaction;
 
 impl AuditTrail<'_> {
-    /// Seals at most `limit` entries, never more than [`SEAL_ENTRIES_MAX`] by much (SPEC F5). Call it again until there is nothing to seal; the
+    /// Seals at most `limit` entries, never more than [`SEAL_ENTRIES_MAX`] by much. Call it again until there is nothing to seal; the
     /// example is at [`crate::audit`]. It is enough once, by whoever is the caretaker; where two try at once, one is
     /// [`StoreError::Busy`] or finds nothing, and no entry is sealed twice.
+    // SPEC F5.
     pub async fn seal(self, key: Option<&AuditKey>, limit: u32) -> Result<AuditSealed, StoreError> {
         let limit = limit.clamp(1, SEAL_ENTRIES_MAX);
         on!(&*self.0.driver, driver => driver.audit_seal(key, limit).await)

@@ -27,10 +27,11 @@ impl Claims<'_> {
     /// Takes up to `count` messages of a queue, most urgent and oldest first; the example is at [`crate::message`].
     ///
     /// All of one answer are one claim with one fence, so one [`Claims::renew`] keeps them all. There may be more although fewer
-    /// came: a message that was held when a worker died is claimed alone (SPEC E2). At most [`limits::CLAIM_MAX`] are taken. What is
+    /// came: a message that was held when a worker died is claimed alone. At most [`limits::CLAIM_MAX`] are taken. What is
     /// delayed or waits for its next try comes only after [`Claims::promote`].
     ///
     /// [`limits::CLAIM_MAX`]: crate::message::limits::CLAIM_MAX
+    // SPEC E2.
     pub async fn take(
         self,
         queue: &QueueName,
@@ -42,7 +43,8 @@ impl Claims<'_> {
     }
 
     /// The same as [`Claims::take`], but leaves alone the messages that were held when a worker died: for a worker that has one
-    /// of them in hand already. Were there two, the next death would be charged to both (SPEC E2).
+    /// of them in hand already. Were there two, the next death would be charged to both.
+    // SPEC E2.
     pub async fn take_unsuspected(
         self,
         queue: &QueueName,

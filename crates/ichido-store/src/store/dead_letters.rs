@@ -23,8 +23,9 @@ use crate::statement::{SqlValue, paired, shared};
 use crate::transaction::Transaction;
 
 impl DeadLetters<'_> {
-    /// Letters by a filter, without their requests, the last to become one first (SPEC E3); `after` is [`LetterRow::since`] and the id
+    /// Letters by a filter, without their requests, the last to become one first; `after` is [`LetterRow::since`] and the id
     /// of the last one of the page before. At most [`PAGE_MAX`].
+    // SPEC E3.
     pub async fn page(
         self,
         filter: &LetterFilter,
@@ -61,9 +62,10 @@ impl DeadLetters<'_> {
         self.0.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
     }
 
-    /// Dead or parked messages with their requests, the last to become so first (SPEC E3), less those that a person is done with;
+    /// Dead or parked messages with their requests, the last to become so first, less those that a person is done with;
     /// [`DeadLetters::page`] filters, and leaves requests out. `after` is [`Letter::since`] and the id of the last one of the
     /// page before. At most [`PAGE_MAX`] are listed.
+    // SPEC E3.
     pub async fn list(
         self,
         state: LetterState,
@@ -113,9 +115,10 @@ impl DeadLetters<'_> {
         Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(LetterStepped::NoLetter)).collect())
     }
 
-    /// Puts a message in that was made from a dead one, and closes that one, in one transaction (SPEC D17). Each points to the other: the
+    /// Puts a message in that was made from a dead one, and closes that one, in one transaction. Each points to the other: the
     /// new one by [`NewMessage::made_from`], which is set here, the old one by the receipt of an entry `replaced`. Refused while the
     /// old one's effect is unknown, or when something was made from it before.
+    // SPEC D17.
     pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<Replaced, StoreError> {
         let new = NewMessage { made_from: Some(old), ..new }.checked()?;
         let id = Uuid::now_v7();

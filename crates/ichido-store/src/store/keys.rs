@@ -139,8 +139,9 @@ impl Keys<'_> {
         Ok(found.map(|(record, _)| record))
     }
 
-    /// Records of unknown outcome, oldest first (SPEC F2); `after` is when the last one of the page before was first claimed, and the
+    /// Records of unknown outcome, oldest first; `after` is when the last one of the page before was first claimed, and the
     /// hash of its name.
+    // SPEC F2.
     pub async fn list_unknown(
         self,
         after: Option<(Timestamp, [u8; 32])>,
@@ -154,15 +155,17 @@ impl Keys<'_> {
     }
 
     /// Marks at most `limit` claims of these operations as of unknown outcome whose leases are over, so that a person sees them
-    /// though nobody asks for them again (SPEC F2); answers how many. Name no operation that is transactional: what was lost there
+    /// though nobody asks for them again; answers how many. Name no operation that is transactional: what was lost there
     /// was rolled back, and the next request runs it again.
+    // SPEC F2.
     pub async fn lapse(self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         on!(&*self.0.driver, driver => driver.key_lapse(operations, limit).await)
     }
 
-    /// Settles an action of unknown outcome by what a reconcile call found out (SPEC F2). A person does it by [`Keys::decide`], which
+    /// Settles an action of unknown outcome by what a reconcile call found out. A person does it by [`Keys::decide`], which
     /// records who did. The response is what its requests get from now on; without one they are told that it was done and that its
     /// response was not kept.
+    // SPEC F2.
     pub async fn resolve(
         self,
         name: &RecordName,
@@ -236,9 +239,10 @@ impl Keys<'_> {
         })
     }
 
-    /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses (SPEC A5); answers how
+    /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses; answers how
     /// many were forgotten. Fewer than `limit` may still mean that there is more. None is forgotten while the wall clock disagrees
     /// with the time that has passed here, and at most a day's worth in an hour: a clock that is set ahead must not make keys new.
+    // SPEC A5.
     pub async fn sweep(self, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
         on!(&*self.0.driver, driver => driver.key_sweep(now.until, limit).await)

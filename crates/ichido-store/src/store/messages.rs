@@ -146,9 +146,10 @@ impl Messages<'_> {
     }
 
     /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
-    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again, so the clock is believed no further than by
+    /// parked ones are kept. The key of a message that is forgotten is new again, so the clock is believed no further than by
     /// [`Keys::sweep`](crate::Keys::sweep). Where seals are made under a key, it is
     /// [`Messages::forget_keyed`] that the audit believes.
+    // SPEC E3.
     pub async fn forget(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.forget_by(None, finished_before, limit).await
     }
@@ -193,8 +194,9 @@ impl Messages<'_> {
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
-    /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its
+    /// Forgets at most `limit` contents whose window is over; answers how many. Equal content is new from the end of its
     /// window on, swept or not, once retention has come there ([`Keys::sweep`](crate::Keys::sweep)): this only gives the room back.
+    // SPEC A7.
     pub async fn sweep_contents(self, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
         self.0.driver.execute(paired!("content_sweep"), &[i64::from(limit).into(), now.until.into()]).await

@@ -47,7 +47,8 @@ impl Queues<'_> {
     }
 
     /// By which kind of key the calls for a queue's messages go out: what was said first stands, and is answered to everybody
-    /// later. Under another kind a second try would be another action to its receiver (SPEC D7).
+    /// later. Under another kind a second try would be another action to its receiver.
+    // SPEC D7.
     pub async fn kind_of_key(self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
         check::name("the kind of key", kind, KIND_BYTES_MAX)?;
         let row = self.0.driver.changed(shared!("queue_keys"), &[queue.as_str().into(), kind.into()]).await?;

@@ -273,7 +273,8 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
     is_whole(store).await;
 }
 
-/// However the process was killed, an audit accuses nobody (SPEC F5).
+/// However the process was killed, an audit accuses nobody.
+// SPEC F5.
 async fn is_whole(store: &Store) {
     let report = store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, []);

@@ -313,8 +313,9 @@ pub(crate) async fn in_time(case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
 }
 
-/// Runs a case in time. Whatever it does through the store follows by the rules (SPEC F5), so an audit of what it leaves behind
+/// Runs a case in time. Whatever it does through the store follows by the rules, so an audit of what it leaves behind
 /// finds nothing.
+// SPEC F5.
 pub(crate) async fn audited<A: Future<Output = ()>>(
     fixture: StoreFixture,
     case: impl FnOnce(StoreFixture) -> A,

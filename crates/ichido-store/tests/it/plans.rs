@@ -285,7 +285,8 @@ async fn the_counts_of_a_window_are_found_among_many() {
     drop(store);
 }
 
-/// What is to be sealed is found by the summaries of stretches, without reading what was sealed long ago (SPEC F5).
+/// What is to be sealed is found by the summaries of stretches, without reading what was sealed long ago.
+// SPEC F5.
 async fn spans_are_found(connection: &mut PgConnection) {
     // As the store's own connections are set up.
     connection.execute("SET enable_seqscan = off").await.expect("set");

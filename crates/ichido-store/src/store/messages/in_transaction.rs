@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::message::{Enqueued, NewMessage, Numbered};
 
 impl Messages<'_> {
-    /// Puts a message in within the caller's open PostgreSQL transaction: both commit, or neither (SPEC D4). Call
+    /// Puts a message in within the caller's open PostgreSQL transaction: both commit, or neither. Call
     /// [`Queues::wake`](crate::Queues::wake) after the commit.
     ///
     /// The transaction must be on the store's own database; on a connection without one, the message is put in at once. Two
@@ -41,6 +41,7 @@ impl Messages<'_> {
     /// # Ok(())
     /// # }
     /// ```
+    // SPEC D4.
     pub async fn enqueue_in_postgres(
         self,
         connection: &mut PgConnection,
@@ -69,7 +70,7 @@ impl Messages<'_> {
         Ok(answers)
     }
 
-    /// Puts a message in within the caller's open SQLite transaction: both commit, or neither (SPEC D4). Call
+    /// Puts a message in within the caller's open SQLite transaction: both commit, or neither. Call
     /// [`Queues::wake`](crate::Queues::wake) after the commit.
     ///
     /// Begin that transaction by [`Store::begin_immediate`](crate::Store::begin_immediate), keep it short, and await nothing else of this store inside it: while
@@ -99,6 +100,7 @@ impl Messages<'_> {
     /// # Ok(())
     /// # }
     /// ```
+    // SPEC D4.
     pub async fn enqueue_in_sqlite(
         self,
         connection: &mut SqliteConnection,

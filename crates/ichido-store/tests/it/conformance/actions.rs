@@ -1,4 +1,5 @@
-//! What operators do to other things than messages is in the trail, with who did it, and sealed (SPEC D13, F5).
+//! What operators do to other things than messages is in the trail, with who did it, and sealed.
+// SPEC D13, F5.
 
 use ichido_core::audit::verify::Kind;
 use ichido_core::ledger::{EffectMode, Resolution};

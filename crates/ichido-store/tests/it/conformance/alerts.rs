@@ -1,4 +1,5 @@
-//! Alerts: what is counted over all nodes, and incidents with what tells of them (SPEC A15).
+//! Alerts: what is counted over all nodes, and incidents with what tells of them.
+// SPEC A15.
 
 use std::time::Duration;
 

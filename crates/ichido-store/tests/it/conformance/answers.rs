@@ -1,4 +1,5 @@
-//! What models answered is kept, and what may have been billed for nothing is known (SPEC B7, B12).
+//! What models answered is kept, and what may have been billed for nothing is known.
+// SPEC B7, B12.
 
 use std::time::Duration;
 

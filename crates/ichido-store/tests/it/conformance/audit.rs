@@ -1,4 +1,5 @@
-//! The audit trail: what is sealed cannot be changed, removed or added to without being found and named (SPEC F5, D13).
+//! The audit trail: what is sealed cannot be changed, removed or added to without being found and named.
+// SPEC F5, D13.
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::EntryId;

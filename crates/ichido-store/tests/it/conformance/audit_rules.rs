@@ -1,5 +1,5 @@
-//! The audit trail before it is sealed: what was made up does not follow from what was before it, and rows that are gone are missed
-//! (SPEC F5).
+//! The audit trail before it is sealed: what was made up does not follow from what was before it, and rows that are gone are missed.
+// SPEC F5.
 
 use ichido_core::audit::verify::Kind;
 use ichido_core::lifecycle::Event;

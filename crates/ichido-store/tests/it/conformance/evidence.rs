@@ -1,4 +1,5 @@
-//! A success whose claim was lost is evidence: what it proves is not sent again (SPEC D12, E1).
+//! A success whose claim was lost is evidence: what it proves is not sent again.
+// SPEC D12, E1.
 
 use std::time::Duration;
 

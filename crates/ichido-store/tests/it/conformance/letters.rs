@@ -1,4 +1,5 @@
-//! Dead and parked letters: found by a filter, taken many at a time, closed, replaced (SPEC D17, E3, E4, F2).
+//! Dead and parked letters: found by a filter, taken many at a time, closed, replaced.
+// SPEC D17, E3, E4, F2.
 
 use ichido_core::lifecycle::{Decision, Event, Found, Stage, State, Why};
 use ichido_core::retry::Safety;

@@ -1,4 +1,5 @@
-//! The mark before an irreversible call: what may have begun is never sent again as if it had not (SPEC D12, F2).
+//! The mark before an irreversible call: what may have begun is never sent again as if it had not.
+// SPEC D12, F2.
 
 use ichido_core::lifecycle::{Begun, State, Why};
 use ichido_core::retry::Guarantee;

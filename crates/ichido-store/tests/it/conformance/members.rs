@@ -1,4 +1,5 @@
-//! A report is heard of the messages that its claim holds, and of no others (SPEC D12).
+//! A report is heard of the messages that its claim holds, and of no others.
+// SPEC D12.
 
 use ichido_core::lifecycle::{State, Why};
 use ichido_store::message::{Note, Settlement, Stepped, Work};

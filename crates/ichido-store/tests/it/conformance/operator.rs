@@ -1,4 +1,5 @@
-//! What a person does with messages (SPEC D2, D17, E3, E4, F2).
+//! What a person does with messages.
+// SPEC D2, D17, E3, E4, F2.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Putting messages in (SPEC A7, D1, D2, D3).
+//! Putting messages in.
+// SPEC A7, D1, D2, D3.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Two at once: whatever the order, one of them wins and nothing is lost or done twice (SPEC D12, D16).
+//! Two at once: whatever the order, one of them wins and nothing is lost or done twice.
+// SPEC D12, D16.
 
 use std::sync::Arc;
 use std::time::Duration;

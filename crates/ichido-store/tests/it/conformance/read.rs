@@ -1,4 +1,5 @@
-//! Looking at messages, and what nodes tell each other (SPEC D1, D6, D13, E3).
+//! Looking at messages, and what nodes tell each other.
+// SPEC D1, D6, D13, E3.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Messages whose worker is gone (SPEC D12, E1, E2, F2).
+//! Messages whose worker is gone.
+// SPEC D12, E1, E2, F2.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Who may come in: tokens are kept as hashes, and what is done to them is in the trail (SPEC F5).
+//! Who may come in: tokens are kept as hashes, and what is done to them is in the trail.
+// SPEC F5.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The caller's own transaction: a business row and its message commit together, or not at all (SPEC D4).
+//! The caller's own transaction: a business row and its message commit together, or not at all.
+// SPEC D4.
 
 use std::str::FromStr as _;
 use std::time::Duration;

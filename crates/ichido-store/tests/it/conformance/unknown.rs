@@ -1,4 +1,5 @@
-//! Actions of unknown outcome: listed, and settled by what was found out about them (SPEC F2).
+//! Actions of unknown outcome: listed, and settled by what was found out about them.
+// SPEC F2.
 
 use std::time::Duration;
 

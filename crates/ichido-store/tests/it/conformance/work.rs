@@ -1,4 +1,5 @@
-//! Claiming, reporting and keeping hold of messages (SPEC D2, D3, D12, D13, E1, F2).
+//! Claiming, reporting and keeping hold of messages.
+// SPEC D2, D3, D12, D13, E1, F2.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
