@@ -1,9 +1,11 @@
-//! What operators do to other things than messages: pausing a queue, deciding about a key, requeuing many letters.
+//! Operators' actions on anything but a single message: pausing a queue, deciding about a key, requeuing many dead letters.
 //!
-//! Guarantee: each is an entry of the audit trail, with its actor, chained to the entries before it of the same subject and
-//! sealed like a message's. A pause and a decision about a key are written with what they change, or not at all.
+//! Guarantee: each action is an entry of the audit trail with its actor. It is chained to the earlier entries of the same
+//! subject and sealed like a message's entry. A pause, or a decision about a key, commits together with the change it
+//! describes, or not at all.
 //!
-//! What an operator does to one message is an entry of that message's own history: [`Messages::transitions`](crate::Messages::transitions).
+//! An operator's action on one message is an entry of that message's own history:
+//! [`Messages::transitions`](crate::Messages::transitions).
 // SPEC D13, F5.
 
 use ichido_core::digest::{Digest, hex};
@@ -16,17 +18,17 @@ use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::{QueueName, limits};
 
-/// The longest name of a subject, kind or state, in bytes.
+/// The maximum length of a subject, kind or state name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-/// An action to be recorded.
+/// An action to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// The subject, whose actions are one chain: an id of the caller's own for something that has a beginning and an end.
+    /// The subject. Its actions form one chain; for anything with a beginning and an end, the caller chooses an id.
     pub subject: Uuid,
-    /// What it is about, for people: `queue orders`, `letters`.
+    /// The subject in words for people: `queue orders`, `letters`.
     pub about: String,
-    /// What was done.
+    /// The kind of action.
     pub kind: String,
     /// The state before.
     pub from: String,
@@ -34,7 +36,7 @@ pub struct Action {
     pub to: String,
     /// Who did it.
     pub actor: Option<String>,
-    /// The particulars; [`limits::EXCERPT_BYTES_MAX`] of them are kept.
+    /// Details. Only the first [`limits::EXCERPT_BYTES_MAX`] bytes are stored.
     pub detail: Option<String>,
 }
 
@@ -48,7 +50,7 @@ impl Action {
         check::no_nul("the detail", self.detail.as_deref().unwrap_or_default())
     }
 
-    /// The pause or the end of the pause of a queue.
+    /// The pause of a queue, or the end of its pause.
     pub(crate) fn pause(queue: &QueueName, was: bool, paused: bool, by: Option<&str>) -> Self {
         let state = |paused: bool| if paused { "paused" } else { "running" }.to_owned();
         Self {
@@ -76,14 +78,14 @@ impl Action {
     }
 }
 
-/// An action that was recorded.
+/// A recorded action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionRow {
-    /// Its place among all actions: later ones have greater numbers.
+    /// The position among all actions; later actions have greater numbers.
     pub number: u64,
-    /// When.
+    /// When it was recorded.
     pub at: Timestamp,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
@@ -103,7 +105,7 @@ pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
     })
 }
 
-/// The id of what has a name: the same for the same name, and, being of version 8, no message's.
+/// Derives the id of a named subject. The same name gives the same id; version 8 keeps it distinct from message ids.
 pub(crate) fn subject(kind: &str, name: &[u8]) -> Uuid {
     let digest = Digest::of_bytes(&[kind.as_bytes(), b"\0", name].concat());
     let (first, _) = digest.as_bytes().split_at(16);

@@ -1,7 +1,8 @@
-//! Incidents of alerts, kept with what is sent about them.
+//! Alert incidents, stored together with the messages about them.
 //!
-//! Guarantee: of one rule and one subject there is one open incident at a time, whoever opens it. An incident and the messages that
-//! tell of its opening or its end are one transaction: neither is there without the other, and they are put in once.
+//! Guarantee: each rule and subject has at most one open incident, whichever node opens it. An incident and the messages that
+//! announce its opening or its end commit in one transaction: neither exists without the other, and each message is enqueued
+//! once.
 //!
 //! ```
 //! use ichido_core::alert::{About, Reading, Rule};
@@ -45,32 +46,32 @@ use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// The bounds of alerts.
+/// Limits of alerts.
 pub mod limits {
-    /// The longest text that says what an alert is about, in bytes.
+    /// The maximum length of an alert's subject, in bytes.
     pub const ABOUT_BYTES_MAX: usize = 512;
-    /// The most open incidents that are read at once.
+    /// The maximum number of open incidents read at once.
     pub const FIRING_MAX: u32 = 10_000;
-    /// The most destinations whose paces are read at once.
+    /// The maximum number of destinations whose paces are read at once.
     pub const PACES_MAX: u32 = 10_000;
-    /// The most dead letters of a queue that are counted, of each kind: beyond it an alert has long fired.
+    /// The maximum number of dead letters of a queue that are counted, of each kind. Beyond it an alert has long fired.
     pub const LETTERS_COUNTED_MAX: u32 = 10_000;
 }
 
-/// An incident to be opened.
+/// An incident to open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewAlert {
     /// Its id.
     pub id: Uuid,
-    /// Which alert it is.
+    /// The rule that fired.
     pub rule: Rule,
-    /// What it is about.
+    /// The subject.
     pub about: About,
-    /// When it opens, by the store's clock.
+    /// When it opens, on the store's clock.
     pub opened_at: Timestamp,
-    /// What was measured.
+    /// The measurement.
     pub reading: Reading,
-    /// The terms that it broke.
+    /// The threshold that it exceeded.
     pub terms: Terms,
 }
 
@@ -80,18 +81,18 @@ impl NewAlert {
     }
 }
 
-/// An incident as it is kept.
+/// A stored incident.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alert {
-    /// As it was opened.
+    /// The incident as it was opened.
     pub opened: NewAlert,
-    /// Since when it is clear.
+    /// When the condition cleared, if it is clear now.
     pub clear_since: Option<Timestamp>,
-    /// When it was over.
+    /// When the incident was resolved.
     pub resolved_at: Option<Timestamp>,
 }
 
-/// What it was opened as is read as if it were the incident's own: `alert.rule`.
+/// Gives direct access to the fields of the opened incident: `alert.rule`.
 impl std::ops::Deref for Alert {
     type Target = NewAlert;
 
@@ -100,7 +101,7 @@ impl std::ops::Deref for Alert {
     }
 }
 
-/// The incidents of rows. What a later release watches for is not told of here.
+/// Reads incidents from rows. Rules of a later release are skipped.
 pub(crate) fn alerts<R: Columns>(rows: &[R]) -> Result<Vec<Alert>, StoreError> {
     rows.iter().filter_map(|row| alert(row).transpose()).collect()
 }
@@ -112,7 +113,7 @@ fn alert(row: &impl Columns) -> Result<Option<Alert>, StoreError> {
     let samples = u64::try_from(row.number("samples")?).map_err(|_| corrupt("a count is negative"))?;
     let window = row.number_or_none("window_for")?.map(u64::try_from).transpose();
     let window = window.map_err(|_| corrupt("a window is negative"))?.map(Duration::from_micros);
-    // How many were asked for is not kept: an incident that is open had enough.
+    // The minimum sample count is not stored: an open incident had enough samples.
     let terms = Terms { window, least: 0, above: row.real("above")? };
     let reading = Reading { value: row.real("value")?, samples };
     let opened_at = row.timestamp("opened_at")?;

@@ -1,8 +1,8 @@
-//! What models answered, kept until a person has it forgotten.
+//! Stored answers of models, kept until a person deletes them.
 //!
-//! Guarantee: a call that is about to be made stands in the store before it is made, so that whoever comes after a crash knows which calls
-//! may have been billed for nothing. Of several runs with the same question one asks at a time. The first answer stands, and nothing
-//! but [`Answers::forget`](crate::Answers::forget) takes it away.
+//! Guarantee: a call is recorded in the store before it is made, so after a crash the next run knows which calls may have been
+//! billed without an answer. Of several runs with the same question, one asks at a time. The first answer wins, and only
+//! [`Answers::forget`](crate::Answers::forget) deletes it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,27 +35,27 @@ use ichido_core::time::Timestamp;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// The bounds of answers.
+/// Limits of answers.
 pub mod limits {
-    /// The longest answer, in bytes.
+    /// The maximum length of an answer, in bytes.
     pub const ANSWER_BYTES_MAX: usize = 1 << 20;
-    /// The longest name of a topic, in bytes.
+    /// The maximum length of a topic name, in bytes.
     pub const TOPIC_BYTES_MAX: usize = 128;
-    /// The most questions that are looked up at once.
+    /// The maximum number of questions looked up at once.
     pub const FIND_MAX: usize = 1_000;
 }
 
-/// A question: a digest of all that its answer depends on.
+/// A question, identified by a digest of everything its answer depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId([u8; 32]);
 
 impl QuestionId {
-    /// By its digest.
+    /// Creates an id from a digest.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its digest.
+    /// Returns the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -67,49 +67,49 @@ impl fmt::Debug for QuestionId {
     }
 }
 
-/// An answer that is kept.
+/// A stored answer.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// As it was kept.
+    /// The stored bytes.
     pub bytes: Vec<u8>,
-    /// When.
+    /// When it was stored.
     pub at: Timestamp,
-    /// How many calls for it were begun of which nobody knows what came.
+    /// The number of calls for it that were started and whose outcome is unknown.
     pub lost: u32,
 }
 
 ichido_core::debug_only! {
-    /// The answer itself stays out of logs.
+    /// Keeps the answer itself out of logs.
     Answer as answer { bytes: answer.bytes.len(), at, lost }
 }
 
-/// Whether a call is to be made.
+/// The outcome of asking for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asking {
-    /// Make it: the question is ours until it is answered, given up, or our lease is over.
+    /// Make the call. The question is ours until it is answered, it is given up, or our lease expires.
     Ours {
-        /// How many calls were begun before of which nobody knows what came.
+        /// The number of earlier calls that were started and whose outcome is unknown.
         lost: u32,
     },
-    /// It is answered.
+    /// The question is answered.
     Answered(Answer),
-    /// Another run has a call under way.
+    /// Another run has a call in flight.
     Theirs {
-        /// Until when, unless it is heard of.
+        /// When that run's lease expires, unless it reports first.
         until: Timestamp,
     },
 }
 
-/// What is known of a question.
+/// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Which.
+    /// The question.
     pub id: QuestionId,
-    /// How many calls were begun of which nobody knows what came.
+    /// The number of calls that were started and whose outcome is unknown.
     pub lost: u32,
-    /// Its answer.
+    /// The answer, if there is one.
     pub answer: Option<Answer>,
-    /// Until when a run has it, unless it is heard of.
+    /// When the lease of the run that asks it expires, unless that run reports first.
     pub held_until: Option<Timestamp>,
 }
 

@@ -1,15 +1,16 @@
-//! The audit trail's seals: what comes of sealing, and what a row of the trail means.
+//! Seals of the audit trail: the outcome of sealing, and how rows of the trail are read.
 //!
-//! Guarantee: an entry is sealed only when no entry can appear before it any more, in exactly one seal, and a seal is whole or not there.
-//! What a write of an entry costs does not depend on whether or when seals are made.
+//! Guarantee: an entry is sealed only when no earlier entry can appear any more, in exactly one seal, and a seal is complete or
+//! absent. Whether and when seals are made does not change the cost of writing an entry.
 //!
-//! Every entry must follow by the rules from the one before it and from its message. One that does not is sealed as such and counted,
-//! not refused: otherwise who can write the database could stop the sealing of everything else. Verifying names it ever after, also
-//! once its message is forgotten.
+//! Every entry must follow, by the rules, from the previous entry and from its message. An entry that does not is sealed as
+//! such and counted, not refused: otherwise anybody with write access to the database could stop the sealing of everything
+//! else. Verification reports it from then on, even after its message is deleted.
 //!
-//! [`AuditTrail::seal`](crate::AuditTrail::seal) seals a bounded part, [`AuditTrail::head`](crate::AuditTrail::head) is what to keep elsewhere, [`AuditTrail::verify`](crate::AuditTrail::verify) judges all
-//! of it. Retention goes on beside it: [`Messages::forget_keyed`](crate::Messages::forget_keyed) leaves a reason for what is missing, and
-//! [`AuditTrail::prune`](crate::AuditTrail::prune) gives back the room of seals whose entries are all forgotten.
+//! [`AuditTrail::seal`](crate::AuditTrail::seal) seals a bounded part, [`AuditTrail::head`](crate::AuditTrail::head) is what to
+//! keep elsewhere, and [`AuditTrail::verify`](crate::AuditTrail::verify) checks everything. Retention continues meanwhile:
+//! [`Messages::forget_keyed`](crate::Messages::forget_keyed) leaves a reason for what is missing, and
+//! [`AuditTrail::prune`](crate::AuditTrail::prune) frees the space of seals whose entries are all deleted.
 //!
 //! ```
 //! use ichido_core::audit::AuditKey;
@@ -47,51 +48,52 @@ use uuid::Uuid;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// The most entries of one seal: some 440 kB of leaves. On PostgreSQL the entries of one transaction stay together, and may be more.
+/// The maximum number of entries in one seal: about 440 kB of leaves. On PostgreSQL the entries of one transaction stay
+/// together, so a seal may have more.
 pub const SEAL_ENTRIES_MAX: u32 = 4096;
 
-/// How many seals are read at once.
+/// The number of seals read at once.
 pub(crate) const SEALS_PAGE: i64 = 8;
 
-/// How many entries are read at once.
+/// The number of entries read at once.
 pub(crate) const ENTRIES_PAGE: i64 = 1000;
 
-/// How many entries before the first of a seal are read: enough to judge it where one or two before it do not belong there, or are
-/// proofs that came late.
+/// The number of entries read before the first entry of a seal: enough to check it even if one or two before it are misplaced
+/// or are late proofs.
 pub(crate) const BEFORE_MAX: u8 = 4;
 
-/// Before every entry.
+/// Sorts before every entry.
 pub(crate) const FIRST_ENTRY: EntryId = EntryId { message: Uuid::nil(), fence: i64::MIN, step: i16::MIN };
 
-/// What came of sealing.
+/// The outcome of sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditSealed {
-    /// So many entries more are sealed; there may be more to seal.
+    /// More entries are sealed; others may remain.
     Sealed {
         /// The last seal.
         head: Head,
-        /// How many entries it has.
+        /// The number of entries in it.
         entries: u32,
-        /// How many of them do not follow by the rules from what was before them, and are sealed as such.
+        /// The number of these entries that do not follow by the rules. They are sealed as such.
         misfits: u32,
     },
-    /// Everything that can be sealed is.
+    /// Nothing is left to seal.
     Nothing,
-    /// The last seal was made under a key that is not this one, or it was changed since, which verifying tells. Going on would make
-    /// the chain prove less, or nothing.
+    /// The last seal was made with another key, or was changed since; verification tells which. Continuing would make the chain
+    /// prove less, or nothing.
     KeyNeeded,
 }
 
-/// What came of pruning.
+/// The outcome of pruning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditPruned {
-    /// How many seals gave back the room of their lists.
+    /// The number of seals whose lists were deleted.
     pub seals: u64,
-    /// The last seal that was looked at: where to go on. `None` when all were.
+    /// The last seal that was examined, to continue after. `None` if all were examined.
     pub after: Option<u64>,
 }
 
-/// An entry of the trail.
+/// Reads an entry of the trail.
 pub(crate) fn entry(row: &impl Columns) -> Result<Entry, StoreError> {
     Ok(Entry {
         id: entry_id(row)?,
@@ -134,7 +136,7 @@ pub(crate) fn entry_id(row: &impl Columns) -> Result<EntryId, StoreError> {
     Ok(EntryId { message: row.uuid("message_id")?, fence: row.number("fence")?, step: row.small("step")? })
 }
 
-/// Entries by their ids.
+/// Reads entries, by id.
 pub(crate) fn entries<C: Columns>(rows: &[C]) -> Result<HashMap<EntryId, Entry>, StoreError> {
     rows.iter().map(|row| entry(row).map(|entry| (entry.id, entry))).collect()
 }
@@ -158,13 +160,13 @@ pub(crate) fn seal(row: &impl Columns) -> Result<Seal, StoreError> {
     })
 }
 
-/// A seal with its leaves.
+/// Reads a seal with its leaves.
 pub(crate) fn stored(row: &impl Columns) -> Result<Stored<'_>, StoreError> {
     let pruned = row.bytes_or_none("pruned")?.map(|_| row.hash("pruned").map(Code::from_bytes));
     Ok(Stored { seal: seal(row)?, leaves: row.bytes_or_none("leaves")?, pruned: pruned.transpose()? })
 }
 
-/// Notes of forgotten messages by their ids.
+/// Reads the notes about deleted messages, by message id.
 pub(crate) fn forgotten<C: Columns>(rows: &[C]) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
     let read = |row: &C| {
         let message = row.uuid("message_id")?;
@@ -174,14 +176,14 @@ pub(crate) fn forgotten<C: Columns>(rows: &[C]) -> Result<HashMap<Uuid, Forgotte
     rows.iter().map(read).collect()
 }
 
-/// The first entry of each message: what came before it is elsewhere.
+/// Returns the first entry of each message. Its predecessors are stored elsewhere.
 pub(crate) fn first_entries(entries: &[Entry]) -> Vec<EntryId> {
     let mut first_entries: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
     first_entries.dedup_by_key(|id| id.message);
     first_entries
 }
 
-/// The codes of what a message asked for, by its id. The hash of the bytes is computed where they are.
+/// Reads the codes of a message's request, with the message's id. The caller hashes the bytes where they are.
 pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, RequestCodes), StoreError> {
     let hops = row.text_or_none("hops")?;
     let request = Request {
@@ -195,7 +197,7 @@ pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, Reque
     Ok((row.uuid("message_id")?, request.codes()))
 }
 
-/// The messages whose first entry is among these: nothing of them is before.
+/// Returns the messages whose first entry is among these, with none before.
 pub(crate) fn first_seen(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
     let before: HashSet<Uuid> = before.iter().map(|entry| entry.id.message).collect();
     let mut messages: Vec<Uuid> = entries.iter().map(|entry| entry.id.message).collect();
@@ -204,14 +206,14 @@ pub(crate) fn first_seen(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
     messages
 }
 
-/// The messages of which a list has the first entry.
+/// Returns the messages whose first entry is in a list.
 pub(crate) fn first_seen_in(leaves: &[Leaf]) -> Vec<Uuid> {
     let is_first =
         |leaf: &&Leaf| matches!(leaf.previous, Previous::Request(_) | Previous::RequestWithoutHops(_));
     leaves.iter().filter(is_first).map(|leaf| leaf.id.message).collect()
 }
 
-/// What the first entries of a seal follow: the last of the entries before them, and where none is, what was asked for.
+/// Returns what the first entries of a seal follow: the last entry before them or, if there is none, the request.
 pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, RequestCodes>) -> HashMap<Uuid, Previous> {
     let last = before.chunk_by(is_same_message).filter_map(<[Entry]>::last);
     let entries = last.map(|entry| (entry.id.message, Previous::Entry(entry.content())));
@@ -219,7 +221,7 @@ pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, RequestCodes>) 
     requests.chain(entries).collect()
 }
 
-/// Entries in the order of messages, fences and steps.
+/// Reads entries, ordered by message, fence and step.
 pub(crate) fn in_order<C: Columns>(rows: &[C]) -> Result<Vec<Entry>, StoreError> {
     let mut entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
     entries.sort_unstable_by_key(|entry| entry.id);
@@ -230,16 +232,16 @@ fn is_same_message(one: &Entry, other: &Entry) -> bool {
     one.id.message == other.id.message
 }
 
-/// Of the entries of a seal, those that do not follow by the rules. `before` has the last entries before them, and `issued` is the last
-/// fence that was issued.
+/// Returns the entries of a seal that do not follow by the rules. `before` has the last entries before them, and `issued` is
+/// the last fence that was issued.
 pub(crate) fn misfits(entries: &[Entry], before: &[Entry], issued: i64) -> HashSet<EntryId> {
     let mut walks: HashMap<Uuid, Walk> = HashMap::new();
     for history in before.chunk_by(is_same_message) {
-        // Fewer than were asked for are all there are.
+        // Fewer than requested means that these are all there are.
         let is_whole = history.len() < usize::from(BEFORE_MAX);
         let mut walk = if is_whole { Walk::from_the_first() } else { Walk::from_the_middle() };
         for entry in history {
-            // Whether it follows was judged when it was sealed.
+            // Sealing has already judged whether it follows.
             _ = walk.step(entry, issued);
         }
         walks.extend(history.first().map(|entry| (entry.id.message, walk)));
@@ -251,13 +253,13 @@ pub(crate) fn misfits(entries: &[Entry], before: &[Entry], issued: i64) -> HashS
     entries.iter().filter(does_not_follow).map(|entry| entry.id).collect()
 }
 
-/// What was issued, from the rows of leases.
+/// Collects what was issued, from the rows of leases.
 pub(crate) fn issued<C: Columns>(fence: i64, leases: &[C]) -> Result<Issued, StoreError> {
     let lease = |row: &C| Ok((row.uuid("message_id")?, row.number("fence")?));
     Ok(Issued { fence, leases: leases.iter().map(lease).collect::<Result<_, StoreError>>()? })
 }
 
-/// The seal that follows, over entries of which each message's are in order. `previous` has what the first ones follow.
+/// Builds the next seal. The entries of each message must be in order; `previous` has what the first ones follow.
 pub(crate) fn next_seal(
     last: Option<&Seal>,
     entries: &[Entry],
@@ -293,7 +295,7 @@ pub(crate) fn next_seal(
     Some((seal.signed(key), leaves))
 }
 
-/// Whether all entries of a list are forgotten by who had the right to; how many of each message, if so.
+/// Returns the number of entries per message if all entries of a list were deleted by somebody with the right to.
 pub(crate) fn all_forgotten(
     leaves: &[u8],
     forgotten: &HashMap<Uuid, Forgotten>,
@@ -310,7 +312,7 @@ pub(crate) fn all_forgotten(
     Some(counts)
 }
 
-/// The messages that a list names.
+/// Returns the messages in a list.
 pub(crate) fn messages_of(leaves: &[Leaf]) -> Vec<Uuid> {
     let mut messages: Vec<Uuid> = leaves.iter().map(|leaf| leaf.id.message).collect();
     messages.sort_unstable();

@@ -1,10 +1,10 @@
-//! A copy of an SQLite store, taken while others work on it.
+//! Online backup of an SQLite store.
 //!
-//! Guarantee: a file under the name that was asked for is a whole store and on the disk, and holds everything that was acknowledged
-//! before [`take`] was called. A file that is there already is never written to; one that is not finished has another name. The
-//! store itself is not changed, nor brought to a newer schema.
+//! Guarantee: a file with the requested name is a complete store on disk, and contains everything acknowledged before [`take`]
+//! was called. An existing file is never overwritten, and an unfinished copy has another name. The store itself is neither
+//! changed nor migrated.
 //!
-//! PostgreSQL has tools of its own for this, which know more of it: it is refused.
+//! PostgreSQL is refused: its own tools know more about it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,52 +16,52 @@ use crate::driver::UNKNOWN_ADDRESS;
 use crate::error::StoreError;
 use crate::sqlite::{self, schema_found};
 
-/// What the end of a backup's name is while it is being written.
+/// The suffix of a backup's name while it is being written.
 const UNFINISHED: &str = ".partial";
 
-/// A copy that was made.
+/// A finished copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Where it is, from the root.
+    /// The absolute path.
     pub file: PathBuf,
-    /// How large it is.
+    /// The size in bytes.
     pub bytes: u64,
-    /// The version of its schema.
+    /// The schema version.
     pub schema: i64,
 }
 
-/// Why there is no copy.
+/// Why no copy was made.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// It is not ours to do.
+    /// PostgreSQL has its own tools.
     #[error(
         "the store is on PostgreSQL, whose own tools back it up: pg_dump for one database, pg_basebackup with WAL archiving for the whole server and every moment"
     )]
     Postgres,
-    /// Somebody's file has that name.
+    /// A file with that name exists.
     #[error("{} is there already, and stays as it is; name another file", .0.display())]
     Exists(PathBuf),
-    /// Another backup is under way, or was killed.
+    /// Another backup is running, or was killed.
     #[error(
         "{} is there: another backup to the same name is under way, or one was cut off; once none is, remove it", .0.display()
     )]
     UnderWay(PathBuf),
-    /// A name that SQLite cannot be told.
+    /// A name that SQLite cannot be given.
     #[error("{} has a name that is no UTF-8; name another file", .0.display())]
     Name(PathBuf),
-    /// A database, but no store.
+    /// A database without a store.
     #[error("the database holds no store of Ichido's, so that there is nothing to back up")]
     NoStore,
-    /// The copy could not be written, or not be made durable.
+    /// The copy could not be written or made durable.
     #[error("{} cannot be written: {error}", .file.display())]
     File {
-        /// Which one.
+        /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// The store could not be read, or the copy not be written: the disk may be full.
+    /// The store could not be read or the copy not written; the disk may be full.
     #[error("the store could not be copied: {}", .0.in_full())]
     Store(StoreError),
 }
@@ -72,7 +72,9 @@ impl<E: Into<StoreError>> From<E> for BackupError {
     }
 }
 
-/// Copies the SQLite store at an address into a new file, readable by its owner alone. Whoever works on the store goes on.
+/// Copies an SQLite store to a new file.
+///
+/// The copy is readable by its owner only. The store stays in use meanwhile.
 ///
 /// ```
 /// use ichido_store::{Store, backup};
@@ -95,21 +97,21 @@ pub async fn take(url: &str, into: &Path) -> Result<Backup, BackupError> {
         Some(("postgres" | "postgresql", _)) => return Err(BackupError::Postgres),
         _ => return Err(StoreError::Address(UNKNOWN_ADDRESS).into()),
     }
-    // From the root, because SQLite reads some names that are not as something else than a file's.
+    // Absolute, because SQLite reads some relative names as something other than a file.
     let file = std::path::absolute(into).map_err(|error| failed(into, error))?;
     let mut connection = sqlite::options(url)?.connect().await.map_err(StoreError::Unavailable)?;
     refuse_own_names(url, &file)?;
     let schema = schema_found(&mut connection).await?.ok_or(BackupError::NoStore)?;
     let unfinished = Unfinished::reserve(&file)?;
     copy(&mut connection, &unfinished.0).await?;
-    // It has only read; how it takes its leave changes nothing about the copy.
+    // It only read, so an error on close does not affect the copy.
     drop(connection.close().await);
     let finished = tokio::task::spawn_blocking(move || unfinished.finish(file));
     let (file, bytes) = finished.await.map_err(|error| failed(into, io::Error::other(error)))??;
     Ok(Backup { file, bytes, schema })
 }
 
-/// The names that SQLite uses beside the store's own are its to write and to remove.
+/// Refuses the names of SQLite's own files beside the store, which SQLite writes and removes.
 fn refuse_own_names(url: &str, file: &Path) -> Result<(), BackupError> {
     let address = url.split_once(':').map_or(url, |(_, address)| address);
     let store = std::path::absolute(address.strip_prefix("//").unwrap_or(address));
@@ -138,11 +140,11 @@ fn failed(file: &Path, error: io::Error) -> BackupError {
     BackupError::File { file: file.to_owned(), error }
 }
 
-/// A file that is being written, removed unless it gets its own name.
+/// A file being written; removed unless it gets its final name.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Takes the name for as long as it takes. Who holds it is alone in looking for the file itself.
+    /// Reserves the temporary name. Only its holder checks for the final file.
     fn reserve(file: &Path) -> Result<Self, BackupError> {
         let mut name = file.as_os_str().to_owned();
         name.push(UNFINISHED);
@@ -157,7 +159,7 @@ impl Unfinished {
             _ => failed(file, error),
         })?;
         let unfinished = Self(name);
-        // A link that leads nowhere is there as well.
+        // A dangling symlink counts as existing.
         match file.symlink_metadata() {
             Ok(_) => Err(BackupError::Exists(file.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(unfinished),
@@ -165,7 +167,7 @@ impl Unfinished {
         }
     }
 
-    /// Gives it its name, once every byte of it is on the disk; and then the name is.
+    /// Gives the file its final name once all bytes are on disk, then syncs the name.
     fn finish(self, file: PathBuf) -> Result<(PathBuf, u64), BackupError> {
         let name = |error| failed(&file, error);
         let written = File::open(&self.0).map_err(name)?;
@@ -182,7 +184,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After `finish` it is not there any more.
+        // After `finish` it no longer exists.
         drop(std::fs::remove_file(&self.0));
     }
 }

@@ -1,16 +1,15 @@
-//! Natural batching: while one write is in flight, what arrives meanwhile forms the next.
+//! Natural batching: while one write is in flight, arriving jobs form the next batch.
 //!
-//! Alone, a caller waits for nobody: its write starts at once. Under load the batch grows by itself, and one
-//! fsync or one round trip serves many callers. A caller that goes away takes nobody with it: its job is
-//! done all the same, and only its answer is dropped.
+//! A single caller does not wait: its write starts at once. Under load batches grow automatically, and one fsync or one round
+//! trip serves many callers. If a caller goes away, its job is still done and only its result is dropped.
 //!
-//! Guarantee: each job is written at least once or its caller is told that it was not, or that nobody knows; jobs about one thing are
-//! written in the order they came; one write is in flight, and a caller that goes away holds up nobody.
+//! Guarantee: each job is written at least once, or its caller learns that it was not, or that this is unknown. Jobs about one
+//! subject are written in the order they came. One write is in flight, and a caller that goes away delays nobody.
 //!
-//! A batch that fails whole is put aside and taken apart there, so that what one of its jobs waits for holds up nobody who comes
-//! later, but for those about the same things: they go behind it, so that two jobs about one thing keep their order.
+//! A batch that fails as a whole moves to a side queue and is split there, so a job that waits for a lock does not delay later
+//! jobs. Later jobs about the same subjects queue behind it, which keeps two jobs about one subject in order.
 //!
-//! There is one write in flight for each stream. Two were tried: enqueues and the ledger gained nothing beyond the noise, batches became
+//! Each stream has one write in flight. Two were tried: enqueues and the ledger gained nothing beyond noise, batches became
 //! smaller, and two reports about one message could overtake each other.
 
 mod side_queue;
@@ -25,22 +24,22 @@ use crate::error::StoreError;
 use crate::split_retry::{BatchOutcome, or_unknown, write_all, write_whole};
 pub use crate::split_retry::{Manner, Write};
 
-/// The bounds of one batch and of the queue before it.
+/// Limits of a batch and of the queue in front of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The most jobs in one batch.
+    /// The maximum number of jobs in one batch.
     pub rows_max: usize,
-    /// The most bytes in one batch; a single larger job goes alone.
+    /// The maximum number of bytes in one batch; a single larger job goes alone.
     pub bytes_max: usize,
-    /// Jobs that may wait; beyond it callers wait to be let in.
+    /// The maximum number of waiting jobs; beyond it callers wait to submit.
     pub waiting_max: usize,
 }
 
 impl Bounds {
-    /// A thousand jobs or 8 MiB in a batch, and ten thousand jobs before it.
+    /// A thousand jobs or 8 MiB in a batch, and ten thousand waiting jobs.
     pub const DEFAULT: Self = Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000 };
 
-    /// Splits jobs that came together into batches.
+    /// Splits jobs that were submitted together into batches.
     pub(crate) fn parts<'a, J>(&self, jobs: &'a [J], bytes_of: impl Fn(&J) -> usize) -> Vec<&'a [J]> {
         let mut parts = Vec::new();
         let mut begin = 0;
@@ -68,26 +67,26 @@ struct PendingJob<J, R> {
     answer: oneshot::Sender<R>,
 }
 
-/// The way into a stream of batches.
+/// The entry to a stream of batches.
 pub struct Batcher<J, R> {
     jobs: mpsc::Sender<PendingJob<J, Result<R, StoreError>>>,
 }
 
 impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
-    /// Starts the stream; it ends when the last `Batcher` is dropped and its jobs are done.
+    /// Starts the stream. It ends when the last `Batcher` is dropped and its jobs are done.
     pub fn start(bounds: Bounds, writer: Arc<impl Write<J, R>>) -> Self {
         let (jobs, waiting) = mpsc::channel(bounds.waiting_max);
         tokio::spawn(run(bounds, waiting, writer));
         Self { jobs }
     }
 
-    /// Hands a job in, and gives back the wait for its answer, which does not carry the job.
+    /// Submits a job and returns a future of its result. The future does not hold the job.
     pub fn submit(&self, job: J, bytes: usize) -> impl Future<Output = Result<R, StoreError>> + Send {
         let (answer, answered) = oneshot::channel();
         let waits = match self.jobs.try_send(PendingJob { job, bytes, answer }) {
             Ok(()) => Ok(None),
             Err(TrySendError::Closed(_)) => Err(StoreError::Busy),
-            // Few wait to be let in; apart, or every caller would carry the room for it.
+            // Few callers wait to submit. Boxed, or every caller's future would reserve the space for it.
             Err(TrySendError::Full(waiting)) => {
                 let jobs = self.jobs.clone();
                 Ok(Some(Box::pin(async move { jobs.send(waiting).await.map_err(|_| StoreError::Busy) })))
@@ -97,7 +96,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
             if let Some(waits) = waits? {
                 waits.await?;
             }
-            // No answer: the write itself panicked, and nobody knows how far it came.
+            // No result: the write panicked, and how far it got is unknown.
             answered.await.map_err(|_| StoreError::Unknown(sqlx::Error::WorkerCrashed))?
         }
     }
@@ -120,15 +119,15 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
         };
         let batch = gather(bounds, first, &mut waiting, &mut carried_over);
         let (writer, aside) = (Arc::clone(&writer), Arc::clone(&aside));
-        // A task of its own, so that a panic in it ends this batch alone; its callers learn that their answer is lost. One at a
-        // time, so that two jobs about one thing never pass each other.
+        // In its own task, so a panic ends only this batch, and its callers learn that the result is unknown. One at a time, so
+        // two jobs about one subject never overtake each other.
         drop(tokio::spawn(async move { write_batch(batch, &*writer, &aside).await }).await);
-        // Those who were just answered may come again at once: one turn for them, and the next batch has them all.
+        // Callers that just got a result may submit again at once. Yielding once lets them all join the next batch.
         tokio::task::yield_now().await;
     }
 }
 
-/// The first job and what waits behind it, up to the bounds.
+/// Collects the first job and the jobs waiting behind it, up to the limits.
 fn gather<J, R>(
     bounds: Bounds,
     first: PendingJob<J, R>,
@@ -149,7 +148,7 @@ fn gather<J, R>(
     batch
 }
 
-/// Writes one batch and answers its callers, or puts it aside.
+/// Writes one batch and sends the results, or moves it to the side queue.
 async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
     batch: Vec<PendingJob<J, Result<R, StoreError>>>,
     writer: &W,
@@ -165,7 +164,7 @@ async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>
     }
     let (jobs, answers) = unzip_jobs(batch);
     if W::BUSY_FOR_ALL {
-        // With one writer nothing can go on beside it.
+        // With a single writer nothing else could proceed meanwhile.
         return send_results(answers, write_all(writer, &jobs).await);
     }
     match write_whole(writer, &jobs).await {
@@ -196,7 +195,7 @@ fn unzip_jobs<J, R>(batch: Vec<PendingJob<J, R>>) -> (Vec<J>, Vec<oneshot::Sende
 
 fn send_results<R>(answers: Vec<oneshot::Sender<R>>, results: Vec<R>) {
     for (answer, result) in answers.into_iter().zip(results) {
-        // The caller may have gone away; its job is done all the same.
+        // The caller may have gone away; its job is done anyway.
         drop(answer.send(result));
     }
 }

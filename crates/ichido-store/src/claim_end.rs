@@ -1,4 +1,4 @@
-//! How claims of messages end, on either database: what is read, and what reports of workers come to.
+//! The end of claims on messages, on either database: which rows are read, and what workers' reports result in.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired
 /// A message and the claim that it is or was under.
 pub(crate) type Pair = (Uuid, Fence);
 
-/// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
+/// Returns those messages that their claims do not hold, judging by the leases that still exist.
 pub(crate) async fn not_ours(
     connection: &mut DbConnection<'_>,
     unowned: Vec<Pair>,
@@ -35,7 +35,7 @@ pub(crate) async fn not_ours(
     Ok(unowned)
 }
 
-/// How messages ended under their claims, where they have.
+/// Reads how messages ended under their claims, if they have.
 pub(crate) async fn ends(
     connection: &mut DbConnection<'_>,
     reports: &[ClaimReport<'_>],
@@ -44,7 +44,7 @@ pub(crate) async fn ends(
     rows::ends(&connection.all(paired!("event_find"), &[SqlValue::Rows(&columns(&pairs))]).await?)
 }
 
-/// Those of these messages that a statement about their start marks returns.
+/// Returns those messages that a statement about start marks returns.
 pub(crate) async fn marks(
     connection: &mut DbConnection<'_>,
     statement: Statement,
@@ -53,7 +53,7 @@ pub(crate) async fn marks(
     pairs_of(&connection.all(statement, &[SqlValue::Rows(&columns(pairs))]).await?)
 }
 
-/// Deletes leases, and the marks made under them.
+/// Deletes leases and the start marks made under them.
 pub(crate) async fn lease_over(connection: &mut DbConnection<'_>, fences: &[i64]) -> Result<(), StoreError> {
     if let DbConnection::Sqlite(..) = connection {
         connection.execute(sqlite_only!("lease_unmark"), &[SqlValue::Numbers(fences)]).await?;
@@ -61,15 +61,16 @@ pub(crate) async fn lease_over(connection: &mut DbConnection<'_>, fences: &[i64]
     connection.execute(paired!("lease_over"), &[SqlValue::Numbers(fences)]).await.map(drop)
 }
 
-/// The claims of these reports, each once, in order.
+/// Returns the fences of these reports, each once, in order.
 pub(crate) fn fences(reports: &[ClaimReport<'_>]) -> Vec<i64> {
     let fences: BTreeSet<i64> = reports.iter().map(|report| number(report.fence)).collect();
     fences.into_iter().collect()
 }
 
-/// What reports come to whose claims still stand. `holder` says who holds the claim and what time it is; `may_have_begun` says whether
-/// the mark of a message that is given back contradicts it. Returns what to write and the answers by index, and adds to `ends`. Reports
-/// without an answer are late.
+/// Applies the reports whose claims are still valid.
+///
+/// `holder` returns the claim's holder and the time; `may_have_begun` returns whether a start mark contradicts a message that
+/// is given back. Returns the rows to write and the outcomes by index, and adds to `ends`. Reports without an outcome are late.
 pub(crate) fn settle(
     reports: &[ClaimReport<'_>],
     ends: &mut ClaimEnds,
@@ -103,7 +104,7 @@ pub(crate) fn settle(
     (changes, settled)
 }
 
-/// Whether a report was refused, so that the message is still held.
+/// Returns whether a report was refused, which leaves the message claimed.
 pub(crate) fn is_refused(settled: &HashMap<usize, Stepped>, report: &ClaimReport<'_>) -> bool {
     matches!(settled.get(&report.index), Some(Stepped::Refused(_)))
 }

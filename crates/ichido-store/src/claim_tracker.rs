@@ -1,7 +1,7 @@
-//! What this process holds: the messages of each claim that have not ended yet, and what an end comes to.
+//! Tracks the claims of this process: the messages of each claim that have not ended, and the outcome of a report.
 //!
-//! A claim is one lease row for many messages, and the row goes with the last of them. Remembering here saves counting in the
-//! database; what is lost with its process costs nothing, because the lease then lapses and the rescue finds it empty.
+//! A claim is one lease row for many messages, and the row is deleted with the last of them. Tracking this in memory saves
+//! counting in the database. If the process dies, nothing is lost: the lease lapses and the rescue finds it empty.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -18,21 +18,21 @@ use crate::placement::MovedMessage;
 pub(crate) struct ClaimTracker(Mutex<HashMap<Fence, HashSet<Uuid>>>);
 
 impl ClaimTracker {
-    /// Remembers a claim.
+    /// Adds a claim.
     pub(crate) fn claimed(&self, work: &[Work]) {
         if let Some(first) = work.first() {
             lock(&self.0).insert(first.fence, work.iter().map(|work| work.id).collect());
         }
     }
 
-    /// Of these messages, those that are not known to be held under their claims: they have ended, or were claimed by another
-    /// process, or never. Only the database can tell.
+    /// Returns the messages that are not known to be held under their claims. They have ended, or another process claimed them,
+    /// or nobody did; only the database knows.
     pub(crate) fn unowned(&self, pairs: impl Iterator<Item = (Uuid, Fence)>) -> Vec<(Uuid, Fence)> {
         let held = lock(&self.0);
         pairs.filter(|(id, fence)| !held.get(fence).is_some_and(|ids| ids.contains(id))).collect()
     }
 
-    /// The claims that hold nothing any more once these messages have ended.
+    /// Returns the claims that hold nothing more once these messages have ended.
     pub(crate) fn exhausted<'a>(&self, reports: impl Iterator<Item = &'a ClaimReport<'a>>) -> Vec<Fence> {
         let mut ids: HashMap<Fence, HashSet<Uuid>> = HashMap::new();
         for report in reports {
@@ -45,7 +45,7 @@ impl ClaimTracker {
             .collect()
     }
 
-    /// Remembers that these messages have ended, or have gone with their claim.
+    /// Removes messages that have ended, or that went with their claim.
     pub(crate) fn release<'a>(&self, reports: impl Iterator<Item = &'a ClaimReport<'a>>) {
         let mut held = lock(&self.0);
         for report in reports {
@@ -58,20 +58,20 @@ impl ClaimTracker {
         }
     }
 
-    /// Of the claims that were to be renewed, those that were not are no longer ours to end.
+    /// Removes claims that were to be renewed but were not: they are no longer ours to end.
     pub(crate) fn renewed(&self, asked: &[Fence], renewed: &HashSet<Fence>) {
         lock(&self.0).retain(|fence, _| renewed.contains(fence) || !asked.contains(fence));
     }
 
-    /// A claim was rescued.
+    /// Removes a claim that was rescued.
     pub(crate) fn forget(&self, fence: Fence) {
         lock(&self.0).remove(&fence);
     }
 }
 
-/// A report of a message's holder, with what it comes to.
+/// A holder's report about a message, with the resulting states.
 pub(crate) struct ClaimReport<'a> {
-    /// Its place among the reports.
+    /// The position among the reports.
     pub(crate) index: usize,
     pub(crate) settlement: &'a Settlement,
     pub(crate) fence: Fence,
@@ -85,7 +85,7 @@ impl<'a> ClaimReport<'a> {
             return Err(Why::StaleFence);
         };
         match settlement.state.advance(settlement.event, settlement.claimed_at) {
-            // A call that begins has not ended.
+            // A call that starts has not ended.
             Ok((State::Sending { .. }, _)) => Err(Why::NotFromHere),
             Ok(states) => Ok(Self { index, settlement, fence, history, states }),
             Err(illegal) => Err(illegal.why),
@@ -96,7 +96,7 @@ impl<'a> ClaimReport<'a> {
         self.states.1.unwrap_or(self.states.0)
     }
 
-    /// The states where an earlier try is known to have done the work.
+    /// Returns the states if an earlier attempt is known to have had its effect.
     pub(crate) fn proven(&self) -> (State, Option<State>) {
         let Settlement { state, event, claimed_at, .. } = self.settlement;
         match *state {
@@ -108,17 +108,17 @@ impl<'a> ClaimReport<'a> {
         }
     }
 
-    /// Whether the holder says that it never began the call, which a mark can contradict.
+    /// Returns whether the holder reports that it never started the call. A start mark can contradict this.
     pub(crate) fn is_given_back(&self) -> bool {
         matches!(self.settlement.event, Event::GivenBack { .. })
     }
 
-    /// Which message under which claim.
+    /// Returns the message and its claim.
     pub(crate) fn pair(&self) -> (Uuid, Fence) {
         (self.settlement.id, self.fence)
     }
 
-    /// What the same report came to before, if it was this one that ended the message under its claim.
+    /// Returns the outcome of the same report before, if that report ended the message under its claim.
     pub(crate) fn repeated_outcome(&self, before: &ClaimEnd) -> Option<State> {
         if before.kind != self.settlement.event.name() {
             return None;
@@ -136,16 +136,16 @@ impl<'a> ClaimReport<'a> {
     }
 }
 
-/// What is told of messages and their claims.
+/// How messages ended under their claims.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimEnds {
-    /// How each ended under its claim, where it has.
+    /// The end of each message under its claim, if it has ended.
     pub(crate) ended: HashMap<(Uuid, Fence), ClaimEnd>,
-    /// Those of which an earlier try is known to have done the work.
+    /// Messages of which an earlier attempt is known to have had its effect.
     pub(crate) proven: HashSet<Uuid>,
 }
 
-/// How a message ended under a claim: the event, and the state it led to.
+/// How a message ended under a claim: the event, and the resulting state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimEnd {
     pub(crate) kind: String,

@@ -1,4 +1,4 @@
-//! Columns by name, alike on both databases: what a row means is said once, in [`crate::record`] and [`crate::rows`].
+//! Columns by name, the same on both databases. [`crate::record`] and [`crate::rows`] define the meaning of rows, once.
 
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 
-/// What can be read from a column of either database.
+/// A type that can be read from a column of either database.
 pub(crate) trait Readable<'r>:
     Type<Postgres> + Decode<'r, Postgres> + Type<Sqlite> + Decode<'r, Sqlite>
 {
@@ -31,7 +31,7 @@ macro_rules! readers {
     };
 }
 
-/// A row whose columns are asked for by name and type. Each pair is the column that must be there, and the one that may be NULL.
+/// A row whose columns are read by name and type. In each pair, the second method accepts NULL.
 pub(crate) trait Columns {
     fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error>;
 
@@ -63,7 +63,7 @@ pub(crate) trait Columns {
         fence_from(self.number("fence")?)
     }
 
-    /// A count that cannot be negative.
+    /// Reads a count that must not be negative.
     fn positive(&self, column: &str) -> Result<u32, StoreError> {
         u32::try_from(self.count(column)?).map_err(|_| corrupt("a count is negative"))
     }
@@ -85,24 +85,24 @@ fn corrupt(detail: &str) -> StoreError {
     StoreError::Corrupt { table: "ledger, messages or events", detail: detail.to_owned() }
 }
 
-/// A status as a column holds it.
+/// Converts a status to its column type.
 pub(crate) fn small(status: u16) -> i16 {
-    // One that does not fit was refused or left out before.
+    // A status that does not fit was refused or dropped earlier.
     i16::try_from(status).unwrap_or(i16::MAX)
 }
 
-/// A number of attempts or deaths as a column holds it.
+/// Converts a number of attempts or deaths to its column type.
 pub(crate) fn count(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// A fence as a column holds it.
+/// Converts a fence to its column type.
 pub(crate) fn number(fence: Fence) -> i64 {
-    // Invariant of `Fence`: it fits.
+    // `Fence` guarantees that it fits.
     i64::try_from(fence.get()).unwrap_or(i64::MAX)
 }
 
-/// The fence that a column's number stands for.
+/// Converts a column's number to a fence.
 pub(crate) fn fence_from(number: i64) -> Result<Fence, sqlx::Error> {
     u64::try_from(number)
         .ok()

@@ -1,6 +1,6 @@
-//! Moments in both databases, as whole microseconds, so nothing is rounded.
+//! Timestamps in both databases, as whole microseconds, so nothing is rounded.
 //!
-//! PostgreSQL has `timestamptz`. SQLite has no type for moments: there they are numbers, counted from 1970 as in the core.
+//! PostgreSQL has `timestamptz`. SQLite has no timestamp type, so they are numbers, counted from 1970 as in the core.
 
 use ichido_core::time::Timestamp;
 use sqlx::encode::IsNull;
@@ -9,10 +9,10 @@ use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueFormat
 use sqlx::sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
-/// 2000-01-01, where PostgreSQL counts from, in microseconds since 1970.
+/// 2000-01-01, PostgreSQL's epoch, in microseconds since 1970.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 
-/// The beginning of 4713 BC, before which PostgreSQL has no moments, in microseconds from there. Its last one is beyond ours.
+/// The beginning of 4713 BC, PostgreSQL's first timestamp, in microseconds from its epoch. Its last one is beyond ours.
 const POSTGRES_FIRST_MICROS: i64 = -211_813_488_000_000_000;
 
 /// A [`Timestamp`] in a column or a parameter.
@@ -33,7 +33,7 @@ impl PgHasArrayType for DbTimestamp {
 
 impl Encode<'_, Postgres> for DbTimestamp {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        // A moment before all of PostgreSQL's time is before everything that is stored.
+        // A time before PostgreSQL's first timestamp is before everything stored.
         let micros = self.0.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS).max(POSTGRES_FIRST_MICROS);
         buffer.extend_from_slice(&micros.to_be_bytes());
         Ok(IsNull::No)

@@ -1,7 +1,7 @@
-//! Whether the disk is full, as far as the writes of this process tell.
+//! Whether the disk is full, judging by the writes of this process.
 //!
-//! Guarantee: after a write that found no room, the disk counts as full until another one was done, and for [`FULL_FOR`] at the
-//! least: small writes may still find room where larger ones find none.
+//! Guarantee: after a write that failed for lack of space, the disk counts as full until another write succeeds, and for at
+//! least [`FULL_FOR`]. Small writes may still succeed when larger ones fail.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use crate::error::StoreError;
 use ichido_core::sync::lock;
 
-/// How long a disk counts as full after a write that found no room.
+/// How long a disk counts as full after a write that failed for lack of space.
 const FULL_FOR: Duration = Duration::from_secs(30);
 
-/// When a write last found no room, by the monotonic clock.
+/// When a write last failed for lack of space, on the monotonic clock.
 #[derive(Default)]
 pub(crate) struct DiskSpace(Mutex<Option<Duration>>);
 
 impl DiskSpace {
-    /// Takes note of what came of a write.
+    /// Records the outcome of a write.
     pub(crate) fn note<T>(&self, now: Duration, written: &Result<T, StoreError>) {
         match written {
             Err(StoreError::Full) => *lock(&self.0) = Some(now),
@@ -31,7 +31,7 @@ impl DiskSpace {
         }
     }
 
-    /// Refuses while the disk counts as full.
+    /// Fails while the disk counts as full.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         if lock(&self.0).is_some() { Err(StoreError::Full) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! The two databases behind the store, chosen by the address.
+//! The two databases behind the store, chosen by the URL.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::skew::Skew;
 use crate::sqlite::Sqlite;
 use crate::statement::{SqlValue, Statement};
 
-/// Asks whichever database it is: both answer the same methods.
+/// Calls a method that both drivers have.
 macro_rules! on {
     ($driver:expr, $name:ident => $call:expr) => {
         match $driver {
@@ -22,7 +22,7 @@ macro_rules! on {
 }
 pub(crate) use on;
 
-/// What is said of an address that names neither.
+/// The error for a URL of neither database.
 pub(crate) const UNKNOWN_ADDRESS: &str =
     "the address names no database that we know: write sqlite:path or postgres://user@host/database";
 
@@ -32,7 +32,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// Opens the database that an address names and brings its schema up to date.
+    /// Opens the database of a URL and migrates its schema.
     pub(crate) async fn open(url: &str, connections_max: u32, skew: Arc<Skew>) -> Result<Self, StoreError> {
         let driver = match url.split_once(':') {
             Some(("sqlite", _)) => Self::Sqlite(Arc::new(Sqlite::connect(url, connections_max, skew).await?)),
@@ -47,7 +47,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The wake-ups of its store: other nodes are told where the database carries messages between them.
+    /// Creates the store's wake-ups. Other nodes are notified if the database carries notifications.
     pub(crate) async fn wakes(&self) -> Wakes {
         match self {
             Self::Postgres(postgres) => postgres.wakes().await,
@@ -55,21 +55,21 @@ impl Driver {
         }
     }
 
-    /// Somebody says that a queue has work. SQLite always looks from the beginning.
+    /// Notes that a queue is said to have work. SQLite always scans from the start.
     pub(crate) fn woken(&self, queue: &QueueName) {
         if let Self::Postgres(postgres) = self {
             postgres.woken(queue);
         }
     }
 
-    /// A message of a queue can be claimed again: it is older than where the last claim ended.
+    /// Notes that an older message of a queue can be claimed again, from before the last claim's position.
     pub(crate) fn note_requeued(&self, queue: &QueueName) {
         if let Self::Postgres(postgres) = self {
             postgres.note_requeued(queue);
         }
     }
 
-    /// Reads the rows that a statement finds.
+    /// Reads the rows of a statement.
     pub(crate) async fn all(
         &self,
         statement: Statement,
@@ -81,7 +81,7 @@ impl Driver {
         .await
     }
 
-    /// Reads the row that a statement finds, if any.
+    /// Reads the row of a statement, if any.
     pub(crate) async fn optional(
         &self,
         statement: Statement,
@@ -93,12 +93,12 @@ impl Driver {
         .await
     }
 
-    /// Reads the one row that a statement always finds.
+    /// Reads the one row that a statement always returns.
     pub(crate) async fn one(&self, statement: Statement, values: &[SqlValue<'_>]) -> Result<Row, StoreError> {
         Ok(self.optional(statement, values).await?.ok_or(sqlx::Error::RowNotFound)?)
     }
 
-    /// Writes by one statement; returns how many rows it changed.
+    /// Writes with one statement. Returns how many rows it changed.
     pub(crate) async fn execute(
         &self,
         statement: Statement,
@@ -107,7 +107,7 @@ impl Driver {
         on!(self, driver => driver.write_with(async |mut it| it.execute(statement, values).await).await)
     }
 
-    /// Writes by one statement; returns the rows that it changed.
+    /// Writes with one statement. Returns the rows that it changed.
     pub(crate) async fn all_changed(
         &self,
         statement: Statement,
@@ -116,7 +116,7 @@ impl Driver {
         on!(self, driver => driver.write_with(async |mut it| it.all(statement, values).await).await)
     }
 
-    /// Writes by one statement; returns the row that it changed, if any.
+    /// Writes with one statement. Returns the row that it changed, if any.
     pub(crate) async fn changed(
         &self,
         statement: Statement,
@@ -126,7 +126,7 @@ impl Driver {
     }
 }
 
-/// Reads. A connection that breaks under it is no loss: nothing was written, so it is asked once more over another.
+/// Reads, and retries once if the connection breaks. Nothing was written, so a second connection can repeat the read.
 pub(crate) async fn retry_read<T, L>(look: impl Fn() -> L) -> Result<T, StoreError>
 where
     L: Future<Output = Result<T, StoreError>>,

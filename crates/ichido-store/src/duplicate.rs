@@ -1,4 +1,4 @@
-//! What is known of a message before it is enqueued, on either database: the first one under its key, and equal content.
+//! Detects duplicates before a message is enqueued, on either database: by key, and by equal content.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::message::{Enqueued, First, Numbered, answer};
 use crate::micros;
 use crate::statement::{DbConnection, SqlValue, column, paired, shared};
 
-/// The first messages under these keys, by position.
+/// Finds the first messages under these keys, by position.
 pub(crate) async fn find_first(
     connection: &mut DbConnection<'_>,
     wanted: &[&Numbered],
@@ -29,8 +29,9 @@ pub(crate) async fn find_first(
         .collect()
 }
 
-/// The answer for a message whose key was used before, or whose content was within its window. `None` if it is new: then it
-/// has the place among the contents, if it is compared by content.
+/// Returns the outcome for a message whose key was used before, or whose content was used within its window.
+///
+/// Returns `None` if the message is new. If it is compared by content, its content is then reserved.
 // SPEC A7.
 pub(crate) async fn find_duplicate(
     connection: &mut DbConnection<'_>,
@@ -38,7 +39,7 @@ pub(crate) async fn find_duplicate(
     retention: Timestamp,
 ) -> Result<Option<Enqueued>, StoreError> {
     let (id, new) = message;
-    // Its own key first: a repetition of the same action is that action, not merely equal content.
+    // The key first: a repetition of the same action is that action, not merely equal content.
     if let Some(first) = find_first(connection, &[message]).await?.remove(&0) {
         return Ok(Some(answer(message, first)));
     }

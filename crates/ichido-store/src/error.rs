@@ -1,10 +1,10 @@
-//! What can go wrong with a database, as the choices a caller has.
+//! Errors of the store, grouped by what the caller can do.
 //!
-//! Guarantee: an error says whether it is worth trying again, and never holds a key or a payload: of what PostgreSQL says, the rows
-//! and parameters are left out.
+//! Guarantee: an error says whether a retry makes sense, and never contains a key or a payload: rows and parameters are removed
+//! from PostgreSQL's errors.
 //!
-//! What the database itself said is the [`source`](std::error::Error::source), not part of the text: print the whole chain, or a
-//! wrong password and a server that is down read alike.
+//! The database's own message is the [`source`](std::error::Error::source), not part of the text. Print the whole chain, or a
+//! wrong password and a server that is down look the same.
 //!
 //! | error | was it done? | what to do |
 //! |---|---|---|
@@ -20,24 +20,27 @@
 use std::error::Error as _;
 use std::path::PathBuf;
 
-/// Why a store could not do as asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Too many are asking, or a row is held by somebody else: nothing was done, try again.
+    /// Too many callers, or somebody else has locked a row. Nothing was done; retry.
     #[error("the store is busy; nothing was done, try again")]
     Busy,
-    /// The database was not reached in time, or would not let us in: a server that is down or full or became a follower, a wrong
-    /// password, a folder that is not there, a file that is no database. The cause says which. A read whose connection broke twice
-    /// ends here too.
+    /// The database was not reached in time, or refused the connection. Nothing was done.
+    ///
+    /// The server is down or full or became a follower, the password is wrong, the folder does not exist, or the file is not a
+    /// database. The cause says which. A read whose connection broke twice ends here too.
     #[error(
         "the database could not be reached, or would not let us in; nothing was done (the cause says more)"
     )]
     Unavailable(#[source] sqlx::Error),
-    /// The disk, or the file system's quota, has no room for more.
+    /// The disk, or the file system's quota, is full.
     #[error("the disk is full; nothing was done: free some space, and try again")]
     Full,
-    /// An SQLite database is no longer where it was opened: the file, or the log beside it, was removed, moved or replaced. What is
-    /// written now is gone at the next start, so nothing more is accepted until then.
+    /// An SQLite database is no longer where it was opened.
+    ///
+    /// The file, or the log beside it, was removed, moved or replaced. Anything written now would be gone at the next start, so
+    /// nothing more is accepted until then.
     #[error(
         "{} was removed, moved or replaced while it was in use, so nothing more is accepted; put it back or restore a backup before you start again: without it a new, empty store is made", .file.display()
     )]
@@ -45,18 +48,20 @@ pub enum StoreError {
         /// The database, or a file that SQLite keeps beside it.
         file: PathBuf,
     },
-    /// The connection broke before the answer to a write came, or no answer came in time, and the database could not be asked what
-    /// became of it. The write can be made again, under the same key or fence. A read never ends like this.
+    /// The outcome of a write is unknown.
+    ///
+    /// The connection broke before the answer, or no answer came in time, and the database could not be asked about it. The
+    /// write can be repeated under the same key or fence. A read never ends like this.
     #[error(
         "the connection to the database broke before its answer came; a write may or may not have been done"
     )]
     Unknown(#[source] sqlx::Error),
-    /// A row that breaks an invariant: it is never read as something else.
+    /// A row breaks an invariant. It is never read as something else.
     #[error("a row of {table} breaks an invariant: {detail}")]
     Corrupt {
-        /// Which table.
+        /// The table.
         table: &'static str,
-        /// What is wrong with it.
+        /// What is wrong.
         detail: String,
     },
     /// The database is newer than this program.
@@ -64,68 +69,72 @@ pub enum StoreError {
         "the database has schema version {found}, and this program knows versions up to {known}; start a newer program"
     )]
     TooNew {
-        /// The version found.
+        /// The version in the database.
         found: i64,
-        /// The newest version known.
+        /// The newest version that this program knows.
         known: i64,
     },
-    /// The migrations could not be run. On PostgreSQL the first start needs the right to create the schema `ichido`; on both, a
-    /// table of ours that somebody else made or changed stands in the way.
+    /// The migrations failed.
+    ///
+    /// On PostgreSQL the first start needs the right to create the schema `ichido`. On both databases, a table of ours that
+    /// somebody else made or changed prevents them.
     #[error("the database could not be brought to this program's schema (the cause says why)")]
     Migration(#[source] sqlx::migrate::MigrateError),
-    /// The address names no database that we know.
+    /// The URL names no supported database.
     #[error("{0}")]
     Address(&'static str),
-    /// A transaction of the one database was brought to a store on the other.
+    /// A transaction of one database was passed to a store on the other.
     #[error("{0}")]
     WrongDatabase(&'static str),
-    /// The request itself is out of bounds.
+    /// A value is too large.
     #[error("{what} has {found} bytes; at most {most} are allowed")]
     TooLarge {
-        /// What is too large.
+        /// The value.
         what: &'static str,
         /// Its size.
         found: usize,
-        /// The bound.
+        /// The maximum.
         most: usize,
     },
-    /// A number that has no place in the database, or no meaning; the same on both.
+    /// A number is out of range, or meaningless; the same on both databases.
     #[error("{what} is {found}; it must be from {least} to {most}")]
     OutOfRange {
-        /// Which number.
+        /// The number.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         found: u32,
-        /// The least that is allowed.
+        /// The minimum.
         least: u32,
-        /// The most that is allowed.
+        /// The maximum.
         most: u32,
     },
-    /// A name that names nothing.
+    /// A name is empty.
     #[error("{what} is empty; give it at least one character")]
     Empty {
-        /// Which text.
+        /// The name.
         what: &'static str,
     },
-    /// A text that PostgreSQL could not hold; refused on SQLite too, so that both take the same.
+    /// A text that PostgreSQL cannot hold. SQLite refuses it too, so both accept the same.
     #[error("{what} has a NUL character, which PostgreSQL's text cannot hold; leave it out")]
     NulInText {
-        /// Which text.
+        /// The text.
         what: &'static str,
     },
-    /// The database refused the statement. Inside a PostgreSQL transaction of the caller's, that transaction is over: roll it
-    /// back. A table that is not there means that the transaction is on another database than the store.
+    /// The database refused the statement.
+    ///
+    /// Inside a PostgreSQL transaction of the caller's, that transaction is aborted: roll it back. A missing table means that
+    /// the transaction is on another database than the store.
     #[error("the database refused the statement; nothing was done (the cause says why)")]
     Refused(#[source] sqlx::Error),
 }
 
 impl StoreError {
-    /// The error and its causes on one line, each said once, for a log.
+    /// Returns the error and its causes on one line, without repetition, for a log.
     pub fn in_full(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
         causes.fold(self.to_string(), |told, cause| {
             let cause = cause.to_string();
-            // An error of sqlx ends with the words of its own cause.
+            // An sqlx error ends with the text of its own cause.
             if told.ends_with(&cause) { told } else { format!("{told}: {cause}") }
         })
     }

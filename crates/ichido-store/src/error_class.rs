@@ -1,4 +1,4 @@
-//! What an error of a database means for the batch it happened to.
+//! What a database error means for the batch in which it happened.
 
 use sqlx::Error;
 use sqlx::error::DatabaseError;
@@ -9,15 +9,15 @@ use crate::error_detail::redact;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorClass {
-    /// There was no database to be had: nothing was done.
+    /// No database was available: nothing was done.
     NotConnected,
-    /// The connection broke while the statement was under way: it may have been done.
+    /// The connection broke while the statement ran: it may have been done.
     Lost,
-    /// There is no room for more: nothing was done.
+    /// The disk is full: nothing was done.
     Full,
-    /// A row is held by somebody else, or two batches met crosswise: nothing was done.
+    /// Somebody else has locked a row, or two batches deadlocked: nothing was done.
     Contended,
-    /// The statement itself was refused: nothing was done.
+    /// The statement was refused: nothing was done.
     Refused,
 }
 
@@ -36,22 +36,21 @@ pub(crate) fn classify(error: &Error) -> ErrorClass {
 
 fn postgres(error: &dyn DatabaseError) -> ErrorClass {
     match error.code().as_deref() {
-        // Starting up, shutting down for good, too many connections: refused at the door. Or it is a follower since a failover, and
-        // lets nobody write.
+        // Starting up, shutting down, or too many connections: the connection is refused. Or the server became a follower in a
+        // failover and accepts no writes.
         Some("57P03" | "53300" | "25006") => ErrorClass::NotConnected,
         // The disk is full.
         Some("53100") => ErrorClass::Full,
         // Shut down in the middle of it, or the connection failed.
         Some("57P01" | "57P02" | "57P05") => ErrorClass::Lost,
         Some(code) if code.starts_with("08") => ErrorClass::Lost,
-        // Not within the time that the server gives a lock, a statement, or a transaction in which nothing is said.
+        // A lock, a statement or an idle transaction exceeded its time limit.
         Some("55P03" | "57014" | "25P03" | "40P01" | "40001") => ErrorClass::Contended,
         _ => ErrorClass::Refused,
     }
 }
 
-/// A statement of SQLite that fails did nothing; only a COMMIT that the disk failed under is in doubt, and the driver asks
-/// about that one itself.
+/// A failed SQLite statement did nothing. Only a COMMIT during a disk failure is uncertain, and the driver handles that one.
 fn sqlite(error: &SqliteError) -> ErrorClass {
     const BUSY: i32 = 5;
     const LOCKED: i32 = 6;
@@ -62,7 +61,7 @@ fn sqlite(error: &SqliteError) -> ErrorClass {
     const CANTOPEN: i32 = 14;
     const PROTOCOL: i32 = 15;
     const NOTADB: i32 = 26;
-    // The low byte of an extended code is the plain one.
+    // The low byte of an extended code is the primary code.
     let code = error.code().and_then(|code| code.parse::<i32>().ok()).map(|code| code & 0xff);
     match code {
         Some(BUSY | LOCKED | PROTOCOL) => ErrorClass::Contended,

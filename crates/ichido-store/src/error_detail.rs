@@ -1,7 +1,7 @@
-//! What is passed on of what PostgreSQL said: the code and the message, and none of the values.
+//! Redacts PostgreSQL's errors: keeps the code and the message, and none of the values.
 //!
-//! With an error the server sends the row or the key that it is about, as its detail, and the parameters of the statement, as its
-//! context. Both hold payloads, and an error is what gets logged.
+//! With an error, the server sends the affected row or key (detail) and the statement's parameters (context). Both contain
+//! payloads, and errors get logged.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -10,7 +10,7 @@ use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
 
-/// An error of PostgreSQL without its detail, hint and context.
+/// A PostgreSQL error without its detail, hint and context.
 #[derive(Debug, thiserror::Error)]
 #[error("{message} ({code})")]
 struct RedactedError {
@@ -20,7 +20,7 @@ struct RedactedError {
     constraint: Option<String>,
 }
 
-/// The same error, without values of rows.
+/// Removes row values from an error.
 pub(crate) fn redact(error: sqlx::Error) -> sqlx::Error {
     let sqlx::Error::Database(database) = &error else { return error };
     let Some(postgres) = database.try_downcast_ref::<PgDatabaseError>() else { return error };
@@ -32,7 +32,7 @@ pub(crate) fn redact(error: sqlx::Error) -> sqlx::Error {
     }))
 }
 
-/// The same of a migration.
+/// Removes row values from a migration error.
 pub(crate) fn redact_migration(error: MigrateError) -> MigrateError {
     match error {
         MigrateError::Execute(error) => MigrateError::Execute(redact(error)),

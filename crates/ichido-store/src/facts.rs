@@ -1,11 +1,11 @@
-//! What workers know of their queues, published for commands and servers that have no such settings of their own.
+//! Facts about queues that workers publish, for commands and servers without such settings.
 //!
-//! Guarantee: where nodes disagree, what counts is what all of them cover. The last facts of a queue stay known while no worker runs.
+//! Guarantee: if nodes disagree, the weaker facts apply. The last facts of a queue stay known while no worker runs.
 //!
-//! A worker publishes when it starts, and now and then afterwards. The facts of a queue are those of the node that was last heard of,
-//! and of all nodes that were alive then: heard of within [`ALIVE_WITHIN`] before it. While workers run these are the live ones; when
-//! all are gone they are the last ones that lived. A node that stops in good order no longer counts beside one that lives, so a restart
-//! with other settings counts at once.
+//! A worker publishes when it starts, and periodically afterwards. The facts of a queue combine those of the node that was seen
+//! last and of all nodes that were alive then, that is, seen within [`ALIVE_WITHIN`] before it. While workers run, these are
+//! the live ones; when all are gone, they are the last ones that lived. A node that stops cleanly no longer counts beside a
+//! live one, so a restart with other settings applies at once.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -51,31 +51,31 @@ use crate::node::Node;
 use crate::statement::{DbConnection, Statement, shared};
 use crate::{guarantee_columns, rows};
 
-/// A node that was heard of within this time is alive: nodes beat far more often.
+/// A node that was seen within this time is alive: heartbeats are far more frequent.
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(30);
-/// How long the facts of a node are kept after it was last heard of, where another node serves the queue.
+/// How long a node's facts are kept after it was last seen, if another node serves the queue.
 pub(crate) const KEPT_FOR: Duration = Duration::from_hours(1);
 
-/// The version of the store that has them.
+/// The schema version that introduced the facts.
 const SINCE_VERSION: i64 = 4;
 const TABLE: &str = "queue_facts";
 pub(crate) const LIST: Statement = shared!("facts_list");
 
-/// What a worker knows of a queue that it serves.
+/// The facts about a queue, from a worker that serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFacts {
-    /// What its destination promises about repeated calls.
+    /// The destination's guarantee about repeated calls.
     pub guarantee: Guarantee,
-    /// Whether an operator may requeue its dead messages.
+    /// Whether an operator may requeue its dead letters.
     pub requeue: bool,
-    /// How often a message is attempted, the first attempt included.
+    /// The maximum number of attempts per message, including the first.
     pub max_attempts: NonZeroU32,
-    /// How long the attempts of a message may take together, all backoffs included.
+    /// How long all attempts of a message may take together, including backoff.
     pub horizon: Duration,
 }
 
 impl QueueFacts {
-    /// What both of these cover: where they differ, neither counts for more than the other allows.
+    /// Combines two sets of facts: the weaker value of each applies.
     #[must_use]
     pub fn weaker(self, other: Self) -> Self {
         Self {
@@ -94,26 +94,26 @@ pub struct PublishedQueue {
     pub queue: QueueName,
     /// The kind of key that its calls carry.
     pub key_kind: String,
-    /// What counts: what all nodes cover.
+    /// The facts that apply: the weaker ones of all nodes.
     pub facts: QueueFacts,
-    /// What each node says, the last heard of first.
+    /// The facts of each node, the one seen last first.
     pub nodes: Vec<(Node, QueueFacts)>,
 }
 
 impl PublishedQueue {
-    /// Whether nodes disagree about it.
+    /// Returns whether nodes disagree about it.
     pub fn is_disputed(&self) -> bool {
-        // Were all the same, so would be what counts.
+        // If all were the same, the combination would be the same too.
         self.nodes.iter().any(|(_, facts)| *facts != self.facts)
     }
 
-    /// When the node that was last heard of was.
+    /// Returns when the most recently seen node was seen.
     fn seen_at(&self) -> Timestamp {
         self.nodes.first().map_or(Timestamp::EPOCH, |(node, _)| node.seen_at)
     }
 }
 
-/// What a row says: a node's facts of a queue, and the queue's kind of key.
+/// Reads a node's facts about a queue, and the queue's kind of key.
 fn read_row(row: &Row) -> Result<(QueueName, String, Node, QueueFacts), StoreError> {
     let max_attempts = NonZeroU32::new(row.positive("max_attempts")?);
     let corrupt = || StoreError::Corrupt { table: TABLE, detail: "no attempt is allowed".to_owned() };
@@ -126,7 +126,7 @@ fn read_row(row: &Row) -> Result<(QueueName, String, Node, QueueFacts), StoreErr
     Ok((rows::queue_name(row.text("queue")?)?, row.text("kind")?.to_owned(), rows::node(row)?, facts))
 }
 
-/// The queues in a database of this version, which may be older than the facts.
+/// Reads the queues from a database of this version, which may be older than the facts.
 pub(crate) async fn read_published(
     mut connection: DbConnection<'_>,
     version: Option<i64>,
@@ -138,10 +138,10 @@ pub(crate) async fn read_published(
     by_queue(&connection.all(LIST, &[]).await?, now)
 }
 
-/// The queues that rows are about. The rows of a queue follow each other, the node last heard of first.
+/// Groups rows by queue. The rows of a queue are adjacent, the node seen last first.
 pub(crate) fn by_queue(rows: &[Row], now: Timestamp) -> Result<Vec<PublishedQueue>, StoreError> {
     let mut queues: Vec<PublishedQueue> = Vec::new();
-    // Whether the nodes that count so far of the last queue have stopped.
+    // Whether the nodes that apply to the last queue so far have stopped.
     let mut have_ended = false;
     for row in rows {
         let (queue, key_kind, node, facts) = read_row(row)?;
@@ -151,7 +151,7 @@ pub(crate) fn by_queue(rows: &[Row], now: Timestamp) -> Result<Vec<PublishedQueu
             have_ended = ended;
             continue;
         };
-        // Its node beat while the clock was ahead, which says nothing about when that was.
+        // Its node sent a heartbeat while the clock was ahead, so the time of that heartbeat is unknown.
         let is_ahead = now.plus(ALIVE_WITHIN) < known.seen_at();
         let counts = known.seen_at().since(node.seen_at) <= ALIVE_WITHIN;
         if is_ahead || (counts && have_ended && !ended) {

@@ -1,6 +1,6 @@
-//! What a node believes of a destination, as columns have it: of a lease, and of the facts that a worker publishes.
+//! Columns for a node's view of a destination's guarantee, in leases and in published facts.
 //!
-//! A lease keeps it because who rescues the claim may have been told otherwise, as while a configuration changes.
+//! A lease stores it because the rescuer may be configured differently, for example during a configuration change.
 // SPEC F2.
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl GuaranteeColumns {
     }
 }
 
-/// A guarantee as the columns `guarantee` and `keeps_for` have it.
+/// Converts a guarantee to the columns `guarantee` and `keeps_for`.
 pub(crate) fn columns(guarantee: Guarantee) -> (&'static str, Option<i64>) {
     match guarantee {
         Guarantee::HonoursKeys { keeps_for } => ("honours_keys", Some(micros(keeps_for))),
@@ -34,7 +34,7 @@ pub(crate) fn columns(guarantee: Guarantee) -> (&'static str, Option<i64>) {
     }
 }
 
-/// The guarantee that a row of a table has.
+/// Reads the guarantee from a row of a table.
 pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guarantee, StoreError> {
     Ok(match (row.text("guarantee")?, row.number_or_none("keeps_for")?) {
         ("honours_keys", Some(keeps_for)) => Guarantee::HonoursKeys { keeps_for: duration(keeps_for) },
@@ -44,12 +44,12 @@ pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guara
     })
 }
 
-/// How long the calls of a lease's holder may be travelling.
+/// Reads how long calls of the lease's holder may be in flight.
 pub(crate) fn travels_for(lease: &impl Columns) -> Result<Duration, StoreError> {
     Ok(duration(lease.number("travels_for")?))
 }
 
-/// The duration that a column's microseconds are.
+/// Converts a column's microseconds to a duration.
 pub(crate) fn duration(micros: i64) -> Duration {
     Duration::from_micros(micros.unsigned_abs())
 }

@@ -1,12 +1,12 @@
-//! Header fields as one column: repeats, order and raw bytes kept.
+//! Header fields encoded in one column. Repeats, order and raw bytes are preserved.
 
-/// The first byte of every encoding, so that a later form can be told apart.
+/// The first byte of every encoding, to distinguish later formats.
 const VERSION: u8 = 1;
 
-/// What a field takes beside its name and its value: their lengths.
+/// The bytes that a field takes beside its name and value: their lengths.
 pub(crate) const FIELD_BYTES: usize = 8;
 
-/// Each field as two lengths and two runs of bytes.
+/// Encodes each field as two lengths and two byte strings.
 pub(crate) fn encode(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     for (name, value) in headers {
@@ -19,7 +19,7 @@ pub(crate) fn encode(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// The fields of an encoding; `None` when it is none.
+/// Decodes the fields. Returns `None` if the encoding is invalid.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
     let (&VERSION, mut rest) = bytes.split_first()? else { return None };
     let mut headers = Vec::new();

@@ -3,12 +3,12 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The text of a batch.
+/// Formats a batch.
 pub(crate) fn text(rows: impl IntoIterator<Item = impl Into<Value>>) -> String {
     Value::Array(rows.into_iter().map(Into::into).collect()).to_string()
 }
 
-/// An id as `unhex` reads it.
+/// Formats an id for `unhex`.
 pub(crate) fn id(id: Uuid) -> String {
     id.simple().to_string()
 }

@@ -1,8 +1,7 @@
-//! The ledger's side of the store: claims of keys, and what came of them.
+//! Types of the ledger: claims of keys, and their outcomes.
 //!
-//! Guarantee: a key is claimed by one unique insert, and every later change of its record compares the
-//! fence, so of two owners only the current one is heard. Which of the answers a request gets is decided
-//! by [`ichido_core::ledger::admit`], from what the database holds at that moment.
+//! Guarantee: a key is claimed by one unique insert, and every later change of its record compares the fence, so only the
+//! current owner's report counts. [`ichido_core::ledger::admit`] decides the outcome of a claim, from the stored record.
 //!
 //! # A request that arrives
 //!
@@ -76,9 +75,10 @@
 //!
 //! # An outcome that nobody knows
 //!
-//! An owner that lost its answer settles with [`KeyOutcome::Hold`]; an owner that died is found by the next claim, once its lease
-//! is over. Either way that claim is answered with [`KeyClaimed::Unknown`], and nothing runs until somebody finds out and tells
-//! [`Keys::resolve`](crate::Keys::resolve). That nothing was done counts only when the call can no longer be travelling.
+//! An owner that lost the response settles with [`KeyOutcome::Hold`]. If an owner died, the next claim notices once the lease
+//! has expired. Either way that claim returns [`KeyClaimed::Unknown`], and nothing runs until somebody finds out and calls
+//! [`Keys::resolve`](crate::Keys::resolve). A finding that nothing was done counts only when the call can no longer be in
+//! flight.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -130,49 +130,49 @@ use crate::check;
 use crate::error::StoreError;
 use crate::headers;
 
-/// A request that wants to run under a key ([`Keys::claim`](crate::Keys::claim)).
+/// A request to run under a key ([`Keys::claim`](crate::Keys::claim)).
 #[derive(Clone, Debug)]
 pub struct KeyClaim {
-    /// Operation, identity and key. Neither of the first two may be empty, or longer than [`limits::OPERATION_BYTES_MAX`] and
-    /// [`limits::IDENTITY_BYTES_MAX`].
+    /// Operation, identity and key. Operation and identity must not be empty, nor longer than [`limits::OPERATION_BYTES_MAX`]
+    /// and [`limits::IDENTITY_BYTES_MAX`].
     pub name: RecordName,
-    /// What admission compares.
+    /// The fingerprint that admission compares.
     pub fingerprint: Fingerprint,
-    /// What the audit shows.
+    /// The digest shown in the audit trail.
     pub request_digest: Digest,
-    /// The operation's rules: lease, and what to do about a lapsed or unknown record.
+    /// The operation's policy: the lease, and how to treat a lapsed or unknown record.
     pub policy: Arc<Policy>,
-    /// The hops that the request came through, as its header says; at most [`limits::HOPS_BYTES_MAX`].
+    /// The request's hops, as in its header; at most [`limits::HOPS_BYTES_MAX`].
     // SPEC F1.
     pub hops: Option<String>,
-    /// The trace that the request belongs to; at most [`limits::TRACE_BYTES_MAX`].
+    /// The request's trace context; at most [`limits::TRACE_BYTES_MAX`].
     pub trace: Option<String>,
 }
 
-/// The bounds of what a record holds.
+/// Limits of a record.
 pub mod limits {
     use std::ops::RangeInclusive;
 
-    /// The longest name of an operation.
+    /// The maximum length of an operation's name.
     pub const OPERATION_BYTES_MAX: usize = 256;
-    /// The longest name of an identity.
+    /// The maximum length of an identity.
     pub const IDENTITY_BYTES_MAX: usize = 256;
-    /// The statuses that a response can have.
+    /// The valid response statuses.
     pub const STATUS: RangeInclusive<u16> = 100..=999;
-    /// The most bytes that the header fields of a response take, names and values together with 8 for each field.
+    /// The maximum size of a response's header fields: names and values, plus 8 bytes for each field.
     pub const HEADERS_BYTES_MAX: usize = 1 << 20;
-    /// The longest body of a response; what is longer can be settled without its body.
+    /// The maximum length of a response body. A longer response can be settled without its body.
     pub const BODY_BYTES_MAX: usize = 64 << 20;
-    /// The longest account of a request's hops.
+    /// The maximum length of the hops header.
     pub const HOPS_BYTES_MAX: usize = 2048;
-    /// The longest trace context.
+    /// The maximum length of a trace context.
     pub const TRACE_BYTES_MAX: usize = 256;
-    /// The most records on one page.
+    /// The maximum number of records on a page.
     pub const PAGE_MAX: u32 = 1_000;
 }
 
 impl KeyClaim {
-    /// Refuses what is out of bounds, or what no database could hold, before it meets others in a batch.
+    /// Refuses values that are out of bounds or that a database cannot hold, before they join a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let RecordName { operation, identity, .. } = &self.name;
         check::name("the operation", operation, limits::OPERATION_BYTES_MAX)?;
@@ -182,33 +182,33 @@ impl KeyClaim {
     }
 }
 
-/// What becomes of it.
+/// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyClaimed {
-    /// Run it, and settle it under this fence.
+    /// Run the request, and settle it under this fence.
     Run {
-        /// The claim.
+        /// The fence of the claim.
         fence: Fence,
-        /// What was there before.
+        /// What the claim found under the key.
         began: Began,
     },
-    /// It was done: here is the answer.
+    /// The request was done: here is the response.
     Replay(Response),
-    /// It was done, and the answer's body was not kept.
+    /// The request was done, and the response body was not stored.
     ReplayNotKept {
-        /// The status it had.
+        /// The status of the response.
         status: u16,
     },
-    /// Somebody is at it: [`Keys::wait`](crate::Keys::wait), then claim again.
+    /// The request is in flight: call [`Keys::wait`](crate::Keys::wait), then claim again.
     InFlight {
         /// When that claim lapses.
         lease_until: Timestamp,
     },
-    /// The key belongs to another request.
+    /// The key belongs to a different request.
     Mismatch,
-    /// Nobody knows what came of it: run nothing. Whoever finds out settles it under this fence (see the [module](self)).
+    /// The outcome is unknown: do not run it. To resolve it, settle under this fence (see the [module](self)).
     Unknown {
-        /// The claim whose outcome is unknown; it is still its owner's to settle, too.
+        /// The fence of the claim whose outcome is unknown. Its owner may still settle it, too.
         fence: Fence,
     },
 }
@@ -216,9 +216,9 @@ pub enum KeyClaimed {
 /// What a new claim found under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Began {
-    /// Nothing.
+    /// No record.
     New,
-    /// An outcome whose time was over.
+    /// An expired record.
     Expired,
     /// The same request, whose owner is gone.
     TakenOver {
@@ -227,14 +227,14 @@ pub enum Began {
     },
 }
 
-/// An HTTP response as it is kept: header values are bytes, and repeats stay repeats, in order.
+/// A stored HTTP response. Header values are bytes, and repeated fields stay repeated, in order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Response {
     /// The status: one of [`limits::STATUS`].
     pub status: u16,
     /// The header fields; at most [`limits::HEADERS_BYTES_MAX`].
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The body, at most [`limits::BODY_BYTES_MAX`]; `None` when it was not kept.
+    /// The body, at most [`limits::BODY_BYTES_MAX`]; `None` if it was not stored.
     pub body: Option<Vec<u8>>,
 }
 
@@ -249,7 +249,7 @@ impl Response {
 }
 
 ichido_core::debug_only! {
-    /// Payloads stay out of logs.
+    /// Keeps payloads out of logs.
     Response as response {
         status,
         headers: response.headers.len(),
@@ -257,21 +257,21 @@ ichido_core::debug_only! {
     }
 }
 
-/// What an owner reports of its claim.
+/// An owner's report about its claim.
 #[derive(Clone, Debug)]
 pub struct KeySettle {
     /// Operation, identity and key.
     pub name: RecordName,
-    /// The claim.
+    /// The fence of the claim.
     pub fence: Fence,
-    /// What came of it.
+    /// The outcome.
     pub outcome: KeyOutcome,
 }
 
 impl KeySettle {
-    /// What it counts in a batch, near enough.
+    /// Returns the approximate size of this job in a batch.
     pub(crate) fn bytes(&self) -> usize {
-        /// The other columns.
+        /// The size of the other columns.
         const ROW_BYTES: usize = 1_000;
         match &self.outcome {
             KeyOutcome::Keep { response, .. } => ROW_BYTES + response.header_bytes() + response.body_bytes(),
@@ -279,7 +279,7 @@ impl KeySettle {
         }
     }
 
-    /// Refuses what could not be read back as it was written, or is too much, before it meets others in a batch.
+    /// Refuses what could not be read back unchanged, or is too large, before it joins a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let KeyOutcome::Keep { response, .. } = &self.outcome else { return Ok(()) };
         check::bytes("the headers of the response", response.header_bytes(), limits::HEADERS_BYTES_MAX)?;
@@ -288,7 +288,7 @@ impl KeySettle {
         check::number("the status", response.status.into(), least.into()..=most.into())
     }
 
-    /// With a time to live that both databases hold alike.
+    /// Limits the time to live to what both databases can hold.
     pub(crate) fn bounded(mut self) -> Self {
         if let KeyOutcome::Keep { ttl, .. } = &mut self.outcome {
             *ttl = bounded(*ttl);
@@ -297,52 +297,52 @@ impl KeySettle {
     }
 }
 
-/// What came of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Debug)]
 pub enum KeyOutcome {
-    /// Keep the answer.
+    /// Store the response.
     Keep {
-        /// Which way it was finished.
+        /// Whether it was applied or refused.
         settled: Settled,
-        /// The answer.
+        /// The response.
         response: Response,
-        /// The digest of the result, where one is taken.
+        /// The digest of the result, if one is computed.
         // SPEC D10.
         result_digest: Option<Digest>,
-        /// The message that was made with it: the record does not expire while that message lives.
+        /// The message that was enqueued with it. The record does not expire while that message lives.
         message_id: Option<Uuid>,
-        /// How long the key is kept from now: [`Policy::ttl`]. At zero it counts as new at once.
+        /// How long the key is kept from now: [`Policy::ttl`]. With zero, the key counts as new at once.
         ttl: Duration,
     },
     /// Nothing was done: the key is free again.
     Release,
-    /// Nobody knows: hold the key. Later claims are answered with [`KeyClaimed::Unknown`], unless the policy lets them run again.
+    /// The outcome is unknown: hold the key. Later claims get [`KeyClaimed::Unknown`], unless the policy lets them run again.
     Hold,
 }
 
-/// What the store made of a settle.
+/// The outcome of a settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeySettled {
-    /// It stands.
+    /// The settle was applied.
     Stands,
-    /// The record was settled before, under this same fence: answer with what is stored ([`Keys::get`](crate::Keys::get)).
+    /// The record was settled before, under the same fence: use the stored response ([`Keys::get`](crate::Keys::get)).
     AlreadySettled,
-    /// Somebody else owns the record, or it is gone: nothing was changed, and what this owner did may be done again by the other.
+    /// Somebody else owns the record, or it is gone. Nothing was changed, and the other owner may repeat this owner's effect.
     Stale,
 }
 
-/// What the store made of a finding about an action of unknown outcome.
+/// The outcome of resolving an unknown effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyResolved {
-    /// It stands.
+    /// The resolution was applied.
     Stands,
-    /// It does not count.
+    /// The resolution was refused.
     Refused(ResolveError),
     /// There is no such record.
     Missing,
 }
 
-/// A record as a person or a tool looks at it.
+/// A key record, as shown to people and tools.
 // SPEC A6.
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
@@ -352,15 +352,15 @@ pub struct KeyRecord {
     pub record: Record,
     /// The digest of the request.
     pub request_digest: Digest,
-    /// The hops that the request came through.
+    /// The request's hops.
     pub hops: Option<String>,
-    /// The trace that it belongs to.
+    /// The request's trace context.
     pub trace: Option<String>,
-    /// The answer, where there is one.
+    /// The stored response, if any.
     pub response: Option<Response>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,
-    /// The message that was made with it.
+    /// The message that was enqueued with it.
     pub message_id: Option<Uuid>,
     /// When it was settled.
     pub completed_at: Option<Timestamp>,
@@ -385,7 +385,7 @@ mod tests {
         KeySettle { name, fence: Fence::new(1).unwrap(), outcome }
     }
 
-    /// Or many of them make a statement that no server takes.
+    /// Otherwise many of them would make a statement too large for the server.
     #[test]
     fn headers_count_as_much_as_the_body() {
         let field = ("x".repeat(1_000), vec![7; 9_000]);

@@ -1,7 +1,7 @@
-//! Letters: dead and parked messages, which wait for a person.
+//! Dead letters: dead and parked messages, which wait for a person.
 //!
-//! Guarantee: a letter is kept until an operator's event, judged by the lifecycle, moves it; each such event is an entry of the
-//! message's history with its actor. A person may be done with a dead one without sending it: it stays dead, and is
+//! Guarantee: a dead letter is kept until an operator's event, checked by the lifecycle, moves it. Each such event is an entry
+//! of the message's history with its actor. A person may close a dead letter without sending it: it stays dead, and is
 //! [closed](Standing).
 //!
 //! ```
@@ -38,46 +38,46 @@ use uuid::Uuid;
 use crate::message::{LetterState, QueueName};
 
 ichido_core::words! {
-    /// Whether a person is done with a letter. A parked one is always open: it is decided, not closed.
+    /// Whether a person has closed a dead letter. A parked one is always open: it is decided, not closed.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Standing {
         /// It waits for a person.
         #[default]
         Open = "open",
-        /// It needs no more attention. It may still be requeued, should somebody think again.
+        /// It needs no more attention. It may still be requeued.
         Discarded = "discarded",
-        /// A new message was made from it: it is not sent again beside that one.
+        /// A new message replaces it, so it is not sent again.
         Replaced = "replaced",
     }
 }
 
-/// Which letters. The default is every dead one that is open.
+/// A filter of dead letters. The default selects every open, dead one.
 ///
-/// State, standing, queue and time of death go by an index; the other fields are looked at in each letter that those leave.
+/// State, standing, queue and time of death use an index; the other fields are checked for each remaining letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LetterFilter {
     /// Dead or parked.
     pub state: LetterState,
     /// Open or closed.
     pub standing: Standing,
-    /// Of this queue.
+    /// With this queue.
     pub queue: Option<QueueName>,
     /// With this code as the last error.
     pub code: Option<ErrorCode>,
-    /// Of which this is known.
+    /// With this knowledge of the effect.
     pub effect: Option<Effect>,
-    /// Of this identity.
+    /// With this identity.
     pub identity: Option<String>,
-    /// Dead or parked from this moment on.
+    /// Dead or parked at this time or later.
     pub since_from: Option<Timestamp>,
-    /// Dead or parked before this moment.
+    /// Dead or parked before this time.
     pub since_before: Option<Timestamp>,
-    /// With this text, cased so, in what the last error said.
+    /// With this text, case-sensitively, in the last error's message.
     pub text: Option<String>,
 }
 
 impl LetterFilter {
-    /// Where a page begins: behind the last letter of the page before, and before the latest moment that is asked for.
+    /// Returns where a page begins: after the last letter of the previous page, and before `since_before`.
     pub(crate) fn begin(&self, after: Option<(Timestamp, Uuid)>) -> Option<(Timestamp, Uuid)> {
         let before = self.since_before.map(|moment| (moment, Uuid::nil()));
         match (before, after) {
@@ -87,14 +87,14 @@ impl LetterFilter {
     }
 }
 
-/// A letter without its request.
+/// A dead letter without its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LetterRow {
     /// The message's id.
     pub id: Uuid,
     /// Its queue.
     pub queue: QueueName,
-    /// For whom.
+    /// The caller's identity.
     pub identity: String,
     /// Its key.
     pub key: IdempotencyKey,
@@ -102,28 +102,28 @@ pub struct LetterRow {
     pub state: LetterState,
     /// Open or closed.
     pub standing: Standing,
-    /// What is known of its effect.
+    /// Whether the effect was done, not done, or unknown.
     pub effect: Effect,
     /// The code of the last error.
     pub code: Option<String>,
-    /// What the last error said.
+    /// The message of the last error.
     pub error: Option<String>,
     /// When it died or was parked.
     pub since: Timestamp,
-    /// When it was put in.
+    /// When it was enqueued.
     pub created_at: Timestamp,
-    /// What has been tried.
+    /// Its attempts so far.
     pub history: History,
-    /// 0 is most urgent.
+    /// The priority; 0 is most urgent.
     pub priority: u8,
-    /// The message that it was made from.
+    /// The message that it replaces.
     pub made_from: Option<Uuid>,
-    /// How long its request is.
+    /// The size of its request.
     pub request_bytes: u64,
 }
 
 impl LetterRow {
-    /// Its state, as the lifecycle has it.
+    /// Returns its lifecycle state.
     pub const fn lifecycle(&self) -> State {
         match self.state {
             LetterState::Dead => State::Dead { effect: self.effect, history: self.history },
@@ -132,32 +132,32 @@ impl LetterRow {
     }
 }
 
-/// What an event made of a letter.
+/// The outcome of an event on a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LetterStepped {
-    /// It stands; the message is now in this state.
+    /// The event was applied; the message is now in this state.
     Now(State),
-    /// It does not apply, and nothing was changed.
+    /// The event is not allowed, and nothing was changed.
     Refused(Why),
-    /// It is no letter, or none any more: somebody else was quicker.
+    /// It is not a dead letter, or no longer one: somebody else was faster.
     NoLetter,
 }
 
-/// What came of making a new message from a dead one.
+/// The outcome of replacing a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaced {
-    /// The new one is in, and the old one closed.
+    /// The new message is enqueued, and the old one closed.
     By {
-        /// The new one's id.
+        /// The id of the new message.
         id: Uuid,
-        /// What is known of the old one's effect: where it was done, the new one does it once more.
+        /// What is known of the old one's effect. If it was done, the new message does it once more.
         effect: Effect,
     },
-    /// The old one does not allow it, and nothing was changed.
+    /// The old message cannot be replaced, and nothing was changed.
     Refused(Why),
-    /// The new one's key was used before, and nothing was changed.
+    /// The new message's key was used before, and nothing was changed.
     KeyUsed {
-        /// By this message.
+        /// The message that used it.
         id: Uuid,
     },
     /// There is no such dead letter.

@@ -1,36 +1,45 @@
-//! The database of Ichido: the ledger and the outbox, on SQLite and on PostgreSQL.
+//! The store of Ichido: the ledger and the outbox, on SQLite and PostgreSQL.
 //!
-//! Guarantee: what is acknowledged is durable, and what is not acknowledged is whole or not there at all. Every
-//! method is atomic in itself and speaks of requests and messages, never of rows.
+//! Guarantee: everything acknowledged is durable, and everything not acknowledged is complete or absent. Every method is atomic
+//! and takes requests and messages, not rows.
 //!
 //! Start at [`Store`]. It is one interface over two protocols:
 //!
-//! - the **ledger**, for a request that arrives: [`Keys::claim`](crate::Keys::claim), do the work, [`Keys::settle`](crate::Keys::settle). The example is at
-//!   [`ledger`].
-//! - the **outbox**, for a message that must leave: [`Messages::enqueue`](crate::Messages::enqueue) (or, inside your own transaction,
-//!   [`Messages::enqueue_in_postgres`](crate::Messages::enqueue_in_postgres) and [`Messages::enqueue_in_sqlite`](crate::Messages::enqueue_in_sqlite)), then in a worker [`Claims::take`](crate::Claims::take),
-//!   call, [`Claims::settle`](crate::Claims::settle). The example of a worker is at [`message`], that of the rescue of a dead one at [`rescue`].
+//! - the **ledger**, for a request that arrives: [`Keys::claim`](crate::Keys::claim), do the work,
+//!   [`Keys::settle`](crate::Keys::settle). [`ledger`] has an example.
+//! - the **outbox**, for a message that must leave: [`Messages::enqueue`](crate::Messages::enqueue) (or, inside your own
+//!   transaction, [`Messages::enqueue_in_postgres`](crate::Messages::enqueue_in_postgres) and
+//!   [`Messages::enqueue_in_sqlite`](crate::Messages::enqueue_in_sqlite)). A worker then calls
+//!   [`Claims::take`](crate::Claims::take), delivers, and calls [`Claims::settle`](crate::Claims::settle). [`message`] has an
+//!   example of a worker, [`rescue`] of the rescue of a dead one.
 //!
-//! What a crate above this one will do by itself, its user does today: call [`Claims::promote`](crate::Claims::promote), [`Claims::rescue`](crate::Claims::rescue),
-//! [`Keys::sweep`](crate::Keys::sweep), [`Messages::forget`](crate::Messages::forget) and [`Queues::fold_counts`](crate::Queues::fold_counts) now and then. [`node`] shows it.
+//! Without the worker of the crate `ichido`, call [`Claims::promote`](crate::Claims::promote),
+//! [`Claims::rescue`](crate::Claims::rescue), [`Keys::sweep`](crate::Keys::sweep),
+//! [`Messages::forget`](crate::Messages::forget) and [`Queues::fold_counts`](crate::Queues::fold_counts) periodically. [`node`]
+//! has an example.
 //!
-//! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
+//! `ichido_core` makes all decisions; events, verdicts and policies come from there. [`error`] lists what to do about each
+//! error.
 //!
 //! # The tables
 //!
-//! `ichido.ledger` and so on in PostgreSQL, `ichido_ledger` in SQLite. Hot tables are small and narrow; large data is written once.
+//! Tables are named `ichido.ledger` and so on in PostgreSQL, `ichido_ledger` in SQLite. Hot tables are small and narrow; large
+//! data is written once.
 //!
 //! - `ledger`: one row per key, inserted by the claim and updated once by the settle.
 //! - `messages`: the requests. Never updated.
-//! - `ready`: what can be claimed now. Inserted and deleted, never updated; its primary key is the order of claims.
-//! - `scheduled`: what waits for its time. `letters`: dead and parked messages. `leases`: one row for a claimed batch. `begun`: start marks.
-//! - `events`: every end of an attempt and every operator's action, appended. An attempt is one row: `claimed_at` is its queued → sending, `at`
-//!   its end, so a claim appends nothing.
-//! - `answers`: what models answered, kept until a person has it forgotten. A row exists before the first call, so calls of a dead run are known.
+//! - `ready`: messages that can be claimed now. Inserted and deleted, never updated; the primary key is the claim order.
+//! - `scheduled`: messages that are due later. `letters`: dead and parked messages. `leases`: one row per claimed batch.
+//!   `begun`: start marks.
+//! - `events`: the end of every attempt and every operator's action, append-only. An attempt is one row: `claimed_at` is its
+//!   queued → sending, `at` its end, so a claim appends nothing.
+//! - `answers`: answers of models, kept until a person deletes them. A row exists before the first call, so the calls of a dead
+//!   run are known.
 //! - `tallies`: counts per minute, from all nodes. `alerts`: incidents, at most one open for each rule and subject.
-//! - `queue_facts`: what each node knows of its queues, for commands without a configuration. `queue_keys`: their kind of outbound key.
-//! - The view `message` shows all of this as one row. PostgreSQL keeps counts as deltas, which a maintenance task folds; SQLite, with its one
-//!   writer, counts in place.
+//! - `queue_facts`: each node's facts about its queues, for commands without a configuration. `queue_keys`: their kind of
+//!   outbound key.
+//! - The view `message` shows all of this as one row. PostgreSQL keeps counts as deltas, which a maintenance task folds;
+//!   SQLite, with its one writer, counts in place.
 
 pub mod action;
 pub mod alert;
@@ -85,16 +94,17 @@ pub use store::{
     Store, Tallies, Tokens,
 };
 
-/// The longest delay, window, lease or time to live: a hundred years. More is taken as this, alike on both databases: PostgreSQL
-/// counts an interval's microseconds as a floating-point number, which is exact this far, and no clock gets beyond what a column holds.
+/// The maximum delay, window, lease or time to live: a hundred years. Longer durations are capped, the same on both databases.
+/// PostgreSQL counts an interval's microseconds as a floating-point number, which is exact up to here, and no clock exceeds
+/// what a column can hold.
 const DURATION_MAX: std::time::Duration = std::time::Duration::from_hours(100 * 366 * 24);
 
-/// A duration that every database can hold.
+/// Caps a duration at what every database can hold.
 fn bounded(duration: std::time::Duration) -> std::time::Duration {
     duration.min(DURATION_MAX)
 }
 
-/// A duration as the statements take it.
+/// Converts a duration to a statement parameter.
 fn micros(duration: std::time::Duration) -> i64 {
     i64::try_from(bounded(duration).as_micros()).unwrap_or(i64::MAX)
 }

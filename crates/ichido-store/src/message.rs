@@ -1,12 +1,12 @@
-//! Messages: what is put in, what is claimed, what is reported, what is seen.
+//! Types of the outbox: messages that are enqueued, claimed, settled and listed.
 //!
-//! Guarantee: a message is unique by queue, identity and key for as long as it is kept, and its
-//! request is the caller's bytes. Its states are those of [`ichido_core::lifecycle::State`], one to one.
+//! Guarantee: a message is unique by queue, identity and key for as long as it is kept, and its request is the caller's bytes.
+//! Its states are those of [`ichido_core::lifecycle::State`], one to one.
 //!
 //! # A worker
 //!
-//! What came of a call is judged by `ichido_core`: the verdict says what is known of the effect, and [`Event::of_try`] makes the
-//! event to report of it. An event holds moments; count them from [`Work::claimed_at`], which is the store's own clock.
+//! `ichido_core` judges the outcome of a call: the verdict says what is known of the effect, and [`Event::of_try`] creates the
+//! event to report. Compute the timestamps of an event from [`Work::claimed_at`], which is on the store's clock.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -127,39 +127,41 @@ use crate::bounded;
 use crate::check;
 use crate::error::StoreError;
 
-/// The bounds of a message.
+/// Limits of a message.
 pub mod limits {
-    /// The longest name of a queue, in bytes.
+    /// The maximum length of a queue's name, in bytes.
     pub const QUEUE_BYTES_MAX: usize = 128;
-    /// The longest identity, in bytes.
+    /// The maximum length of an identity, in bytes.
     pub const IDENTITY_BYTES_MAX: usize = 255;
-    /// The longest media type of a request, in bytes.
+    /// The maximum length of a request's media type, in bytes.
     pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
-    /// The longest trace, in bytes: a `traceparent` with a long `tracestate`.
+    /// The maximum length of a trace context, in bytes: a `traceparent` with a long `tracestate`.
     pub const TRACE_BYTES_MAX: usize = 1024;
-    /// The longest list of hops: as long as the header may be.
+    /// The maximum length of the hops: that of the header.
     pub const HOPS_BYTES_MAX: usize = ichido_core::hops::FIELD_BYTES_MAX;
-    /// The largest request, in bytes.
+    /// The maximum size of a request, in bytes.
     pub const REQUEST_BYTES_MAX: usize = 4 << 20;
-    /// The most tries that a message may be allowed. Both databases count further than this, so that no count ever overflows.
+    /// The maximum number of attempts that a message may be allowed. Both databases can count further, so no count overflows.
     pub const TRIES_MAX: u32 = 1_000_000_000;
-    /// The longest excerpt of an error that is kept, in bytes; the rest is cut off.
+    /// The maximum length of a stored error excerpt, in bytes; the rest is cut off.
     pub const EXCERPT_BYTES_MAX: usize = 1024;
-    /// The longest lease of a claim; a longer one is taken as this. One that ends later was taken while the clock was ahead, and has
-    /// lapsed.
+    /// The maximum lease of a claim; a longer one is capped. A lease that ends later than this was taken while the clock was
+    /// ahead, and counts as lapsed.
     pub const LEASE_MAX: std::time::Duration = std::time::Duration::from_hours(24);
-    /// The most messages that one claim takes.
+    /// The maximum number of messages in one claim.
     pub const CLAIM_MAX: u32 = 5_000;
-    /// The most messages that one page of a listing has.
+    /// The maximum number of messages on a page.
     pub const PAGE_MAX: u32 = 1_000;
 }
 
-/// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`. Cheap to clone: each of its messages carries it.
+/// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
+///
+/// Cheap to clone, because each message carries it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueName(Arc<str>);
 
 impl QueueName {
-    /// Takes a name, or `None` when it is no name.
+    /// Parses a name. Returns `None` if it is invalid.
     ///
     /// ```
     /// use ichido_store::message::QueueName;
@@ -173,42 +175,44 @@ impl QueueName {
         (fits && name.bytes().all(plain)).then(|| Self(name.into()))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A message to be put in.
+/// A message to enqueue.
 #[derive(Clone)]
 pub struct NewMessage {
-    /// Where to.
+    /// The queue.
     pub queue: QueueName,
-    /// For whom: with the queue and the key, what makes it unique.
+    /// The caller's identity. Queue, identity and key make the message unique.
     pub identity: String,
-    /// The action's key.
+    /// The idempotency key.
     pub key: IdempotencyKey,
     /// The media type of the request.
     pub content_type: String,
     /// The caller's bytes.
     pub request: Vec<u8>,
-    /// Their digest.
+    /// The digest of the request.
     pub digest: Digest,
-    /// The way it came, as the header `Ichido-Hops` has it.
+    /// The hops that it passed, as in the header `Ichido-Hops`.
     // SPEC F1.
     pub hops: Option<String>,
-    /// The trace it belongs to.
+    /// The trace context.
     pub trace: Option<String>,
-    /// 0 is most urgent, 255 least; [`NewMessage::new`] says 2.
+    /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets 2.
     pub priority: u8,
-    /// Tries allowed, the first one included, at most [`limits::TRIES_MAX`]; [`NewMessage::new`] says as many as [`Retry::OUTBOX`].
+    /// The maximum number of attempts, including the first; at most [`limits::TRIES_MAX`]. [`NewMessage::new`] sets that of
+    /// [`Retry::OUTBOX`].
     pub tries_allowed: NonZeroU32,
-    /// Not before this much later: it is queued at once, and claimable after [`Claims::promote`](crate::Claims::promote).
+    /// The delay before the first attempt. The message is queued at once, and claimable after
+    /// [`Claims::promote`](crate::Claims::promote).
     pub delay: Duration,
-    /// The dead message that it was made from.
+    /// The dead letter that it replaces.
     // SPEC D17.
     pub made_from: Option<Uuid>,
-    /// Equal content within a window is the same action whatever its key.
+    /// If set, equal content within a window is the same action, whatever its key.
     // SPEC A7.
     pub same_content: Option<SameContent>,
 }
@@ -216,15 +220,17 @@ pub struct NewMessage {
 /// When two messages of one queue and identity count as one although their keys differ.
 #[derive(Clone, Copy, Debug)]
 pub struct SameContent {
-    /// What is compared.
+    /// The digest that is compared.
     pub content: Digest,
-    /// For how long.
+    /// The length of the window.
     pub window: Duration,
 }
 
 impl NewMessage {
-    /// A message with nothing special about it: due at once, as many tries as [`Retry::OUTBOX`], priority 2,
-    /// `application/octet-stream`, and the digest of its bytes as they are. Set the fields for anything else.
+    /// Creates a message with defaults.
+    ///
+    /// It is due at once and has as many attempts as [`Retry::OUTBOX`], priority 2, the media type `application/octet-stream`
+    /// and the digest of its bytes. Set the fields for anything else.
     pub fn new(queue: QueueName, identity: &str, key: IdempotencyKey, request: Vec<u8>) -> Self {
         let digest = Digest::of_bytes(&request);
         Self {
@@ -244,7 +250,7 @@ impl NewMessage {
         }
     }
 
-    /// Refuses what is out of bounds, or what no database could hold, before it meets others in a batch.
+    /// Refuses values that are out of bounds or that a database cannot hold, before they join a batch.
     pub(crate) fn checked(self) -> Result<Self, StoreError> {
         self.check()?;
         let same_content = self.same_content.map(|same| SameContent { window: bounded(same.window), ..same });
@@ -262,38 +268,38 @@ impl NewMessage {
 }
 
 ichido_core::debug_only! {
-    /// Payload and key stay out of logs.
+    /// Keeps payload and key out of logs.
     NewMessage as new_message { queue, key, request_bytes: new_message.request.len() }
 }
 
-/// What became of a message that was put in.
+/// The outcome of enqueuing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is new.
+    /// The message is new.
     New {
         /// Its id.
         id: Uuid,
     },
-    /// The same message was put in before: the request has the same digest. The rest (priority, tries, delay, media type) is not
-    /// compared, and the first one's stays.
+    /// The same message was enqueued before: its request has the same digest. Priority, attempts, delay and media type are not
+    /// compared; those of the first message apply.
     Same {
-        /// The first one's id.
+        /// The id of the first message.
         id: Uuid,
     },
-    /// Its key was used for a different request, and nothing was put in.
+    /// The key was used for a different request, and nothing was enqueued.
     Different {
-        /// The first one's id.
+        /// The id of the first message.
         id: Uuid,
     },
-    /// Equal content was put in under another key within the window, and nothing was put in.
+    /// Equal content was enqueued under another key within the window, and nothing was enqueued.
     SameContent {
-        /// The first one's id.
+        /// The id of the first message.
         id: Uuid,
     },
 }
 
 impl Enqueued {
-    /// Whether the same was put in before.
+    /// Returns whether the same message was enqueued before.
     pub(crate) const fn is_repeated(self) -> bool {
         match self {
             Self::Same { .. } | Self::SameContent { .. } => true,
@@ -312,32 +318,34 @@ pub(crate) struct First {
     pub(crate) digest: Digest,
 }
 
-/// What the first message under the same key makes of this one.
+/// Compares a message with the first message under the same key.
 pub(crate) fn answer((id, new): &Numbered, first: First) -> Enqueued {
     match first {
-        // Our own insert, whose answer was lost on the way.
+        // Our own insert, whose answer was lost.
         First { id: first, .. } if first == *id => Enqueued::New { id: first },
         First { id, digest } if digest == new.digest => Enqueued::Same { id },
         First { id, .. } => Enqueued::Different { id },
     }
 }
 
-/// Who claims, for how long, and how carefully.
+/// Who claims, for how long, and with which safeguards.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms {
-    /// The node that claims: any id that is new for each start of the program, shown in the audit.
+    /// The node that claims: an id that is new for each start of the program, shown in the audit trail.
     pub node: Uuid,
-    /// How long the claim holds without being renewed.
+    /// How long the claim is valid without renewal.
     pub lease: Duration,
-    /// Whether the beginning of each call will be marked ([`Begun::NotYet`]), by [`Claims::begin`](crate::Claims::begin):
-    /// for irreversible work without keys. A message that a worker died with is always claimed so
-    /// ([`Work::begun`] says it). The example is at [`rescue`](crate::rescue).
+    /// Whether the start of each call will be marked ([`Begun::NotYet`]) with [`Claims::begin`](crate::Claims::begin): for
+    /// irreversible work without keys.
+    ///
+    /// A message that a worker died with is always claimed this way ([`Work::begun`] shows it). [`rescue`](crate::rescue) has
+    /// an example.
     pub marks: bool,
-    /// What the one who claims believes of repetitions. Kept with the claim: should its holder die, a rescue goes by this or by
-    /// its own belief, whichever promises less.
+    /// The guarantee about repeated calls, as configured on this node. It is stored with the claim: if the holder dies, a
+    /// rescue uses the weaker of this and its own guarantee.
     // SPEC F2.
     pub guarantee: Guarantee,
-    /// How long after its beginning a call may still be travelling; kept likewise, and the longer one holds.
+    /// How long a call may be in flight after it starts. It is stored likewise, and a rescue uses the longer one.
     pub travels_for: Duration,
 }
 
@@ -348,7 +356,7 @@ pub struct Work {
     pub id: Uuid,
     /// Its queue.
     pub queue: QueueName,
-    /// For whom.
+    /// The caller's identity.
     pub identity: String,
     /// Its key.
     pub key: IdempotencyKey,
@@ -356,35 +364,35 @@ pub struct Work {
     pub content_type: String,
     /// The caller's bytes.
     pub request: Vec<u8>,
-    /// Their digest.
+    /// The digest of the request.
     pub digest: Digest,
-    /// The way it came, as the header `Ichido-Hops` has it.
+    /// The hops that it passed, as in the header `Ichido-Hops`.
     // SPEC F1.
     pub hops: Option<String>,
-    /// The trace it belongs to.
+    /// The trace context.
     pub trace: Option<String>,
-    /// 0 is most urgent.
+    /// The priority; 0 is most urgent.
     pub priority: u8,
-    /// When it was put in.
+    /// When it was enqueued.
     pub created_at: Timestamp,
-    /// When it was claimed, by the store's clock.
+    /// When it was claimed, on the store's clock.
     pub claimed_at: Timestamp,
-    /// The claim.
+    /// The fence of the claim.
     pub fence: Fence,
-    /// Whether the beginning of its call was marked when it was claimed. [`Claims::begin`](crate::Claims::begin) does not
-    /// change it here; the store goes by the mark and refuses [`Event::GivenBack`] once it is made.
+    /// Whether the start of its call was marked when it was claimed. [`Claims::begin`](crate::Claims::begin) does not update
+    /// this field; the store checks the mark and refuses [`Event::GivenBack`] once it is made.
     pub begun: Begun,
-    /// What has been tried, this try included.
+    /// Its attempts so far, including this one.
     pub history: History,
 }
 
 ichido_core::debug_only! {
-    /// Payload and key stay out of logs.
+    /// Keeps payload and key out of logs.
     Work as work { id, queue, key, fence, history }
 }
 
 impl Work {
-    /// Its state.
+    /// Returns its lifecycle state.
     pub const fn state(&self) -> State {
         State::Sending {
             fence: self.fence,
@@ -396,10 +404,10 @@ impl Work {
     }
 }
 
-/// What a worker reports of a message that it holds.
+/// A worker's report about a message that it holds.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// Which message.
+    /// The message.
     pub id: Uuid,
     /// Its queue.
     pub queue: QueueName,
@@ -409,15 +417,15 @@ pub struct Settlement {
     pub claimed_at: Timestamp,
     /// Its state when it was claimed, with the fence.
     pub state: State,
-    /// What happened: one of the events that a holder may report, which are [`Event::Succeeded`], [`Event::Failed`] and
-    /// [`Event::GivenBack`]. Any other is refused.
+    /// The event that a holder may report: [`Event::Succeeded`], [`Event::Failed`] or [`Event::GivenBack`]. Any other is
+    /// refused.
     pub event: Event,
-    /// What is known about it.
+    /// Details of the event.
     pub note: Note,
 }
 
 impl Settlement {
-    /// A report about `work`.
+    /// Creates a report about `work`.
     pub fn of(work: &Work, event: Event, note: Note) -> Self {
         Self {
             id: work.id,
@@ -431,62 +439,62 @@ impl Settlement {
     }
 }
 
-/// What is known about an event, for the audit.
+/// Details of an event, for the audit trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// Why it failed.
     pub code: Option<ErrorCode>,
-    /// The status of the answer; left out where it is no number that both databases hold, which no status is.
+    /// The response status. Dropped if the databases cannot hold the number, which no valid status is.
     pub status: Option<u16>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,
-    /// The receiver's own name for what it did.
+    /// The receiver's own id for what it did.
     pub receipt: Option<String>,
-    /// What the error said, cut to a bound.
+    /// The error message, truncated.
     pub excerpt: Option<String>,
-    /// Who acted: an operator's name.
+    /// The operator who acted.
     pub actor: Option<String>,
 }
 
-/// What the store made of a settlement or a step.
+/// The outcome of a settlement or a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stepped {
-    /// It stands; the message is now in this state.
+    /// It was applied; the message is now in this state.
     Now(State),
-    /// It does not apply, and nothing was changed. A worker that reads [`StaleFence`](ichido_core::lifecycle::Why::StaleFence)
+    /// It is not allowed, and nothing was changed. A worker that gets [`StaleFence`](ichido_core::lifecycle::Why::StaleFence)
     /// has lost its claim, and somebody else may have the message.
     Refused(ichido_core::lifecycle::Why),
     /// There is no such message.
     NoSuchMessage,
 }
 
-/// One transition in a message's life.
+/// One transition of a message.
 // SPEC D13.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// From which state.
+    /// The state before.
     pub from: Stage,
-    /// To which state.
+    /// The state after.
     pub to: Stage,
-    /// What happened: a name as [`Event::name`] gives it.
+    /// The event, by its [`Event::name`].
     pub kind: String,
-    /// The claim or the action it belongs to.
+    /// The fence of the claim or action that it belongs to.
     pub fence: Option<u64>,
-    /// Tries so far.
+    /// Attempts so far.
     pub tries: u32,
     /// What is known of the effect.
     pub effect: Effect,
     /// Why it failed.
     pub code: Option<String>,
-    /// The status of the answer.
+    /// The response status.
     pub status: Option<u16>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,
-    /// The receiver's own name for what it did.
+    /// The receiver's own id for what it did.
     pub receipt: Option<String>,
-    /// What the error said.
+    /// The error message.
     pub excerpt: Option<String>,
     /// The node that acted.
     pub node: Option<Uuid>,
@@ -502,7 +510,7 @@ pub struct MessageRow {
     pub id: Uuid,
     /// Its queue.
     pub queue: String,
-    /// For whom.
+    /// The caller's identity.
     pub identity: String,
     /// Its key.
     pub key: IdempotencyKey,
@@ -510,60 +518,60 @@ pub struct MessageRow {
     pub content_type: String,
     /// The caller's bytes.
     pub request: Vec<u8>,
-    /// Their digest.
+    /// The digest of the request.
     pub request_digest: Digest,
-    /// Which state it is in.
+    /// Its state.
     pub status: Stage,
-    /// Tries so far.
+    /// Attempts so far.
     pub tries: u32,
-    /// Tries allowed.
+    /// The maximum number of attempts.
     pub tries_allowed: u32,
     /// When it is due; `None` once it is being sent or has ended.
     pub next_attempt: Option<Timestamp>,
     /// The code of the last error.
     pub last_error: Option<String>,
-    /// What the last error said.
+    /// The message of the last error.
     pub last_error_text: Option<String>,
-    /// What is known of its effect.
+    /// Whether the effect was done, not done, or unknown.
     pub effect: Effect,
-    /// 0 is most urgent.
+    /// The priority; 0 is most urgent.
     pub priority: u8,
-    /// The way it came, as the header `Ichido-Hops` has it.
+    /// The hops that it passed, as in the header `Ichido-Hops`.
     // SPEC F1.
     pub hops: Option<String>,
-    /// The trace it belongs to.
+    /// The trace context.
     pub trace: Option<String>,
-    /// The message that it was made from.
+    /// The message that it replaces.
     pub made_from: Option<Uuid>,
-    /// When it was put in.
+    /// When it was enqueued.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// Which messages to list, newest first.
+/// A filter of messages, which are listed newest first.
 #[derive(Clone, Debug, Default)]
 pub struct MessageFilter {
-    /// Of this queue.
+    /// With this queue.
     pub queue: Option<QueueName>,
     /// In this state.
     pub status: Option<Stage>,
-    /// Of this identity.
+    /// With this identity.
     pub identity: Option<String>,
     /// With this key.
     pub key: Option<IdempotencyKey>,
     /// With this code as the last error.
     pub code: Option<ErrorCode>,
-    /// Put in from this moment on.
+    /// Enqueued at this time or later.
     pub created_from: Option<Timestamp>,
-    /// Put in before this moment.
+    /// Enqueued before this time.
     pub created_before: Option<Timestamp>,
-    /// Older than this one: the last of the page before.
+    /// Older than this message: the last one of the previous page.
     pub after: Option<Uuid>,
 }
 
 impl MessageFilter {
-    /// Whether it asks for a state that is not an end: such messages stand in small tables of their own.
+    /// Returns whether it selects a state that is not final. Such messages are in small tables.
     pub(crate) fn of_what_is_under_way(&self) -> bool {
         match self.status {
             Some(Stage::Queued | Stage::Sending | Stage::Failed | Stage::Parked | Stage::Dead) => true,
@@ -573,14 +581,14 @@ impl MessageFilter {
 }
 
 ichido_core::words! {
-    /// Which messages wait for a person.
+    /// The states in which a message waits for a person.
     // SPEC E3, F2.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum LetterState {
-        /// Given up.
+        /// Delivery was given up.
         #[default]
         Dead = "dead",
-        /// Of unknown effect, until somebody decides.
+        /// The effect is unknown until somebody decides.
         Parked = "parked",
     }
 }
@@ -594,13 +602,13 @@ pub struct Letter {
     pub message: MessageRow,
 }
 
-/// How many messages of a queue are in a state.
+/// The number of messages of a queue in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
     /// The queue.
     pub queue: String,
     /// The state.
     pub state: Stage,
-    /// How many; a state without any may be left out.
+    /// The count; a state without any may be omitted.
     pub count: i64,
 }

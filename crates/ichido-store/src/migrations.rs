@@ -1,4 +1,4 @@
-//! The versions of the schema: the same steps on both databases, each in its own SQL.
+//! Schema migrations: the same steps on both databases, each in its own SQL.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use crate::error::StoreError;
 use crate::error_detail::redact_migration;
 
-/// The steps of one database, oldest first, from its folder in `migrations`.
+/// The migrations of one database, oldest first, from its folder in `migrations`.
 macro_rules! steps {
     ($database:literal) => {
         steps!($database, 1 "begin", 2 "alerts", 3 "answers", 4 "facts")
@@ -21,7 +21,7 @@ macro_rules! steps {
     };
 }
 
-/// Our tables and sqlx's own are in the schema `ichido`, where they meet nobody else's.
+/// Returns PostgreSQL's migrations. Our tables and sqlx's own are in the schema `ichido`, so they cannot collide with others.
 pub(crate) fn postgres() -> Migrator {
     let mut migrator = Migrator::with_migrations(steps!("postgres"));
     migrator.dangerous_set_table_name("ichido.migrations");
@@ -29,19 +29,19 @@ pub(crate) fn postgres() -> Migrator {
     migrator
 }
 
-/// Our tables and sqlx's own have the prefix `ichido_`, so that they meet nobody else's.
+/// Returns SQLite's migrations. Our tables and sqlx's own have the prefix `ichido_`, so they cannot collide with others.
 pub(crate) fn sqlite() -> Migrator {
     let mut migrator = Migrator::with_migrations(steps!("sqlite"));
     migrator.dangerous_set_table_name("ichido_migrations");
     migrator
 }
 
-/// The version that this program makes of a store.
+/// Returns the schema version that this program creates.
 pub(crate) fn newest(migrator: &Migrator) -> i64 {
     migrator.iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
-/// Why a store was not brought up to date.
+/// Converts the error of a failed migration.
 pub(crate) fn failed(migrator: &Migrator, error: MigrateError) -> StoreError {
     match (error, newest(migrator)) {
         (MigrateError::VersionMissing(found), known) if known < found => StoreError::TooNew { found, known },

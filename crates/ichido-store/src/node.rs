@@ -1,11 +1,13 @@
-//! What the nodes of one database tell each other: that they live, and how fast a destination may be called.
+//! State that the nodes of one database share: heartbeats, and the pace of each destination.
 //!
-//! Guarantee: of two nodes that write a pace over the same version, one succeeds and the other is told, so no change is lost.
+//! Guarantee: if two nodes write a pace over the same version, one succeeds and the other learns that it did not, so no change
+//! is lost.
 //!
 //! # The upkeep
 //!
-//! Each call does a bounded amount and says how much; a full part means that there may be more. Promoting and rescuing are for
-//! every node and may be done by many at once; the rest is enough once, by whoever has that [`Duty`].
+//! Each call does a bounded amount of work and returns how much; a full batch means that there may be more. Promoting and
+//! rescuing are for every node, and several may do them at once. The rest is for one node at a time, the one that holds that
+//! [`Duty`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -49,20 +51,20 @@ use uuid::Uuid;
 
 use crate::message::QueueName;
 
-/// A part of the upkeep that is enough once. Each is asked for apart, since not every node can do each.
+/// A maintenance task that one node does at a time. Each is claimed separately, because not every node can do every task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty<'a> {
-    /// Forgetting expired keys and contents.
+    /// Deleting expired keys and contents.
     Ledger,
     /// Folding the counts of queues.
     Outbox,
-    /// Sealing the audit trail, forgetting finished messages with their entries, and pruning the seals.
+    /// Sealing the audit trail, deleting finished messages with their entries, and pruning the seals.
     Trail,
-    /// Measuring what alerts are about, and opening and ending their incidents.
+    /// Measuring for alerts, and opening and resolving their incidents.
     Alerts,
-    /// Asking after the messages of a queue that are parked, or dead without it being known whether they were done.
+    /// Reconciling the messages of a queue that are parked, or dead with an unknown effect.
     Parked(&'a QueueName),
-    /// Moving many letters of a queue, or of all queues. Who has it is not a node but the bulk that moves them.
+    /// Moving many dead letters of a queue, or of all queues. The holder is not a node but the bulk operation that moves them.
     Letters(Option<&'a QueueName>),
 }
 
@@ -80,18 +82,19 @@ impl Duty<'_> {
     }
 }
 
-/// The longest lease of a duty, or of a question to a model: one that ends later was taken while the clock was ahead, and has lapsed.
+/// The maximum lease of a task, or of a question to a model. One that ends later was taken while the clock was ahead, and
+/// counts as lapsed.
 pub(crate) const DUTY_LEASE_MAX: Duration = Duration::from_hours(1);
 
-/// What the duty of moving letters is called; that of one queue has its name after a colon.
+/// The name of the task of moving dead letters; for one queue, the queue's name follows a colon.
 const LETTERS: &str = "letters";
 
-/// A bulk that has [`Duty::Letters`], its lease not lapsed.
+/// A bulk operation that holds [`Duty::Letters`] with a valid lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LettersKept {
-    /// Of which queue; `None` of all.
+    /// Its queue; `None` for all queues.
     pub queue: Option<String>,
-    /// The bulk.
+    /// The bulk operation.
     pub by: Uuid,
 }
 
@@ -100,7 +103,7 @@ impl LettersKept {
         Self { queue: duty.split_once(':').map(|(_, queue)| queue.to_owned()), by }
     }
 
-    /// Whether it has letters of this queue, or, asked for all of them, any.
+    /// Returns whether it covers dead letters of this queue, or of any queue for `None`.
     pub fn overlaps(&self, queue: Option<&QueueName>) -> bool {
         match (&self.queue, queue) {
             (Some(own), Some(queue)) => own == queue.as_str(),
@@ -109,42 +112,42 @@ impl LettersKept {
     }
 }
 
-/// A queue that was ever paused, and how it stands.
+/// The pause state of a queue that was paused at least once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePause {
     /// The queue.
     pub queue: String,
-    /// Whether nothing of it is claimed.
+    /// Whether claiming is stopped.
     pub paused: bool,
-    /// Who paused it, or ended the pause.
+    /// Who paused or resumed it.
     pub by: Option<String>,
-    /// Since when it stands so.
+    /// When it was paused or resumed.
     pub since: Timestamp,
 }
 
-/// A node as it was last heard of.
+/// A node, as last seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its id, new for each start of the program.
     pub id: Uuid,
     /// Its name, for people.
     pub name: String,
-    /// When it was first heard of.
+    /// When it was first seen.
     pub started_at: Timestamp,
-    /// When it was last heard of.
+    /// When it was last seen.
     pub seen_at: Timestamp,
 }
 
-/// A destination's pace, the same for all nodes.
+/// A destination's pace, shared by all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPace {
-    /// Which writing of it this is; the next one must name it.
+    /// The version of this pace; the next write must name it.
     pub version: i64,
-    /// The pace, in the words of whoever wrote it.
+    /// The pace, in the writer's own encoding.
     pub bytes: Vec<u8>,
 }
 
 impl SharedPace {
-    /// The version that a first writing names.
+    /// The version that the first write names.
     pub const NEVER_WRITTEN: i64 = 0;
 }

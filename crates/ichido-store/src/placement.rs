@@ -1,7 +1,7 @@
-//! From a step of the lifecycle to the rows that hold it.
+//! Plans the rows for a lifecycle step.
 //!
-//! The lifecycle decides; this module says which row a state lives in, which event is appended, and how the counts
-//! change. Both databases write what is planned here, so they cannot disagree about it.
+//! The lifecycle decides. This module chooses the row that holds a state, the event to append, and the change of the counts.
+//! Both databases write what is planned here, so they cannot disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::letter::{LetterRow, LetterStepped, Standing};
 use crate::message::{Note, QueueName, limits};
 
-/// A message on the move.
+/// A message that takes a step.
 #[derive(Clone, Debug)]
 pub(crate) struct MovedMessage {
     pub(crate) id: Uuid,
@@ -22,7 +22,7 @@ pub(crate) struct MovedMessage {
     pub(crate) priority: u8,
 }
 
-/// One row of the audit. A fence of `None` is drawn by the database.
+/// One row of the audit trail. With `None` as the fence, the database assigns one.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRow {
     pub(crate) message_id: Uuid,
@@ -40,7 +40,7 @@ pub(crate) struct EventRow {
     pub(crate) node: Option<Uuid>,
 }
 
-/// A message with the row that holds it next.
+/// A message with the row that will hold it.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedMessage<P> {
     pub(crate) moving: MovedMessage,
@@ -65,7 +65,7 @@ pub(crate) struct LetterColumns {
     pub(crate) standing: Standing,
 }
 
-/// What a letter was before an event: some of it outlives the event.
+/// The state of a dead letter before an event. Parts of it outlive the event.
 #[derive(Clone, Debug)]
 pub(crate) struct PriorLetter {
     pub(crate) since: Timestamp,
@@ -74,7 +74,7 @@ pub(crate) struct PriorLetter {
     pub(crate) error: Option<String>,
 }
 
-/// Everything that a set of steps writes.
+/// All rows that a set of steps writes.
 #[derive(Debug, Default)]
 pub(crate) struct RowChanges {
     pub(crate) events: Vec<EventRow>,
@@ -82,14 +82,14 @@ pub(crate) struct RowChanges {
     pub(crate) scheduled: Vec<PlacedMessage<ScheduledColumns>>,
     pub(crate) letters: Vec<PlacedMessage<LetterColumns>>,
     pub(crate) deltas: BTreeMap<(QueueName, &'static str), i32>,
-    /// Letters to be taken out of their table before the rest is written.
+    /// Dead letters to delete from their table before the rest is written.
     pub(crate) taken: Vec<Uuid>,
 }
 
-/// What an event needs to be told apart in the audit.
+/// What distinguishes an event in the audit trail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventStamp {
-    /// The claim it ends; `None` for an operator's action, which draws a fence of its own.
+    /// The claim it ends; `None` for an operator's action, which gets its own fence.
     pub(crate) fence: Option<Fence>,
     pub(crate) claimed_at: Option<Timestamp>,
     pub(crate) node: Option<Uuid>,
@@ -97,7 +97,7 @@ pub(crate) struct EventStamp {
 }
 
 impl RowChanges {
-    /// Adds the step of one message from a state, by an event, to one state or through one to another.
+    /// Adds a message's step, by an event, from a state to another, possibly through a third.
     pub(crate) fn add(
         &mut self,
         moving: &MovedMessage,
@@ -117,14 +117,14 @@ impl RowChanges {
         *self.deltas.entry((moving.queue.clone(), last.name())).or_default() += 1;
     }
 
-    /// The queues that got something to be claimed.
+    /// Returns the queues that got claimable messages.
     pub(crate) fn claimable(&self) -> Vec<QueueName> {
         let queues: BTreeSet<&QueueName> = self.ready.iter().map(|placed| &placed.moving.queue).collect();
         queues.into_iter().cloned().collect()
     }
 
-    /// Carries over what a letter keeps through the event that was added last. What a person is done with is counted apart, as
-    /// `closed`: it waits for nobody.
+    /// Carries over what a dead letter keeps through the event that was added last. Closed letters are counted separately, as
+    /// `closed`: they wait for nobody.
     pub(crate) fn carry_over(
         &mut self,
         moving: &MovedMessage,
@@ -152,7 +152,7 @@ impl RowChanges {
         if let Some(letter) = self.letters.last_mut().filter(|letter| letter.moving.id == moving.id) {
             letter.row.standing = standing;
             if stays {
-                // Something was learnt of it; it did not die again.
+                // More is known about it now; it did not die again.
                 letter.row.since = Some(before.since);
             }
             if letter.row.code.is_none() {
@@ -211,21 +211,21 @@ impl RowChanges {
                 };
                 self.letters.push(PlacedMessage { moving, history: storable_history(history), row });
             }
-            // What is sent or cancelled is in no table but history; what is being sent is in its lease.
+            // A sent or cancelled message is only in history; a message in flight is in its lease.
             State::Sent | State::Cancelled { .. } | State::Sending { .. } => (),
         }
     }
 }
 
-/// What a person made of it, if it is a letter.
+/// Returns the standing of a dead letter; other messages are open.
 pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Standing {
     before.map_or(Standing::Open, |before| before.standing)
 }
 
-/// What an operator's event makes of a message.
+/// Applies an operator's event to a message.
 ///
-/// A claim, and what comes of it, has a lease behind it, which an operator has not: his claim would hold the message for
-/// ever, and his outcome would leave the lease to be rescued.
+/// Events of a claim are refused. They belong to a lease, which an operator does not have: the operator's claim would hold the
+/// message forever, and the operator's outcome would leave the lease to be rescued.
 pub(crate) fn apply_operator_event(
     state: State,
     standing: Standing,
@@ -239,7 +239,7 @@ pub(crate) fn apply_operator_event(
         | Event::Failed { .. }
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. } => Err(Why::NotFromHere),
-        // The new one would be done beside it; and a discard, which can be thought over, would take away what says so.
+        // The replacement would run beside it. And a discard, which can be undone, would erase that it was replaced.
         Event::Requeued { .. } | Event::Replaced | Event::Discarded if standing == Standing::Replaced => {
             Err(Why::HasSuccessor)
         }
@@ -255,7 +255,7 @@ pub(crate) fn apply_operator_event(
     }
 }
 
-/// What the same kind of event makes of many letters that were found, each for itself, and everything that this writes.
+/// Applies the same kind of event to each of these dead letters. Returns the rows to write and the outcomes.
 pub(crate) fn apply_to_letters(
     found: &[LetterRow],
     event: impl Fn(&LetterRow, Timestamp) -> Event,
@@ -268,7 +268,7 @@ pub(crate) fn apply_to_letters(
         let (from, event) = (letter.lifecycle(), event(letter, now));
         let stepped = match apply_operator_event(from, letter.standing, event, now) {
             Err(why) => LetterStepped::Refused(why),
-            // It is closed already: there is nothing to tell.
+            // It is closed already: there is nothing to record.
             Ok((first, _)) if event == Event::Discarded && letter.standing != Standing::Open => {
                 LetterStepped::Now(first)
             }
@@ -295,22 +295,22 @@ impl PriorLetter {
     }
 }
 
-/// A note that every database can hold: a settle must not fail for what a receiver said.
+/// Truncates a note to what every database can hold. A settle must not fail because of a receiver's text.
 pub(crate) fn storable_note(note: Note) -> Note {
     let fit = |text: Option<String>| text.map(|text| excerpt(&text));
     let status = note.status.filter(|status| i16::try_from(*status).is_ok());
     Note { status, receipt: fit(note.receipt), excerpt: fit(note.excerpt), actor: fit(note.actor), ..note }
 }
 
-/// Counts that every database can hold: a holder says what was tried before, and must not leave a row that nobody can read.
+/// Caps counts at what every database can hold. A holder's report must not leave a row that cannot be read.
 fn storable_history(history: History) -> History {
     let most = limits::TRIES_MAX;
     History { tries: history.tries.min(most), deaths: history.deaths.min(most), ..history }
 }
 
-/// The beginning of a text, cut at a character.
+/// Returns the beginning of a text, cut at a character boundary.
 pub(crate) fn excerpt(text: &str) -> String {
-    // PostgreSQL's text holds no NUL, and this text may come from anywhere.
+    // PostgreSQL's text cannot hold NUL, and this text may come from anywhere.
     let mut text = text.replace('\0', "\u{fffd}");
     let mut end = text.len().min(limits::EXCERPT_BYTES_MAX);
     while !text.is_char_boundary(end) {

@@ -1,10 +1,10 @@
-//! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
+//! The PostgreSQL driver: READ COMMITTED, prepared statements, batches with `unnest`, one statement if one is enough.
 //!
-//! Sequential scans are disabled on our connections. A prepared statement keeps the plan from when its tables were empty; with that plan
-//! the ledger ran at half its rate once there were rows. Each of our statements has its index.
+//! Sequential scans are disabled on our connections. A prepared statement keeps the plan from when its tables were empty; with
+//! that plan the ledger ran at half its rate once there were rows. Each of our statements has an index.
 //!
-//! Locks are taken in one order, so two nodes never deadlock: leases by fence, ledger rows by name, start marks by message and fence, each
-//! in a statement that sorts before it locks.
+//! Locks are taken in one order, so two nodes never deadlock: leases by fence, ledger rows by name, start marks by message and
+//! fence, each in a statement that sorts before it locks.
 
 mod audit;
 pub(crate) mod connections;
@@ -36,34 +36,34 @@ use crate::split_retry::Manner;
 use crate::statement::{DbConnection, SqlValue};
 use wake::Wakes;
 
-/// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
-/// row that is held goes on alone.
+/// How long a statement waits for a row that somebody else has locked. Short, because the whole batch waits; the locked row is
+/// retried alone.
 const LOCK_TIMEOUT: &str = "200ms";
 
-/// The same for the parts of a batch that has waited so long already: one of its rows is held, and it is only to be found out which.
+/// The same for parts of a batch that has already waited: one of its rows is locked, and we only need to find out which.
 const PART_LOCK_TIMEOUT: &str = "5ms";
 
-/// How long a node waits for another one that migrates.
+/// How long a node waits for another node's migration.
 const MIGRATION_LOCK_TIMEOUT: &str = "60s";
 
 pub(crate) struct Postgres {
-    /// For calls that stand alone.
+    /// For single calls.
     calls: ConnectionPool,
     /// For batches, over the same connections.
     batches: ConnectionPool,
-    /// For the parts of batches that failed whole.
+    /// For parts of batches that failed as a whole.
     parts: ConnectionPool,
     options: PgConnectOptions,
     skew: Arc<Skew>,
     /// Where the last claim of each queue ended.
     cursors: Mutex<HashMap<QueueName, scan_cursor::ScanCursor>>,
     claim_tracker: ClaimTracker,
-    /// Whether most keys of the last claims were there already.
+    /// Whether most keys of the last claims existed already.
     mostly_known: AtomicBool,
 }
 
 impl Postgres {
-    /// Connects; runs nothing yet.
+    /// Connects. Does not migrate.
     pub(crate) async fn connect(
         url: &str,
         connections_max: u32,
@@ -88,11 +88,10 @@ impl Postgres {
         })
     }
 
-    /// Brings the schema up to date; safe to be called by many nodes at once.
+    /// Migrates the schema. Many nodes may call it at once.
     pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = migrations::postgres();
-        // On a connection of its own, which may wait for another node's migration, takes the time that it takes, and is not used for
-        // anything else.
+        // On a separate connection, because it may wait for another node's migration and has no time limit.
         let settings = [("lock_timeout", MIGRATION_LOCK_TIMEOUT), ("statement_timeout", "0")];
         let options = self.options.clone().options(settings);
         let pool = PgPoolOptions::new()
@@ -110,18 +109,18 @@ impl Postgres {
         Ok(rebased?)
     }
 
-    /// The pool, for tests.
+    /// Returns the pool, for tests.
     #[cfg(feature = "testing")]
     pub(crate) fn pool(&self) -> &sqlx::PgPool {
         self.calls.pool()
     }
 
-    /// The wake-ups that go between nodes.
+    /// Creates wake-ups that reach other nodes.
     pub(crate) async fn wakes(&self) -> Wakes {
         Wakes::everywhere(self.calls.clone(), self.options.clone()).await
     }
 
-    /// Reads over one connection. SQLite needs the values to know whether it must look at the clock first.
+    /// Reads over one connection. The values are for SQLite, which must read the clock first if they need it.
     pub(crate) async fn read_with<T>(
         &self,
         _values: &[SqlValue<'_>],
@@ -130,7 +129,7 @@ impl Postgres {
         self.write_with(ask).await
     }
 
-    /// Runs a statement that is a transaction of its own.
+    /// Runs a statement that is its own transaction.
     pub(crate) async fn write_with<T>(
         &self,
         ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
@@ -139,7 +138,7 @@ impl Postgres {
             .await
     }
 
-    /// Talks with the server over one connection.
+    /// Runs a closure with one connection.
     pub(crate) async fn with_connection<T>(
         &self,
         run: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
@@ -147,12 +146,12 @@ impl Postgres {
         self.calls.with_connection(run).await
     }
 
-    /// A connection for statements of both databases.
+    /// Wraps a connection for statements of both databases.
     pub(crate) fn connection<'c>(&self, connection: &'c mut PgConnection) -> DbConnection<'c> {
         DbConnection::Postgres(connection, self.skew())
     }
 
-    /// The lines for a batch.
+    /// Returns the pool for a batch.
     fn pool_for(&self, manner: Manner) -> &ConnectionPool {
         if manner.apart { &self.parts } else { &self.batches }
     }
@@ -162,7 +161,7 @@ impl Postgres {
     }
 }
 
-/// How every connection is set up.
+/// Returns the options of every connection.
 pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(PgConnectOptions::from_str(&parameters::supported(url))
             .map_err(|_| {
@@ -170,23 +169,24 @@ pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
                     "the address is no PostgreSQL address: write postgres://user:password@host:port/database, and / ? # @ : % inside the password as %2F %3F %23 %40 %3A %25",
                 )
             })?
-            // Stated, not inherited: a role or a database may have been told otherwise, and an answer must mean durable.
+            // Explicit, because a role or a database may be configured differently, and an acknowledgement must mean durable.
             .options([
                 ("synchronous_commit", "on"),
                 ("lock_timeout", LOCK_TIMEOUT),
                 ("default_transaction_isolation", "read committed"),
                 ("application_name", "ichido"),
-                // A plan is kept from when a table was empty, and reading it whole was the cheapest way; it is not when a million
-                // rows are in it. Each of our statements has its index.
+                // A cached plan may be from when the table was empty and a full scan was cheapest; with a million rows it is
+                // not. Each of our statements has an index.
                 ("enable_seqscan", "off"),
-                // Compiling a statement takes longer than any of ours runs.
+                // Compiling a statement takes longer than running any of ours.
                 ("jit", "off"),
             ])
             .options(SETTINGS))
 }
 
-/// Connects once, for the sake of what the server says: a pool tries again until its time is over, and then tells nothing but that.
-/// What it may be worth waiting for is answered, to be told should the pool wait in vain.
+/// Connects once, to get the server's own error. A pool retries until its timeout and then reports only that.
+///
+/// Returns an error that may be worth waiting for, to report if the pool times out.
 pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Error>, StoreError> {
     let silent = || {
         let told = format!("the server did not answer within {ACQUIRE_TIMEOUT:?}");
@@ -194,7 +194,7 @@ pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Optio
     };
     match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await {
         Ok(Ok(connection)) => {
-            // All that was wanted of it is known, however it takes its leave.
+            // The connection worked, so an error on close does not matter.
             drop(connection.close().await);
             Ok(None)
         }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::testing::postgres::fresh_database;
 
-    /// What a connection says of its patience with locks.
+    /// Reads the connection's lock timeout.
     async fn lock_timeout(pool: &ConnectionPool) -> String {
         pool.with_connection(async |connection| {
             let row = sqlx::query("SHOW lock_timeout").fetch_one(connection).await?;

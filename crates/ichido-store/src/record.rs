@@ -1,5 +1,4 @@
-//! A record of the ledger, as both databases hold it: from its columns to what the core knows, and what a claim or
-//! a settle makes of it.
+//! Reads ledger records from rows of both databases, and decides what a claim or a settle makes of them.
 
 use ichido_core::clock::Now;
 use ichido_core::fence::Fence;
@@ -14,39 +13,39 @@ use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{Began, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
 
-/// A claim with the id by which it knows its own insert again.
+/// A claim with the id by which it recognises its own insert.
 pub(crate) struct ClaimAttempt {
     pub(crate) claim: KeyClaim,
     pub(crate) claim_id: Uuid,
 }
 
-/// A record with what the claim needs to know beside it.
+/// A record with what a claim needs to know about it.
 pub(crate) struct FoundRecord {
     pub(crate) key: KeyRecord,
     pub(crate) claim_id: Uuid,
     pub(crate) now: Now,
 }
 
-/// What is to be done for a claim that found a record.
+/// What to do for a claim that found a record.
 pub(crate) enum ClaimDecision {
-    /// Nothing: this is the answer.
+    /// Nothing: this is the outcome.
     Answer(KeyClaimed),
-    /// Take the record's place, if it is still the one that was seen.
+    /// Replace the record, if it is unchanged.
     Replace {
         began: Began,
-        /// The mode to remember it under.
+        /// The mode to store.
         mode: EffectMode,
     },
-    /// Mark its outcome as unknown, if it is still the one that was seen.
+    /// Mark its outcome as unknown, if it is unchanged.
     MarkUnknown { fence: Fence },
 }
 
 impl ClaimAttempt {
-    /// What the record that is there means for this claim; the core decides.
+    /// Decides what the existing record means for this claim; the core makes the decision.
     pub(crate) fn decide(&self, found: &FoundRecord) -> Result<ClaimDecision, StoreError> {
         let record = &found.key.record;
         if found.claim_id == self.claim_id && matches!(record.phase, Phase::Claimed { .. }) {
-            // Our own claim, whose answer was lost on the way.
+            // Our own claim, whose answer was lost.
             let is_later = record.first_claimed_at < record.claimed_at;
             let began = if is_later { Began::TakenOver { from: record.mode } } else { Began::New };
             return Ok(ClaimDecision::Answer(KeyClaimed::Run { fence: record.fence, began }));
@@ -72,8 +71,9 @@ impl ClaimAttempt {
     }
 }
 
-/// What a settle that changed nothing comes to: somebody else owns the record, or an earlier run of ours settled it and its
-/// answer was lost.
+/// Returns the outcome of a settle that changed nothing.
+///
+/// Either somebody else owns the record, or an earlier run of ours settled it and its answer was lost.
 pub(crate) fn outcome_if_unchanged(
     settle: &KeySettle,
     found: Option<&FoundRecord>,
@@ -89,7 +89,7 @@ pub(crate) fn outcome_if_unchanged(
     }
 }
 
-/// The record in a row, judged by this time.
+/// Reads the record in a row, judged at this time.
 pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, StoreError> {
     let status = row.small_or_none("status")?;
     let response = match (status, row.bytes_or_none("headers")?) {
@@ -151,7 +151,7 @@ fn mode(name: &str) -> Result<EffectMode, StoreError> {
     EffectMode::parse(name).ok_or_else(|| corrupt("the mode is none that is known"))
 }
 
-/// The column's word for a phase.
+/// Returns a phase's name in its column.
 pub(crate) const fn state_name(phase: &Phase) -> &'static str {
     match phase {
         Phase::Claimed { .. } => "claimed",
@@ -160,12 +160,12 @@ pub(crate) const fn state_name(phase: &Phase) -> &'static str {
     }
 }
 
-/// Where a page of records begins: behind the last one of the page before, or before all of them.
+/// Returns where a page of records begins: after the last record of the previous page, or at the start.
 pub(crate) fn page_after(last: Option<(Timestamp, [u8; 32])>) -> (Timestamp, Vec<u8>) {
     last.map_or((Timestamp::EPOCH, Vec::new()), |(since, name)| (since, name.to_vec()))
 }
 
-/// The hash that names a record, in its own column.
+/// Reads the hash that names a record.
 pub(crate) fn name_of(row: &impl Columns) -> Result<[u8; 32], StoreError> {
     row.bytes("name")?.try_into().map_err(|_| corrupt("a name is not 32 bytes long"))
 }

@@ -1,13 +1,14 @@
-//! The rescue: what becomes of messages whose worker is gone.
+//! Rescue of messages whose worker is gone.
 //!
-//! Guarantee: each message that a lapsed lease still holds takes exactly one step, decided by the lifecycle; what was
-//! settled a moment before takes none.
+//! Guarantee: each message that a lapsed lease still holds takes exactly one step, decided by the lifecycle. A message that was
+//! settled just before takes none.
 //!
 //! # A worker that dies
 //!
-//! Where doing it twice would hurt and the destination honours no keys, a claim says `marks`, and the beginning of each call is
-//! marked. Then the rescue can tell what had not begun, and goes back to be sent, from what may have been done, and is parked. The
-//! call of a message that a worker died with before is always marked: only a call that has begun is charged with a death.
+//! If repeating a call would do harm and the destination does not deduplicate by key, a claim sets `marks`, and the start of
+//! each call is marked. The rescue then returns messages whose call had not started to the queue, and parks those that may have
+//! been done. For a message that a worker died with before, the call is always marked: only a started call is charged with a
+//! death.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -65,7 +66,7 @@ use uuid::Uuid;
 use crate::message::{Note, QueueName};
 use crate::placement::{EventStamp, MovedMessage, RowChanges};
 
-/// A lease whose time is over, with what it still holds.
+/// A lapsed lease with the messages it still holds.
 #[derive(Debug)]
 pub(crate) struct Lapsed {
     pub(crate) fence: Fence,
@@ -73,11 +74,11 @@ pub(crate) struct Lapsed {
     pub(crate) node: Uuid,
     pub(crate) claimed_at: Timestamp,
     pub(crate) now: Timestamp,
-    /// Whether the lease held one message only.
+    /// Whether the lease held only one message.
     pub(crate) alone: bool,
-    /// What its holder believed of repetitions.
+    /// The guarantee, as its holder was configured.
     pub(crate) guarantee: Guarantee,
-    /// How long its holder's calls may be travelling.
+    /// How long its holder's calls may be in flight.
     pub(crate) travels_for: Duration,
     pub(crate) left: Vec<LapsedMessage>,
 }
@@ -87,60 +88,63 @@ pub(crate) struct LapsedMessage {
     pub(crate) id: Uuid,
     pub(crate) priority: u8,
     pub(crate) begun: Begun,
-    /// Whether an earlier try is known to have done it.
+    /// Whether an earlier attempt is known to have had its effect.
     pub(crate) proven: bool,
     pub(crate) history: History,
 }
 
-/// What a queue's owner says about messages whose worker is gone. Where that worker was told otherwise, the more careful of the two
-/// holds: the call was made under what it believed.
+/// How to rescue a queue's messages. If the dead worker was configured differently, the more careful setting applies, because
+/// the call was made under its settings.
 #[derive(Clone, Copy, Debug)]
 pub struct RescueTerms {
-    /// What the queue's destination promises about repetitions.
+    /// The destination's guarantee about repeated calls.
     pub guarantee: Guarantee,
-    /// How long a message that is charged with a death waits before the next try.
+    /// The backoff of a message that is charged with a death.
     pub wait: Duration,
-    /// How long after its claim a call may still be travelling: the hard deadline plus what the destination takes to settle.
+    /// How long after its claim a call may be in flight: the hard deadline plus the time that the destination takes to settle.
     pub travels_for: Duration,
 }
 
-/// What a rescue came to.
+/// The outcome of a rescue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rescued {
     /// The queue of the claim.
     pub queue: QueueName,
-    /// How many messages it still held.
+    /// The number of messages it still held.
     pub count: usize,
-    /// Those of them that are dead now.
+    /// The messages that are dead now.
     pub dead: Vec<Uuid>,
-    /// Those of them that are parked now.
+    /// The messages that are parked now.
     pub parked: Vec<Uuid>,
 }
 
-/// Claims of a queue that have lapsed, and that nobody rescues.
+/// Lapsed claims of a queue that nobody rescues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unserved {
     /// The queue.
     pub queue: QueueName,
-    /// How many claims.
+    /// The number of claims.
     pub claims: u64,
-    /// How many messages were claimed under them; some may have ended before their worker did.
+    /// The number of messages claimed under them; some may have ended before their worker did.
     pub messages_max: u64,
     /// When the first of them lapsed.
     pub since: Timestamp,
 }
 
-/// Where the ends of lapsed leases lie, in microseconds, first and last: up to now, and beyond the end of any lease that is taken
-/// now. [`lease_has_lapsed`](ichido_core::clock::lease_has_lapsed) as two ranges, since an index is searched by one at a time.
+/// Returns the ranges in which lapsed leases end, in microseconds, both ends included: up to now, and beyond the end of any
+/// lease taken now.
+///
+/// This is [`lease_has_lapsed`](ichido_core::clock::lease_has_lapsed) as two ranges, because an index is searched by one range
+/// at a time.
 pub(crate) fn lapsed_ends(now: Timestamp, longest: Duration) -> [(i64, i64); 2] {
     let beyond = now.plus(longest).as_micros().saturating_add(1);
     [(i64::MIN, now.as_micros()), (beyond, i64::MAX)]
 }
 
-/// The most queues that are told of at once.
+/// The maximum number of queues listed at once.
 pub(crate) const UNSERVED_MAX: i64 = 100;
 
-/// The steps of all that a lapsed lease still holds.
+/// Plans the steps of all messages that a lapsed lease still holds.
 pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> RowChanges {
     let mut changes = RowChanges::default();
     let guarantee = terms.guarantee.weaker(lapsed.guarantee);
@@ -168,7 +172,7 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> RowChanges {
             node: Some(lapsed.node),
             now: lapsed.now,
         };
-        // A message in a worker's hands can always lose its worker, so there is nothing to refuse.
+        // A message in flight can always lose its worker, so nothing is refused.
         if let Ok(states) = state.advance(event, lapsed.now) {
             let last = states.1.unwrap_or(states.0);
             changes.add(&moving, state, event, states, &death_note(message.begun, last), stamp);
@@ -177,10 +181,10 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> RowChanges {
     changes
 }
 
-/// Why a message is where it is after the death of its worker, for the audit and for the person who reads the dead letter.
+/// Explains a message's state after its worker's death, in the audit trail and in the dead letter.
 fn death_note(begun: Begun, last: State) -> Note {
     let deaths = match last {
-        // An earlier attempt did it.
+        // An earlier attempt had its effect.
         State::Sent => return Note::default(),
         State::Parked { history } | State::Dead { history, .. } => history.deaths,
         State::Queued { .. } | State::Failed { .. } | State::Sending { .. } | State::Cancelled { .. } => 0,

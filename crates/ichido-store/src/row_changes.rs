@@ -1,4 +1,4 @@
-//! Writes the rows that steps of the lifecycle come to, on either database.
+//! Writes the rows planned for lifecycle steps, on either database.
 
 use ichido_core::lifecycle::Doubt;
 use ichido_core::verdict::ErrorCode;
@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::placement::{EventRow, LetterColumns, PlacedMessage, RowChanges};
 use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired};
 
-/// Writes what a set of steps comes to. On SQLite each event has a fence by now.
+/// Writes the rows of a set of steps. On SQLite each event must have a fence by now.
 pub(crate) async fn apply(connection: &mut DbConnection<'_>, changes: &RowChanges) -> Result<(), StoreError> {
     insert(connection, paired!("event_add"), &events(&changes.events), &[SqlValue::Now]).await?;
     insert(connection, paired!("place_ready"), &claimable(&changes.ready), &[]).await?;
@@ -22,7 +22,7 @@ pub(crate) async fn apply(connection: &mut DbConnection<'_>, changes: &RowChange
     add_counts(connection, deltas).await
 }
 
-/// Changes counts of queues' states.
+/// Changes the counts of messages by queue and state.
 pub(crate) async fn add_counts<'a>(
     connection: &mut DbConnection<'_>,
     deltas: impl IntoIterator<Item = (&'a str, &'a str, i32)>,
@@ -36,7 +36,7 @@ pub(crate) async fn add_counts<'a>(
     insert(connection, paired!("count_add"), &columns, &[]).await
 }
 
-/// Writes rows, if there are any, by a statement that takes them and then the values.
+/// Writes rows, if there are any, with a statement that takes them and then the values.
 async fn insert(
     connection: &mut DbConnection<'_>,
     statement: Statement,
@@ -74,7 +74,7 @@ fn events(events: &[EventRow]) -> [Column<'_>; 19] {
     ]
 }
 
-/// The columns that every row on the move has.
+/// Returns the columns that every row has.
 fn moving<P>(placed: &[PlacedMessage<P>]) -> Vec<Column<'_>> {
     vec![
         column(placed, |placed| placed.moving.id),
@@ -87,7 +87,7 @@ fn moving<P>(placed: &[PlacedMessage<P>]) -> Vec<Column<'_>> {
     ]
 }
 
-/// Those of a row that will be claimed.
+/// Returns the columns of a row that can be claimed.
 fn claimable<P>(placed: &[PlacedMessage<P>]) -> Vec<Column<'_>> {
     let mut columns = moving(placed);
     columns.push(column(placed, |placed| i16::from(placed.moving.priority)));

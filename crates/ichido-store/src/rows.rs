@@ -1,4 +1,4 @@
-//! Rows of messages, as both databases hold them: from their columns to what the lifecycle and the reader know.
+//! Reads rows of messages, the same on both databases.
 
 use std::num::NonZeroU32;
 
@@ -17,7 +17,7 @@ use crate::node::{LettersKept, Node, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
 use crate::rescue::{LapsedMessage, Unserved};
 
-/// What has been tried, from the columns that every moving row has.
+/// Reads the attempts so far from the columns that every message row has.
 pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<History, StoreError> {
     Ok(History {
         tries: row.positive("tries")?,
@@ -33,7 +33,7 @@ pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<Histo
     })
 }
 
-/// A message that was just claimed.
+/// Reads a message that was just claimed.
 pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> Result<Work, StoreError> {
     let fence = row.fence()?;
     let before = history_of(row, row.count("tries_allowed")?)?;
@@ -56,7 +56,7 @@ pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> 
     })
 }
 
-/// A message that a lapsed lease still holds.
+/// Reads a message that a lapsed lease still holds.
 pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMessage, StoreError> {
     let begun = match (marks, row.truth("begun")?) {
         (false, _) => Begun::NotTracked,
@@ -73,7 +73,7 @@ pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMe
     })
 }
 
-/// Lapsed claims of one queue.
+/// Reads the lapsed claims of one queue.
 pub(crate) fn unserved(row: &impl Columns) -> Result<Unserved, StoreError> {
     Ok(Unserved {
         queue: queue_name(row.text("queue")?)?,
@@ -83,7 +83,7 @@ pub(crate) fn unserved(row: &impl Columns) -> Result<Unserved, StoreError> {
     })
 }
 
-/// The state of a message that is dead or parked.
+/// Reads the state of a dead or parked message.
 pub(crate) fn letter_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
     let history = history_of(row, tries_allowed)?;
     let effect = effect(row)?;
@@ -93,7 +93,7 @@ pub(crate) fn letter_state(row: &impl Columns, tries_allowed: i32) -> Result<Sta
     })
 }
 
-/// What an event may leave as it was in a letter.
+/// Reads what an event may keep of a dead letter.
 pub(crate) fn letter_before(row: &impl Columns) -> Result<PriorLetter, StoreError> {
     Ok(PriorLetter {
         since: row.timestamp("since")?,
@@ -103,7 +103,7 @@ pub(crate) fn letter_before(row: &impl Columns) -> Result<PriorLetter, StoreErro
     })
 }
 
-/// A letter without its request.
+/// Reads a dead letter without its request.
 pub(crate) fn letter_row(row: &impl Columns) -> Result<LetterRow, StoreError> {
     Ok(LetterRow {
         id: row.uuid("message_id")?,
@@ -131,12 +131,12 @@ fn standing(row: &impl Columns) -> Result<Standing, StoreError> {
     Standing::parse(row.text("closed")?).ok_or_else(|| corrupt("an unknown standing of a letter"))
 }
 
-/// Where a message is, and how often it was tried.
+/// Reads the state of a message and its number of attempts.
 pub(crate) fn stage_row(row: &impl Columns) -> Result<(Uuid, Stage, u32), StoreError> {
     Ok((row.uuid("id")?, stage(row, "status")?, row.positive("tries")?))
 }
 
-/// The state of a message that waits for its time.
+/// Reads the state of a scheduled message.
 pub(crate) fn scheduled_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
     let history = history_of(row, tries_allowed)?;
     let due = row.timestamp("due")?;
@@ -146,7 +146,7 @@ pub(crate) fn scheduled_state(row: &impl Columns, tries_allowed: i32) -> Result<
     })
 }
 
-/// The state of a message whose last event left it in no table but history; `None` when it is in a worker's hands.
+/// Reads the state of a message that is only in history. Returns `None` if it is in flight.
 pub(crate) fn final_state(row: &impl Columns, tries_allowed: i32) -> Result<Option<State>, StoreError> {
     Ok(match row.text("to_state")? {
         "sent" => Some(State::Sent),
@@ -157,14 +157,14 @@ pub(crate) fn final_state(row: &impl Columns, tries_allowed: i32) -> Result<Opti
     })
 }
 
-/// The state of a message in a worker's hands, as far as somebody else needs to know it.
+/// Reads the state of a message in flight, as far as an operator needs it.
 pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
     Ok(State::Sending {
         fence: row.fence()?,
         claimed_at: row.timestamp("claimed_at")?,
         begun: Begun::NotTracked,
         proven: false,
-        // What was tried is asked of nobody here: an operator's event leads nowhere from this state.
+        // The history is not needed: no operator's event is allowed in this state.
         history: History::new(allowed(tries_allowed)?),
     })
 }
@@ -173,7 +173,7 @@ fn allowed(tries: i32) -> Result<NonZeroU32, StoreError> {
     u32::try_from(tries).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no try is allowed"))
 }
 
-/// How messages ended under their claims, and which of them are proven to be done.
+/// Reads how messages ended under their claims, and which are proven to be done.
 pub(crate) fn ends<C: Columns>(rows: &[C]) -> Result<ClaimEnds, StoreError> {
     let mut ends = ClaimEnds::default();
     for row in rows {
@@ -188,7 +188,7 @@ pub(crate) fn ends<C: Columns>(rows: &[C]) -> Result<ClaimEnds, StoreError> {
     Ok(ends)
 }
 
-/// A message as one row of the view.
+/// Reads a message from a row of the view.
 pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> {
     Ok(MessageRow {
         id: row.uuid("id")?,
@@ -214,12 +214,12 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
     })
 }
 
-/// The transitions that a message's events tell, in order, and the claim it is under now.
+/// Returns the transitions that a message's events record, in order, and its current claim.
 pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<Vec<Transition>, StoreError> {
     let mut transitions: Vec<Transition> = Vec::with_capacity(rows.len() * 2 + 1);
     for row in rows {
         let event = transition(row)?;
-        // A try is one row: its first transition, the claim, is told by `claimed_at`.
+        // An attempt is one row: its first transition, the claim, comes from `claimed_at`.
         if let (Some(at), 0) = (row.timestamp_or_none("claimed_at")?, row.small("step")?) {
             transitions.push(claim(at, event.fence, event.node, transitions.last()));
         }
@@ -235,7 +235,7 @@ pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<V
     Ok(transitions)
 }
 
-/// The claim that a try begins with, after what was before it.
+/// Returns the claim that starts an attempt, after the previous transition.
 fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&Transition>) -> Transition {
     Transition {
         at,
@@ -274,7 +274,7 @@ fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
     })
 }
 
-/// How many messages of a queue are in a state.
+/// Reads the number of messages of a queue in a state.
 pub(crate) fn count(row: &impl Columns) -> Result<Count, StoreError> {
     Ok(Count {
         queue: row.text("queue")?.to_owned(),
@@ -283,7 +283,7 @@ pub(crate) fn count(row: &impl Columns) -> Result<Count, StoreError> {
     })
 }
 
-/// A node that was heard of.
+/// Reads a node.
 pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
     Ok(Node {
         id: row.uuid("id")?,
@@ -293,7 +293,7 @@ pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
     })
 }
 
-/// A destination's pace.
+/// Reads a destination's pace.
 pub(crate) fn pace(row: &impl Columns) -> Result<SharedPace, StoreError> {
     Ok(SharedPace { version: row.number("version")?, bytes: row.bytes("pace")?.to_vec() })
 }
@@ -311,20 +311,20 @@ pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
     })
 }
 
-/// The id above every message that was put in before a moment: what ended before it was put in before it, too.
+/// Returns an id above every message enqueued before a time. A message that ended before it was enqueued before it, too.
 pub(crate) fn last_id(moment: Timestamp) -> Uuid {
-    /// An id tells its moment by 48 bits.
+    /// An id stores its time in 48 bits.
     const MILLIS_MAX: u64 = (1 << 48) - 1;
     let millis = u64::try_from(moment.as_millis()).unwrap_or(0).min(MILLIS_MAX);
     uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid()
 }
 
-/// The queue that a column names.
+/// Parses the queue that a column names.
 pub(crate) fn queue_name(name: &str) -> Result<QueueName, StoreError> {
     QueueName::parse(name).ok_or_else(|| corrupt("a queue's name is none"))
 }
 
-/// The priority in a row's column of that name.
+/// Reads the column `priority`.
 pub(crate) fn priority(row: &impl Columns) -> Result<u8, StoreError> {
     Ok(u8::try_from(row.small("priority")?).unwrap_or(u8::MAX))
 }

@@ -1,60 +1,61 @@
-//! Writing a batch so that a failing row fails alone, and a broken connection is resolved by looking again.
+//! Writes a batch so that a bad row fails alone, and resolves a broken connection by reading back.
 //!
-//! Writing a batch again is harmless because each row recognises its own: a claim by the id of its attempt, an enqueue by the id of its
-//! message, a settle by its fence. The caller learns that the outcome is unknown only if the database cannot be asked.
+//! Writing a batch again is harmless because each row recognises its own earlier write: a claim by the id of its attempt, an
+//! enqueue by the id of its message, a settle by its fence. The caller gets an unknown outcome only if the database cannot be
+//! asked.
 
 use std::time::Duration;
 
 use crate::error::StoreError;
 
-/// How often a batch is written again after the connection broke, before it is taken apart or its callers are told.
+/// How often a batch is retried after the connection broke, before it is split or fails.
 const RETRIES_MAX: u32 = 6;
-/// The same for a part of a batch: the whole was tried often enough.
+/// The same for a part of a batch: the whole was retried enough.
 const PART_RETRIES_MAX: u32 = 1;
-/// The first wait before that; it doubles.
+/// The first backoff before a retry; it doubles.
 const RETRY_WAIT: Duration = Duration::from_millis(50);
-/// How many parts of a batch may break the connection before the rest is not tried any more. One bad job among a thousand breaks
-/// ten of them on the way to being alone.
+/// How many parts of a batch may break the connection before the rest is given up. One bad job among a thousand breaks ten
+/// parts before it is alone.
 const BREAKS_MAX: u32 = 32;
-/// How many parts of a batch are written before the rest is told that the store is busy. To find 50 held jobs among a thousand takes
-/// about as many.
+/// How many parts of a batch are written before the rest gets `Busy`. Finding 50 locked jobs among a thousand takes about as
+/// many.
 const PARTS_MAX: u32 = 512;
 
 /// How a batch is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
-    /// An earlier write of the same jobs may have been done though its answer was lost; this one finds that out and answers for
-    /// it. That is how a COMMIT of unknown fate is read back.
+    /// Whether an earlier write of the same jobs may have been done although its answer was lost. This write finds out and
+    /// returns its results. That is how a COMMIT of unknown fate is read back.
     pub again: bool,
-    /// It is a part of a batch that failed whole, and hardly waits for what somebody else holds: the whole has waited.
+    /// Whether it is a part of a batch that failed as a whole. It hardly waits for locks, because the whole has waited.
     pub apart: bool,
 }
 
-/// Writes one batch and answers each of its jobs, in order.
+/// Writes one batch and returns the result of each job, in order.
 pub trait Write<J, R>: Send + Sync + 'static {
-    /// Whether a busy database is busy for every job alike, so that splitting a batch only waits as often as it has parts: SQLite has
-    /// one writer, PostgreSQL has locks on rows.
+    /// Whether a busy database is busy for every job alike, so splitting a batch would only wait once per part: SQLite has one
+    /// writer, PostgreSQL has row locks.
     const BUSY_FOR_ALL: bool;
 
-    /// What a job is about: two about one thing are written in the order they came. Asked only where batches are put aside, which
-    /// one writer for all never does.
+    /// Returns a job's subject: two jobs about one subject are written in the order they came. Used only with a side queue,
+    /// which a single writer never needs.
     fn about(_job: &J) -> u64 {
         0
     }
 
-    /// Must be harmless to repeat.
+    /// Writes the jobs. Must be harmless to repeat.
     fn write(&self, jobs: &[J], manner: Manner) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
 }
 
-/// What came of a batch, or of a part of one.
+/// The outcome of a batch, or of a part of one.
 pub(crate) enum BatchOutcome<R> {
-    /// All of it is answered.
+    /// Every job has a result.
     Answered(Vec<Result<R, StoreError>>),
-    /// Some job in it is to blame: [`write_split`] finds out which. Whether it may have been done nevertheless.
+    /// Some job is to blame: [`write_split`] finds out which. `was_lost` tells whether the batch may have been done anyway.
     Split { was_lost: bool },
 }
 
-/// Writes jobs; a batch that fails is taken apart until the job to blame is alone.
+/// Writes jobs. A batch that fails is split until the job to blame is alone.
 pub(crate) async fn write_all<J: Sync, R: Send>(
     writer: &impl Write<J, R>,
     jobs: &[J],
@@ -70,7 +71,7 @@ pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl Write<J, R>, job
     write_with_retries(writer, jobs, Manner::default(), RETRIES_MAX).await.0
 }
 
-/// Writes a batch in halves, and those that fail in halves again.
+/// Writes a batch in halves, and halves that fail in halves again.
 pub(crate) async fn write_split<J: Sync, R: Send>(
     writer: &impl Write<J, R>,
     jobs: &[J],
@@ -101,7 +102,7 @@ pub(crate) async fn write_split<J: Sync, R: Send>(
     results
 }
 
-/// Both halves, each as perhaps done as the whole; the left one is taken first.
+/// Returns both halves, each as uncertain as the whole; the left one is popped first.
 fn halves<J>(jobs: &[J], was_lost: bool) -> [(&[J], bool); 2] {
     let (left, right) = jobs.split_at(jobs.len() / 2);
     [(right, was_lost), (left, was_lost)]
@@ -112,9 +113,9 @@ fn halves<J>(jobs: &[J], was_lost: bool) -> [(&[J], bool); 2] {
 enum WriteEnd {
     /// With an answer.
     Answered,
-    /// The connection broke under it.
+    /// The connection broke.
     Disconnected,
-    /// There was no database to be had.
+    /// The database could not be reached.
     Unreachable,
 }
 
@@ -133,7 +134,7 @@ async fn write_with_retries<J: Sync, R: Send, W: Write<J, R>>(
                 manner.again = true;
                 true
             }
-            // The database may still be at what was lost, or was not reached: neither unmakes what may have been done.
+            // The database may still be executing the lost write, or was not reached: neither undoes what may have been done.
             Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full) => manner.again,
             _ => false,
         };
@@ -162,7 +163,7 @@ fn batch_outcome<R>(
     };
     let outcome = match outcome {
         Ok(answers) => BatchOutcome::Answered(answers.into_iter().map(Ok).collect()),
-        // Alone; or no use in taking it apart, since the database is away, or busy, for everybody.
+        // A single job; or splitting is pointless, because the database is unreachable or busy for everybody.
         Err(error) if jobs == 1 || for_all => {
             let other = || match &error {
                 StoreError::Full => StoreError::Full,
@@ -179,7 +180,7 @@ fn batch_outcome<R>(
     (outcome, end)
 }
 
-/// What the caller is told: that nothing was done, only if nothing can have been.
+/// Turns an error into `Unknown` if an earlier write may have been done.
 pub(crate) fn or_unknown(error: StoreError, was_lost: bool) -> StoreError {
     match error {
         StoreError::Unavailable(error) if was_lost => StoreError::Unknown(error),

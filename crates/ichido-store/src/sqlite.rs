@@ -1,8 +1,8 @@
 //! The SQLite driver: WAL with `synchronous=FULL`, one writer, every write transaction begun as `IMMEDIATE`, a pool of readers.
 //!
-//! A batch is one transaction, so the batchers in front make it a group commit. With a single writer nothing changes under a
-//! transaction's eyes: what it reads it may act on, and no row is locked. Rows that are many go in as bound values, statement by
-//! statement of up to 64 (`values`); lists of names go in as one JSON parameter for `json_each`.
+//! A batch is one transaction, so the batchers in front make it a group commit. With a single writer nothing changes during a
+//! transaction: it may act on what it reads, and no row is locked. Many rows are passed as bound values, in statements of up to
+//! 64 (`values`); lists of names are passed as one JSON parameter for `json_each`.
 
 mod audit;
 mod enqueue;
@@ -38,20 +38,21 @@ use crate::statement::{DbConnection, SqlValue};
 use files::{DatabaseFiles, FileId};
 use own_claims::OwnClaims;
 
-/// How long a writer waits for another process, or for a caller's own transaction, to be done with the file.
+/// How long a writer waits for another process, or for a caller's own transaction, to release the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a caller waits for its turn with the one writer, or for a free reader.
+/// How long a caller waits for the writer, or for a free reader.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// More than we have, so that each is prepared once for a connection.
+/// More than we have, so each statement is prepared once per connection.
 const STATEMENTS_MAX: usize = 256;
 
-/// How often opening is tried while another process turns the same new file into a WAL database: SQLite does not wait for that.
+/// How often to retry opening while another process turns the same new file into a WAL database: SQLite does not wait for that.
 const OPEN_TRIES: u32 = 40;
 const OPEN_WAIT: Duration = Duration::from_millis(25);
 
-/// How every write transaction begins. A deferred one that reads and then writes fails as soon as somebody else wrote between.
+/// How every write transaction begins. A deferred one that reads and then writes fails as soon as somebody else writes in
+/// between.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
 pub(crate) struct Sqlite {
@@ -64,7 +65,7 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, which is made if it is not there; runs no migration yet.
+    /// Opens the file, creating it if necessary. Does not migrate.
     pub(crate) async fn connect(
         url: &str,
         connections_max: u32,
@@ -77,8 +78,8 @@ impl Sqlite {
         let writer = open(
             SqlitePoolOptions::new()
                 .max_connections(1)
-                // SQLite itself rolls back when the disk is full or fails, and sqlx then counts a transaction too many for
-                // ever: such a connection is replaced.
+                // SQLite itself rolls back when the disk is full or fails, and sqlx then miscounts open transactions forever:
+                // such a connection is replaced.
                 .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) })),
             options.clone().journal_mode(SqliteJournalMode::Wal),
         )
@@ -95,11 +96,11 @@ impl Sqlite {
         Ok(Self { writer, readers, skew, claim_tracker: ClaimTracker::default(), own_claims, files })
     }
 
-    /// Brings the schema up to date, in one transaction, so that many processes may try at once.
+    /// Migrates the schema in one transaction, so many processes may try at once.
     pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = migrations::sqlite();
         let mut transaction = self.writer.begin_with(BEGIN).await?;
-        // `run` on a connection gives a future that cannot be sent to another thread; this is what it calls.
+        // `run` on a connection gives a future that is not `Send`; this is what it calls.
         let outcome = migrator.run_direct(None, &mut *transaction, false).await;
         outcome.map_err(|error| migrations::failed(&migrator, error))?;
         Ok(transaction.commit().await?)
@@ -109,7 +110,7 @@ impl Sqlite {
     pub(crate) async fn write(&self) -> Result<WriteTransaction, StoreError> {
         self.files.refuse_if_lost()?;
         let mut transaction = self.writer.begin_with(BEGIN).await.map_err(|error| match error {
-            // The one writer has too much to do; the database is well.
+            // The writer is overloaded; the database is fine.
             sqlx::Error::PoolTimedOut => StoreError::Busy,
             error => error.into(),
         })?;
@@ -122,7 +123,7 @@ impl Sqlite {
         Ok(WriteTransaction { now, last: row.try_get("last")?, drawn: false, transaction, files })
     }
 
-    /// Reads over one of the readers. The clock is looked at only if one of the values is the time.
+    /// Reads with one of the readers. It reads the clock only if one of the values is the time.
     pub(crate) async fn read_with<T>(
         &self,
         values: &[SqlValue<'_>],
@@ -136,7 +137,7 @@ impl Sqlite {
         ask(without_clock(&mut reader)).await
     }
 
-    /// Writes in a transaction of its own.
+    /// Writes in its own transaction.
     pub(crate) async fn write_with<T>(
         &self,
         ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
@@ -147,28 +148,28 @@ impl Sqlite {
         Ok(changed)
     }
 
-    /// Whether the files are still where they were opened.
+    /// Checks that the files are still where they were opened.
     pub(crate) fn check_files(&self) -> Result<(), StoreError> {
         self.files.check()
     }
 
-    /// Waits until they are known not to be.
+    /// Waits until they are known to be lost.
     pub(crate) async fn files_lost(&self) -> StoreError {
         self.files.lost().await
     }
 
-    /// The writer last: it is the one that may move the log into the file.
+    /// Closes the pools, the writer last: it may move the log into the file.
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }
 
-    /// The readers.
+    /// Returns the readers.
     fn pool(&self) -> &SqlitePool {
         &self.readers
     }
 
-    /// The pool of the one writer, for tests that ask how it is set up.
+    /// Returns the writer's pool, for tests of its settings.
     #[cfg(feature = "testing")]
     pub(crate) fn writer(&self) -> &SqlitePool {
         &self.writer
@@ -179,19 +180,19 @@ impl Sqlite {
     }
 }
 
-/// A write transaction. Dropped without a commit, it did nothing.
+/// A write transaction. Dropped without a commit, it does nothing.
 pub(crate) struct WriteTransaction {
     transaction: Transaction<'static, Database>,
-    /// When all of it happens.
+    /// The time of the whole transaction.
     now: Timestamp,
-    /// The last fence that was drawn.
+    /// The last fence that was issued.
     last: i64,
     drawn: bool,
     files: Arc<DatabaseFiles>,
 }
 
 impl WriteTransaction {
-    /// When all of it happens.
+    /// Returns the time of the whole transaction.
     pub(crate) fn now(&self) -> Timestamp {
         self.now
     }
@@ -200,12 +201,12 @@ impl WriteTransaction {
         &mut self.transaction
     }
 
-    /// The connection for statements of both databases.
+    /// Returns the connection for statements of both databases.
     pub(crate) fn db_connection(&mut self) -> DbConnection<'_> {
         DbConnection::Sqlite(&mut self.transaction, self.now)
     }
 
-    /// Draws this many fences; answers the last one before them.
+    /// Issues this many fences. Returns the last one before them.
     fn draw(&mut self, count: usize) -> i64 {
         let before = self.last;
         self.last = before.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
@@ -213,7 +214,7 @@ impl WriteTransaction {
         before
     }
 
-    /// Draws one fence.
+    /// Issues one fence.
     pub(crate) fn draw_one(&mut self) -> Result<Fence, StoreError> {
         Ok(fence_from(self.draw(1).saturating_add(1))?)
     }
@@ -236,32 +237,33 @@ impl WriteTransaction {
     }
 }
 
-/// A connection for statements of both databases that do not ask for the time.
+/// Wraps a connection for statements that do not need the time.
 pub(crate) fn without_clock(connection: &mut SqliteConnection) -> DbConnection<'_> {
     DbConnection::Sqlite(connection, Timestamp::EPOCH)
 }
 
-/// What a COMMIT that failed came to.
+/// Converts the error of a failed COMMIT.
 fn not_committed(error: sqlx::Error) -> StoreError {
     match classify(&error) {
-        // The disk failed under it: what was written may come back when the log is read again.
+        // The disk failed: the transaction may reappear when the log is read again.
         ErrorClass::NotConnected | ErrorClass::Lost => StoreError::Unknown(error),
-        // A full disk did not take all of it, and what makes it whole comes last.
+        // A full disk did not take all of it, and the commit record comes last.
         ErrorClass::Full | ErrorClass::Contended | ErrorClass::Refused => error.into(),
     }
 }
 
-/// Begins a transaction of the caller's that may read and then write, and in which messages can be put and keys settled. Its commit
-/// acknowledges something of ours, so it waits for the disk, however the caller's connection is set up.
+/// Begins a caller's transaction that may read and then write, enqueue messages and settle keys.
+///
+/// Its commit acknowledges something of ours, so it syncs, however the caller's connection is configured.
 pub(crate) async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Database>, StoreError> {
     Ok(pool.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?)
 }
 
 async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
-    // A connection to a file does not go stale, so none is tested or replaced for its age.
+    // A connection to a file does not go stale, so none is tested or replaced because of its age.
     let pool = pool
         .acquire_timeout(ACQUIRE_TIMEOUT)
-        // A busy pool is not worth a warning: a wait that is too long fails, and the error says so.
+        // A busy pool is not worth a warning: a wait that is too long fails with an error.
         .acquire_slow_threshold(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
@@ -275,18 +277,18 @@ async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<
     pool.connect_with(options).await.map_err(StoreError::Unavailable)
 }
 
-/// How every connection is set up, to a file that is there.
+/// Returns the options of every connection to an existing file.
 pub(crate) fn options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
     Ok(SqliteConnectOptions::new()
         .filename(path_of(url)?)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENTS_MAX)
-        // Stated on every connection: an answer must mean durable, and the power may go at any moment.
+        // Set on every connection: an acknowledgement must mean durable, and power may fail at any moment.
         .synchronous(SqliteSynchronous::Full))
 }
 
-/// The version of the schema in a file; `None` where there is none of ours.
+/// Reads the schema version of a file. Returns `None` if it has none of our tables.
 pub(crate) async fn schema_found(connection: &mut SqliteConnection) -> Result<Option<i64>, StoreError> {
     let is_there = sqlx::query("SELECT 1 FROM sqlite_schema WHERE name = 'ichido_migrations'");
     if is_there.fetch_optional(&mut *connection).await?.is_none() {
@@ -296,7 +298,7 @@ pub(crate) async fn schema_found(connection: &mut SqliteConnection) -> Result<Op
     Ok(row.fetch_one(connection).await?.try_get(0)?)
 }
 
-/// The file that an address names.
+/// Returns the file of a URL.
 pub(crate) fn path_of(url: &str) -> Result<&Path, StoreError> {
     let address = url.strip_prefix("sqlite:").unwrap_or(url);
     let path = address.strip_prefix("//").unwrap_or(address);
@@ -313,11 +315,11 @@ pub(crate) fn path_of(url: &str) -> Result<&Path, StoreError> {
     Ok(Path::new(path))
 }
 
-/// Makes the file, readable by its owner alone: it holds requests and responses. One that is there keeps its mode. SQLite gives
+/// Creates the file, readable by its owner only: it holds requests and responses. An existing file keeps its mode. SQLite gives
 /// its log the mode of the database.
 ///
-/// A file that is there is not opened: closing it again would drop every lock on it that SQLite has in this process, and another
-/// process could then take itself for the last one and remove the log.
+/// An existing file is not opened: closing it would drop every lock that SQLite has on it in this process, and another process
+/// could then consider itself the last one and remove the log.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::OpenOptions::new();
     options.create_new(true).write(true);
@@ -325,7 +327,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let made = match options.open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => match std::fs::metadata(path) {
-            // A link to a file that is not there yet.
+            // A link to a file that does not exist yet.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 options.create_new(false).create(true).open(path).map(drop)
             }
@@ -349,7 +351,7 @@ mod tests {
 
     use super::*;
 
-    /// SQLite says the same of a full disk and of a file that may not grow.
+    /// SQLite reports the same for a full disk and for a file that must not grow.
     async fn full() -> sqlx::Error {
         let file = crate::testing::sqlite::fresh_file();
         make_private(&file.path()).unwrap();

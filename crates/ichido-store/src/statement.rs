@@ -1,8 +1,8 @@
-//! Statements that both databases run: their parameters are bound and their rows are read by the same code.
+//! Statements that both databases run. The same code binds their parameters and reads their rows.
 //!
-//! A text that both databases understand is one file in `sql/` ([`shared`]). Where only the text differs, each driver's folder has
-//! a file of the same name, with the same parameters and the same columns ([`paired`]). A batch of rows is one parameter, made of
-//! [`Column`]s.
+//! If both databases understand the same text, it is one file in `sql/` ([`shared`]). If only the text differs, each driver's
+//! folder has a file of the same name, with the same parameters and columns ([`paired`]). A batch of rows is one parameter,
+//! made of [`Column`]s.
 
 use ichido_core::digest::hex;
 use ichido_core::time::Timestamp;
@@ -27,8 +27,8 @@ pub(crate) struct Statement {
 
 /// A statement whose text is the same on both databases: `shared!("node_list")` is `sql/node_list.sql`.
 ///
-/// It is written as PostgreSQL reads it. SQLite takes `$1` too, but has no schemas: its tables are named `ichido_nodes` instead of
-/// `ichido.nodes`, so the one is replaced by the other when this is compiled.
+/// It is written for PostgreSQL. SQLite accepts `$1` too, but has no schemas: its tables are named `ichido_nodes` instead of
+/// `ichido.nodes`, so the prefix is replaced at compile time.
 macro_rules! shared {
     ($name:literal) => {{
         const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql/", $name, ".sql"));
@@ -102,7 +102,7 @@ impl Statement {
         Self { postgres, sqlite, planned_anew: false }
     }
 
-    /// Has PostgreSQL plan the statement for the values at hand each time, instead of keeping a plan for any values.
+    /// Makes PostgreSQL plan the statement for the actual values each time, instead of caching a generic plan.
     pub(crate) const fn planned_anew(self) -> Self {
         Self { planned_anew: true, ..self }
     }
@@ -139,7 +139,7 @@ pub(crate) enum SqlValue<'v> {
     Small(Option<i16>),
     Real(Option<f64>),
     Truth(bool),
-    /// The present: PostgreSQL adds the store's skew to its own clock, SQLite gets the time itself.
+    /// The current time: PostgreSQL adds the store's skew to its own clock, SQLite gets the time itself.
     Now,
     /// Lists are arrays on PostgreSQL and JSON on SQLite, where ids and hashes are hexadecimal.
     Ids(&'v [Uuid]),
@@ -178,7 +178,7 @@ values! {
     &'v [Uuid] => Ids;
 }
 
-/// Declares the types of columns, and how SQLite reads a value of each in JSON.
+/// Declares the types of columns, and how each value is encoded in JSON for SQLite.
 macro_rules! columns {
     ($($variant:ident($type:ty) => $in_json:expr;)+) => {
         /// A column of a batch of rows, in the order of the rows; `None` is NULL.
@@ -229,7 +229,7 @@ columns! {
     Truths(bool) => i32::from;
 }
 
-/// The column that holds a value of each row.
+/// Builds a column from a value of each row.
 pub(crate) fn column<'v, R, T>(rows: &'v [R], of: impl Fn(&'v R) -> T) -> Column<'v>
 where
     Column<'v>: FromIterator<T>,
@@ -237,13 +237,13 @@ where
     rows.iter().map(of).collect()
 }
 
-/// The rows as SQLite's statements read them: a list of lists.
+/// Encodes rows for SQLite's statements: a list of lists.
 fn rows_as_json(columns: &[Column<'_>]) -> String {
     let rows = 0..columns.first().map_or(0, Column::len);
     json::text(rows.map(|row| columns.iter().map(|column| column.in_json(row)).collect::<Vec<_>>()))
 }
 
-/// A connection of either database, with what [`SqlValue::Now`] is there: the store's skew, or the time.
+/// A connection of either database, with its value for [`SqlValue::Now`]: the store's skew, or the time.
 pub(crate) enum DbConnection<'c> {
     Postgres(&'c mut PgConnection, i64),
     Sqlite(&'c mut SqliteConnection, Timestamp),
@@ -292,7 +292,7 @@ impl DbConnection<'_> {
         Ok(self.optional(statement, values).await?.ok_or(sqlx::Error::RowNotFound)?)
     }
 
-    /// Returns how many rows it changed.
+    /// Executes a statement. Returns how many rows it changed.
     pub(crate) async fn execute(
         &mut self,
         statement: Statement,
@@ -309,7 +309,7 @@ impl DbConnection<'_> {
     }
 }
 
-/// Replaces PostgreSQL's names of tables by SQLite's, which are as long.
+/// Replaces PostgreSQL's table names with SQLite's, which have the same length.
 pub(crate) const fn with_sqlite_tables<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     let (mut bytes, mut index) = ([0; LENGTH], 0);
     while index < LENGTH {
@@ -321,7 +321,7 @@ pub(crate) const fn with_sqlite_tables<const LENGTH: usize>(text: &str) -> [u8; 
     bytes
 }
 
-/// The bytes of a statement as text again.
+/// Converts the bytes of a statement back to text.
 pub(crate) const fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! The one interface over the databases.
+//! The interface over both databases.
 
 mod actions;
 mod alerts;
@@ -33,10 +33,12 @@ use crate::skew::Skew;
 use crate::tally::Counters;
 use crate::write_queues::WriteQueues;
 
-/// The ledger and the outbox of one database. Cheap to clone; all clones are the same store, and it closes with the last.
+/// The ledger and the outbox of one database.
 ///
-/// Programs that show its methods together: a request at [`crate::ledger`], a worker at [`crate::message`], a worker that dies at
-/// [`crate::rescue`], the upkeep at [`crate::node`]. What to do about an error: [`crate::error`].
+/// Cheap to clone. All clones are the same store, which closes with the last one.
+///
+/// Examples that use its methods together: a request at [`crate::ledger`], a worker at [`crate::message`], a worker that dies
+/// at [`crate::rescue`], maintenance at [`crate::node`]. [`crate::error`] lists what to do about each error.
 #[derive(Clone)]
 pub struct Store {
     driver: Arc<Driver>,
@@ -47,7 +49,7 @@ pub struct Store {
     disk_space: Arc<DiskSpace>,
 }
 
-/// Declares each handle and the method of [`Store`] that gives it.
+/// Declares each handle and the method of [`Store`] that returns it.
 macro_rules! handles {
     ($($(#[doc = $doc:literal])* $method:ident: $handle:ident,)*) => {
         impl Store {
@@ -70,25 +72,25 @@ macro_rules! handles {
 }
 
 handles! {
-    /// What operators did.
+    /// Operators' actions.
     actions: Actions,
-    /// Alerts: their incidents.
+    /// Alerts and their incidents.
     alerts: Alerts,
-    /// What models answered.
+    /// Stored answers of models.
     answers: Answers,
     /// The audit trail.
     audit: AuditTrail,
-    /// The worker's side of messages: claims.
+    /// Claims of messages, for workers.
     claims: Claims,
     /// Dead letters.
     dead_letters: DeadLetters,
-    /// What workers publish of their queues.
+    /// Facts that workers publish about their queues.
     facts: Facts,
     /// Idempotency keys.
     keys: Keys,
     /// Messages.
     messages: Messages,
-    /// Nodes and their duties.
+    /// Nodes and their tasks.
     nodes: Nodes,
     /// The paces of destinations.
     paces: Paces,
@@ -101,18 +103,19 @@ handles! {
 }
 
 impl Store {
-    /// Opens a database by its address, `sqlite:path` or `postgres://…`, and brings its schema up to date. A file that is not there
-    /// is made; a database in memory is refused, because it forgets what it acknowledged.
+    /// Opens a database and migrates its schema.
     ///
-    /// Must be called within a tokio runtime, which the store's own tasks then run on.
+    /// The URL is `sqlite:path` or `postgres://…`. A missing file is created. An in-memory database is refused, because it
+    /// would lose what it acknowledged.
     ///
-    /// - **SQLite**: the path is taken as it is written, without parameters and without `%` escapes, and its folder must be there.
-    ///   `connections_max` bounds the readers, of which there is at least one; there is one writer.
-    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` is taken
-    ///   as at least 1; one more connection listens for other nodes. It speaks TLS where the server does; over a network that is not
-    ///   yours add `?sslmode=verify-full`, with `&sslrootcert=file` unless the system knows who signed the server's certificate: without
-    ///   it a server that offers no TLS is spoken to in the clear. A server that does not let us in is given up on after 5 seconds,
-    ///   one that does not answer a statement after 25.
+    /// Must be called within a tokio runtime, on which the store's own tasks then run.
+    ///
+    /// - **SQLite**: the path is used as written, without parameters and without `%` escapes, and its folder must exist.
+    ///   `connections_max` limits the readers, of which there is at least one; there is one writer.
+    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` is at
+    ///   least 1; one more connection listens for other nodes. It uses TLS if the server offers it. Over an untrusted network
+    ///   add `?sslmode=verify-full`, with `&sslrootcert=file` unless the system trusts the issuer of the server's certificate:
+    ///   without it, a server without TLS gets plain text. Connecting times out after 5 seconds, a statement after 25.
     ///
     /// ```
     /// use ichido_store::Store;
@@ -145,9 +148,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Ends the use of the database: what is under way is waited for, at most so long, and what comes after is refused. An SQLite file
-    /// then holds everything by itself, unless another process has it open; without this part of it stays in the log beside it, where
-    /// the next one to open it finds it.
+    /// Closes the database. Waits up to `at_most` for operations in flight, and refuses later ones.
+    ///
+    /// An SQLite file is then complete without its log, unless another process has it open. Without this call, part of it stays
+    /// in the log beside it, where the next process to open it finds it.
     pub async fn close(&self, at_most: Duration) {
         match &*self.driver {
             Driver::Sqlite(sqlite) => drop(tokio::time::timeout(at_most, sqlite.close()).await),
@@ -155,19 +159,23 @@ impl Store {
         }
     }
 
-    /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
-    /// failed message is due or before when messages are forgotten, are counted from it.
+    /// Returns the time on the store's clock: the database's, plus what [`Store::skew_by`] added.
+    ///
+    /// Use it for timestamps that go into the store, such as when a failed message is due, or before which messages are
+    /// deleted.
     pub async fn now(&self) -> Result<Timestamp, StoreError> {
         retry_read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
     }
 
-    /// The counts of this process, to count more.
+    /// Returns the counters of this process, to count more.
     pub fn tally(&self) -> &Counters {
         &self.tally
     }
 
-    /// Begins a transaction on the caller's own pool that may read and then write. SQLite's plain `BEGIN` takes its lock with the
-    /// first write, and fails at once, however long it may wait, when somebody else wrote since its first read.
+    /// Begins a transaction on the caller's own pool that may read and then write.
+    ///
+    /// SQLite's plain `BEGIN` takes its lock with the first write, and fails at once, whatever the busy timeout, if somebody
+    /// else wrote since its first read.
     pub async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, StoreError> {
         crate::sqlite::begin_immediate(pool).await
     }
@@ -177,29 +185,29 @@ impl Store {
         self.skew.pass(ahead);
     }
 
-    /// How far the store's clock was moved. Whoever measures a lease by a clock of its own adds it.
+    /// Returns how far the store's clock was moved. Add it when measuring a lease with another clock.
     pub fn skewed_by(&self) -> Duration {
         self.skew.passed()
     }
 
-    /// Sets the store's wall clock by so many microseconds, as an operator sets a machine's: no time passes.
+    /// Moves the store's wall clock by this many microseconds, as an operator sets a machine's clock: no time passes.
     #[cfg(feature = "testing")]
     pub fn step_clock(&self, micros: i64) {
         self.skew.step(micros);
     }
 
-    /// Whether the database is an SQLite file; else it is PostgreSQL.
+    /// Returns whether the database is SQLite; otherwise it is PostgreSQL.
     pub fn is_sqlite(&self) -> bool {
         matches!(&*self.driver, Driver::Sqlite(_))
     }
 
-    /// The pool of SQLite's one writer, to ask how it is set up.
+    /// Returns the pool of SQLite's writer, to check its settings.
     #[cfg(feature = "testing")]
     pub fn sqlite_writer(&self) -> Option<&SqlitePool> {
         self.sqlite().ok().map(crate::sqlite::Sqlite::writer)
     }
 
-    /// PostgreSQL's connections, to ask how they are set up.
+    /// Returns PostgreSQL's pool, to check its settings.
     #[cfg(feature = "testing")]
     pub fn postgres_pool(&self) -> Option<&sqlx::PgPool> {
         self.postgres().ok().map(Postgres::pool)

@@ -1,4 +1,4 @@
-//! Taking a message out of the table that holds it, for an operator's step.
+//! Takes a message out of the table that holds it, for an operator's step.
 
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, State, Why};
@@ -17,10 +17,10 @@ use crate::rows::{
 };
 use crate::statement::{DbConnection, SqlValue, paired, shared};
 
-/// Where a message was found.
+/// The outcome of taking a message.
 pub(crate) enum TakeOutcome {
     Here(TakenMessage),
-    /// On its way from one table to another.
+    /// It is moving from one table to another.
     Moving,
     Missing,
 }
@@ -29,12 +29,12 @@ pub(crate) enum TakeOutcome {
 pub(crate) struct TakenMessage {
     pub(crate) state: State,
     pub(crate) moving: MovedMessage,
-    /// What it was as a letter, if it was one.
+    /// Its state as a dead letter, if it was one.
     pub(crate) before: Option<PriorLetter>,
     pub(crate) now: Timestamp,
 }
 
-/// What an event makes of a message that was taken out of its table.
+/// The outcome of an event on a message that was taken out of its table.
 pub(crate) enum StepOutcome {
     Refused(Why),
     /// It succeeded under an earlier claim, and `holder` has claimed it since: the success is stored as a proof.
@@ -42,7 +42,7 @@ pub(crate) enum StepOutcome {
         fence: Fence,
         holder: Fence,
     },
-    /// It moves on.
+    /// It moves to another state.
     Moved {
         changes: Box<RowChanges>,
         next: State,
@@ -123,7 +123,7 @@ pub(crate) async fn take(connection: &mut DbConnection<'_>, id: Uuid) -> Result<
     Ok(TakeOutcome::Here(TakenMessage { state, moving, before, now: message.timestamp("now")? }))
 }
 
-/// In no table that can be claimed or decided: finished, or in a worker's hands.
+/// Reads the state of a message that cannot be claimed or decided: finished, or in flight.
 async fn elsewhere(
     connection: &mut DbConnection<'_>,
     id: Uuid,

@@ -1,11 +1,11 @@
-//! What is counted for alerts, by the minute, over all nodes.
+//! Counters for alerts, per minute, over all nodes.
 //!
-//! Guarantee: counting takes no round trip and never fails what is counted. What a process has counted is added to the store by
-//! [`Tallies::flush`](crate::Tallies::flush), all of it or nothing; a process that dies loses what it had not added yet, and nothing else: alerts about
-//! what is there (dead and parked messages, what waits) are not made of these counts.
+//! Guarantee: counting takes no round trip and never fails the counted operation. [`Tallies::flush`](crate::Tallies::flush)
+//! adds a process's counts to the store, all or nothing. A process that dies loses only the counts it had not added yet: alerts
+//! about the current state (dead, parked and waiting messages) do not use these counts.
 //!
-//! Counted are, by [`Counters`], arrivals and repetitions of a queue's messages and of an operation's requests, retries and those that
-//! failed, and how long messages took from being put in to their end. The store counts what is put in by itself; a worker and the
+//! [`Counters`] counts the arrivals and repetitions of a queue's messages and of an operation's requests, retries and failed
+//! retries, and the time from enqueuing to the end of messages. The store itself counts enqueued messages; a worker and the
 //! tower layer count the rest, and a worker flushes.
 // SPEC A14, A15.
 
@@ -21,27 +21,27 @@ use ichido_core::sync::lock;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// The most subjects that a process counts between two flushes: queues and operations are few.
+/// The maximum number of subjects that a process counts between two flushes: queues and operations are few.
 pub const SUBJECTS_MAX: usize = 1_000;
-/// The most counts that are read at once.
+/// The maximum number of counts read at once.
 pub(crate) const SUMS_MAX: i64 = 200_000;
 
-/// What was counted of one queue or operation.
+/// The counts of one queue or operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Messages or requests that arrived.
     pub arrived: u64,
-    /// Those among them that had arrived before.
+    /// Those of them that had arrived before.
     pub repeated: u64,
     /// Retries that have ended.
     pub retried: u64,
-    /// Those among them that failed.
+    /// Those of them that failed.
     pub retry_failed: u64,
-    /// Messages that were sent or dead, and how long that took from when they were put in.
+    /// Messages that were sent or died, and the time since they were enqueued.
     pub left: Took,
 }
 
-/// The counts of this process that are not in the store yet.
+/// The counters of this process that are not in the store yet.
 #[derive(Debug, Default)]
 pub struct Counters {
     queues: Mutex<HashMap<String, Counted>>,
@@ -50,17 +50,17 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// A message came for a queue, or came again.
+    /// Counts a message that arrived for a queue.
     pub fn message_arrived(&self, queue: &str, is_repeated: bool) {
         self.count(&self.queues, queue, |counted| counted.arrive(is_repeated));
     }
 
-    /// A request with a key came for an operation, or came again.
+    /// Counts a request with a key that arrived for an operation.
     pub fn request_arrived(&self, operation: &str, is_repeated: bool) {
         self.count(&self.operations, operation, |counted| counted.arrive(is_repeated));
     }
 
-    /// A retry of a message has ended.
+    /// Counts a retry of a message that has ended.
     pub fn retried(&self, queue: &str, has_failed: bool) {
         self.count(&self.queues, queue, |counted| {
             counted.retried += 1;
@@ -68,7 +68,7 @@ impl Counters {
         });
     }
 
-    /// A message was sent or is dead, so long after it was put in.
+    /// Counts a message that was sent or died, this long after it was enqueued.
     pub fn left(&self, queue: &str, took: Duration) {
         self.count(&self.queues, queue, |counted| {
             *counted.left.slots.entry(slot(took)).or_default() += 1;
@@ -98,7 +98,7 @@ impl Counters {
         change(subjects.entry(name.to_owned()).or_default());
     }
 
-    /// Takes what was counted, in the order of its key in the store.
+    /// Takes the counts, in the order of their key in the store.
     pub(crate) fn take(&self) -> BTreeMap<String, Counted> {
         let queues = std::mem::take(&mut *lock(&self.queues)).into_iter();
         let operations = std::mem::take(&mut *lock(&self.operations)).into_iter();
@@ -107,7 +107,7 @@ impl Counters {
         queues.chain(operations).collect()
     }
 
-    /// Counts again what could not be added.
+    /// Adds counts back that could not be stored.
     pub(crate) fn restore(&self, taken: BTreeMap<String, Counted>) {
         for (about, counted) in taken {
             match About::parse(&about) {
@@ -136,7 +136,7 @@ impl Counted {
         self.left.micros = self.left.micros.saturating_add(other.left.micros);
     }
 
-    /// What a row of the store adds.
+    /// Adds a row of the store.
     fn add_row(&mut self, row: &impl Columns) -> Result<(), StoreError> {
         let corrupt = |detail: &str| StoreError::Corrupt { table: "tallies", detail: detail.to_owned() };
         let positive =
@@ -152,7 +152,7 @@ impl Counted {
                 *self.left.slots.entry(slot).or_default() += count;
                 self.left.micros = self.left.micros.saturating_add(micros);
             }
-            // A later release counts more.
+            // A later release may count more.
             _ => (),
         }
         Ok(())
@@ -175,7 +175,7 @@ pub(crate) struct TallyRow<'a> {
     pub(crate) micros: i64,
 }
 
-/// What was counted, as rows in the order of their key.
+/// Converts counts to rows, in the order of their key.
 pub(crate) fn rows(taken: &BTreeMap<String, Counted>) -> Vec<TallyRow<'_>> {
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut rows = Vec::new();
@@ -186,7 +186,7 @@ pub(crate) fn rows(taken: &BTreeMap<String, Counted>) -> Vec<TallyRow<'_>> {
             }
         };
         add(ARRIVED, 0, counted.arrived, 0);
-        // The sum stands with the first slot: it is read together with the others.
+        // The sum is stored with the first slot, because all slots are read together.
         let mut micros = counted.left.micros;
         for (slot, count) in &counted.left.slots {
             add(LEFT, i16::from(*slot), *count, std::mem::take(&mut micros));
@@ -198,7 +198,7 @@ pub(crate) fn rows(taken: &BTreeMap<String, Counted>) -> Vec<TallyRow<'_>> {
     rows
 }
 
-/// The sums of a window, by what they are about.
+/// Sums rows by subject.
 pub(crate) fn sums<R: Columns>(rows: &[R]) -> Result<BTreeMap<About, Counted>, StoreError> {
     let mut sums: BTreeMap<About, Counted> = BTreeMap::new();
     for row in rows {

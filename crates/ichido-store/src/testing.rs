@@ -1,17 +1,17 @@
-//! What tests of this crate, and of those above it, need to run on real databases.
+//! Test support: real databases for this crate's tests and those above it.
 //!
-//! Guarantee: every database handed out is new and empty, lives in a temporary folder, runs with the durability we ship
-//! with, and is gone when its owner is, however that ends.
+//! Guarantee: every database is new and empty, lives in a temporary folder, runs with the durability we ship with, and is
+//! removed with its owner, however that ends.
 
 pub mod postgres;
 pub mod sqlite;
 
 use crate::error::StoreError;
 
-/// Calls the store again while it is busy, for tests in which several callers meet at one row.
+/// Retries a call while the store is busy, for tests in which several callers use one row.
 ///
-/// On a slow machine a row can be locked for longer than a call waits for it. [`StoreError::Busy`] means that nothing was done, so
-/// calling again loses nothing and repeats nothing.
+/// On a slow machine a row can be locked for longer than a call waits for it. [`StoreError::Busy`] means that nothing was done,
+/// so a retry loses nothing and repeats nothing.
 ///
 /// # Panics
 /// If the call fails in any other way.

@@ -1,8 +1,8 @@
-//! Who may come in over HTTP: tokens, kept as hashes.
+//! API tokens, stored as hashes.
 //!
-//! Guarantee: a token itself is never here, so that who reads the database cannot come in with what it finds. That one was made or
-//! revoked is an entry of the audit trail with who did it, written together with the change. One that was revoked stays
-//! listed: the trail names it.
+//! Guarantee: a token itself is never stored, so somebody who reads the database cannot authenticate with it. Creating or
+//! revoking a token is an entry of the audit trail with its actor, written in the same transaction. A revoked token stays
+//! listed, because the trail names it.
 //!
 //! ```
 //! use ichido_core::digest::Digest;
@@ -38,36 +38,36 @@ use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::message::limits::IDENTITY_BYTES_MAX;
 
-/// The bounds of tokens.
+/// Limits of tokens.
 pub mod limits {
-    /// The longest name of a token, in bytes.
+    /// The maximum length of a token's name, in bytes.
     pub const NAME_BYTES_MAX: usize = 128;
-    /// The most queues that a producer may put messages into.
+    /// The maximum number of queues that a producer may enqueue into.
     pub const QUEUES_MAX: usize = 256;
-    /// The most tokens that are listed: the newest.
+    /// The maximum number of tokens that are listed: the newest.
     pub const TOKENS_MAX: u32 = 10_000;
 }
 
 /// What the bearer of a token may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Look.
+    /// Read everything.
     Viewer,
-    /// Look, and act on what is there: requeue, cancel, decide, pause.
+    /// Read everything, and act on messages and queues: requeue, cancel, decide, pause.
     Operator,
-    /// Everything.
+    /// Do everything.
     Admin,
-    /// Put messages in for one identity, and look at those.
+    /// Enqueue messages for one identity, and read those.
     Producer {
-        /// For whom.
+        /// The identity.
         identity: String,
-        /// Into which queues; at least one.
+        /// The queues; at least one.
         queues: Vec<QueueName>,
     },
 }
 
 impl Role {
-    /// Its name.
+    /// Returns its name.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -97,7 +97,7 @@ impl Role {
         }
     }
 
-    /// The queues as one text: no name of a queue holds a blank.
+    /// Returns the queues as one text: no queue's name contains a space.
     pub(crate) fn queues(&self) -> Option<String> {
         match self {
             Self::Producer { queues, .. } => {
@@ -111,10 +111,10 @@ impl Role {
 
 const BETWEEN: char = ' ';
 
-/// A token to be made.
+/// A token to create.
 #[derive(Clone)]
 pub struct NewToken {
-    /// Its id, which is no secret.
+    /// Its id, which is not secret.
     pub id: Uuid,
     /// Its name, for people.
     pub name: String,
@@ -122,12 +122,12 @@ pub struct NewToken {
     pub role: Role,
     /// SHA-256 of its secret.
     pub hash: [u8; 32],
-    /// For how long; `None` is until it is revoked.
+    /// How long it is valid; `None` until it is revoked.
     pub lives: Option<Duration>,
 }
 
 ichido_core::debug_only! {
-    /// Not even the hash goes into a log.
+    /// Keeps even the hash out of logs.
     NewToken as new_token { id, role }
 }
 
@@ -145,7 +145,7 @@ impl NewToken {
     }
 }
 
-/// A token as it is kept.
+/// A stored token.
 #[derive(Clone)]
 pub struct Token {
     /// Its id.
@@ -154,23 +154,23 @@ pub struct Token {
     pub name: String,
     /// What its bearer may do.
     pub role: Role,
-    /// SHA-256 of its secret: compare it in constant time.
+    /// SHA-256 of its secret; compare it in constant time.
     pub hash: [u8; 32],
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// From when on it lets nobody in.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 ichido_core::debug_only! {
-    /// Not even the hash goes into a log.
+    /// Keeps even the hash out of logs.
     Token as token { id, role }
 }
 
 impl Token {
-    /// Whether it lets its bearer in at a moment.
+    /// Returns whether it is valid at a time.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| now < expires_at)
     }
@@ -191,7 +191,7 @@ pub(crate) fn token(row: &impl Columns) -> Result<Token, StoreError> {
     })
 }
 
-/// That a token was made.
+/// The action of creating a token.
 pub(crate) fn made(token: &NewToken, by: &str) -> Action {
     let detail = match (token.role.identity(), token.role.queues()) {
         (Some(identity), Some(queues)) => format!("producer for {identity} into {queues}"),
@@ -200,7 +200,7 @@ pub(crate) fn made(token: &NewToken, by: &str) -> Action {
     action(token.id, &token.name, ("created", "none", "live"), by, Some(detail))
 }
 
-/// That a token was revoked.
+/// The action of revoking a token.
 pub(crate) fn revoked(id: Uuid, name: &str, by: &str) -> Action {
     action(id, name, ("revoked", "live", "revoked"), by, None)
 }

@@ -22,7 +22,7 @@ use crate::rows::{lapsed_message, letter_row, queue_name};
 use crate::sqlite::{Sqlite, WriteTransaction};
 use crate::statement::{DbConnection, SqlValue, paired, postgres_only};
 
-/// How often a letter that is being changed is looked for.
+/// How often to look for a letter that is being changed.
 const LOOKS_MAX: usize = 8;
 
 /// A transaction that writes.
@@ -32,7 +32,7 @@ pub(crate) enum Transaction<'t> {
 }
 
 impl Driver {
-    /// Writes in one transaction. It is rolled back when there turns out to be nothing to do, and `work` returns `None`.
+    /// Runs `work` in one transaction. If `work` returns `None`, it is rolled back.
     pub(crate) async fn transact<T>(
         &self,
         work: impl AsyncFnOnce(&mut Transaction<'_>) -> Result<Option<T>, StoreError>,
@@ -71,7 +71,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Nobody else seals, prunes or forgets entries until the transaction ends; SQLite has one writer anyway.
+    /// Prevents others from sealing, pruning or deleting entries until the transaction ends. SQLite has one writer anyway.
     pub(crate) async fn lock_seals(&mut self) -> Result<(), StoreError> {
         match self {
             Self::Postgres(..) => self.connection().execute(postgres_only!("seal_lock"), &[]).await.map(drop),
@@ -79,7 +79,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Adds an operator's action to the trail.
+    /// Adds an operator's action to the audit trail.
     pub(crate) async fn record(&mut self, action: &Action) -> Result<(), StoreError> {
         let detail = action.detail.as_deref().map(excerpt);
         let mut values = vec![
@@ -94,7 +94,7 @@ impl Transaction<'_> {
             (&*action.about).into(),
         ];
         if let Self::Sqlite(tx, _) = self {
-            // PostgreSQL draws it by itself.
+            // PostgreSQL assigns it.
             values.push(number(tx.draw_one()?).into());
         }
         self.connection().execute(paired!("action_add"), &values).await.map(drop)
@@ -108,7 +108,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Puts one message in, which may be compared by content.
+    /// Enqueues one message that may be compared by content.
     pub(crate) async fn enqueue_content(&mut self, message: &Numbered) -> Result<Enqueued, StoreError> {
         match self {
             Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
@@ -123,7 +123,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// The letters among these messages, nobody else's until the transaction ends; and what time it is.
+    /// Locks the dead letters among these messages until the transaction ends. Also returns the time.
     pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
         let values = [ids.into(), SqlValue::Now];
         let rows = self.connection().all(paired!("letter_lock", "letter_find"), &values).await?;
@@ -131,8 +131,8 @@ impl Transaction<'_> {
         Ok((rows.iter().map(letter_row).collect::<Result<_, _>>()?, now))
     }
 
-    /// The same for one message. On PostgreSQL a change takes its row away and puts another there, and who waited for the first sees
-    /// neither: a statement of its own, whose snapshot is newer, finds the second.
+    /// Locks the dead letter of one message. On PostgreSQL a change deletes its row and inserts another, and a statement that
+    /// waited for the first sees neither: a new statement, with a newer snapshot, finds the second.
     pub(crate) async fn letter(&mut self, id: Uuid) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
         let looks_max = match self {
             Self::Postgres(..) => LOOKS_MAX,
@@ -148,7 +148,7 @@ impl Transaction<'_> {
         Ok(looked)
     }
 
-    /// What time it is: SQLite's transaction has one moment, and PostgreSQL's statements say it in their rows.
+    /// Returns the time: SQLite's transaction has one, and PostgreSQL's statements return it in their rows.
     fn now(&self, row: Option<&Row>) -> Result<Timestamp, StoreError> {
         Ok(match (self, row) {
             (Self::Sqlite(tx, _), _) => tx.now(),
@@ -157,7 +157,7 @@ impl Transaction<'_> {
         })
     }
 
-    /// Takes letters away and writes what becomes of them.
+    /// Deletes letters and writes the rows that replace them.
     pub(crate) async fn move_letters(&mut self, changes: &mut RowChanges) -> Result<(), StoreError> {
         if changes.taken.is_empty() {
             return Ok(());
@@ -166,7 +166,7 @@ impl Transaction<'_> {
         self.apply(changes).await
     }
 
-    /// Writes what a set of steps comes to.
+    /// Writes the rows of a set of steps.
     pub(crate) async fn apply(&mut self, changes: &mut RowChanges) -> Result<(), StoreError> {
         match self {
             Self::Postgres(..) => row_changes::apply(&mut self.connection(), changes).await,
@@ -174,7 +174,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// One lapsed lease, of these queues if any are named, and what it still holds.
+    /// Finds one lapsed lease, of these queues if any are given, with the messages it still holds.
     pub(crate) async fn lapsed(
         &mut self,
         queues: Option<&[QueueName]>,
@@ -211,7 +211,7 @@ impl Transaction<'_> {
         }))
     }
 
-    /// Deletes a lease, and the marks made under it.
+    /// Deletes a lease and the start marks made under it.
     pub(crate) async fn lease_over(&mut self, fence: Fence) -> Result<(), StoreError> {
         lease_over(&mut self.connection(), &[number(fence)]).await
     }

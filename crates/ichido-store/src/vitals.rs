@@ -1,7 +1,7 @@
-//! How a database is set up, as our own connections meet it.
+//! Database diagnostics, as seen over our own connections.
 //!
-//! Guarantee: [`look`] only reads. It brings no schema up to date, makes no file, and answers or gives up within seconds. Whose
-//! transactions are open is told by process and user, never by what they asked.
+//! Guarantee: [`look`] only reads. It does not migrate, creates no file, and returns within seconds. Open transactions are
+//! reported by process and user, never by their statements.
 
 mod postgres;
 mod sqlite;
@@ -14,88 +14,89 @@ use crate::driver::UNKNOWN_ADDRESS;
 use crate::error::StoreError;
 use crate::facts::PublishedQueue;
 
-/// The most open transactions that are told of.
+/// The maximum number of open transactions reported.
 pub const OPEN_TRANSACTIONS_MAX: u32 = 20;
 
-/// What was seen.
+/// The diagnostics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vitals {
-    /// The version of the store in it; `None` where there is none yet.
+    /// The schema version in the database; `None` if there is no store yet.
     pub schema_found: Option<i64>,
-    /// The version that this program makes of it.
+    /// The schema version that this program creates.
     pub schema_known: i64,
-    /// The queues that workers have published; none where the store's version does not have them yet.
+    /// The queues that workers have published; none if the store's version does not have them yet.
     pub queues: Vec<PublishedQueue>,
-    /// What is special to the database.
+    /// What is specific to the database.
     pub database: Database,
 }
 
-/// Which database it is, and how it stands.
+/// Which database it is, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Database {
     /// One file.
     Sqlite {
         /// `wal` after the first start.
         journal_mode: String,
-        /// `PRAGMA synchronous` on a connection of ours: 2 is FULL.
+        /// `PRAGMA synchronous` on our connection: 2 is FULL.
         synchronous: i64,
     },
     /// A server.
     Postgres(Box<Server>),
 }
 
-/// How a PostgreSQL server stands.
+/// The settings and state of a PostgreSQL server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// `fsync`.
     pub fsync: bool,
     /// `full_page_writes`.
     pub full_page_writes: bool,
-    /// `synchronous_commit` on a connection of ours.
+    /// `synchronous_commit` on our connection.
     pub synchronous_commit: String,
-    /// Whether it follows another one, and lets nobody write.
+    /// Whether it is a follower and accepts no writes.
     pub follows: bool,
     /// `max_connections`.
     pub connections_max: u32,
-    /// How many of them are kept for others than us.
+    /// How many of them are reserved for others.
     pub connections_reserved: u32,
-    /// The nodes that were heard of within the last minute.
+    /// The number of nodes seen within the last minute.
     pub nodes: u32,
-    /// Its clock, and ours before and after it was asked.
+    /// Its clock, and ours before and after the query.
     pub clock: ClockReading,
     /// Whether we may see the transactions of other users.
     pub sees_everybody: bool,
-    /// The transactions in this database that have been open for longer than was asked, the oldest first; at most
+    /// The transactions in this database that have been open for longer than `open_for`, the oldest first; at most
     /// [`OPEN_TRANSACTIONS_MAX`].
     pub open_transactions: Vec<OpenTransaction>,
 }
 
-/// Two clocks at one moment.
+/// Two clocks read at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// Ours, before the database was asked.
+    /// Our clock before the query.
     pub before: Timestamp,
-    /// The database's.
+    /// The database's clock.
     pub database: Timestamp,
-    /// Ours, when its answer was here.
+    /// Our clock after the answer.
     pub after: Timestamp,
 }
 
 /// A transaction that has been open for long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTransaction {
-    /// The server's process, as `pg_terminate_backend` takes it.
+    /// The server's process, for `pg_terminate_backend`.
     pub process: i32,
-    /// Whose.
+    /// Its user.
     pub user: String,
-    /// What the client calls itself.
+    /// The client's application name.
     pub application: String,
-    /// Since when.
+    /// When it began.
     pub since: Timestamp,
 }
 
-/// Looks at the database at an address; `clock` is ours, and transactions are told of that have been open for longer than
-/// `open_for`.
+/// Inspects the database of a URL.
+///
+/// `clock` is ours. Transactions that have been open for longer than `open_for` are reported.
 pub async fn look(
     url: &str,
     clock: impl Fn() -> Timestamp,

@@ -1,10 +1,9 @@
-//! Those who wait in this process for something to happen, each by a key.
+//! Waiters in this process, by key.
 //!
-//! Guarantee: a wake-up that comes after [`Waiters::join`] is not missed by who joined. Of many who wait for one key with
-//! [`Waiters::wait_in_turn`], one looks at a time, and what it finds wakes all. Nobody who leaves, however that happens, leaves anything
-//! behind.
+//! Guarantee: a wake-up after [`Waiters::join`] is not missed. Of many that wait for one key with [`Waiters::wait_in_turn`],
+//! one looks at a time, and what it finds wakes all. A waiter that leaves, however that happens, leaves nothing behind.
 //!
-//! A wake-up reaches this process only; a waiter therefore waits with a bound, and looks again when it is over.
+//! A wake-up reaches this process only, so a waiter waits with a timeout and then looks again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,19 +16,19 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::sleep;
 
-/// Who waits for what.
+/// Waiters by key.
 pub struct Waiters<K> {
     entries: Mutex<HashMap<K, Arc<WaitEntry>>>,
-    /// For which keys a wake-up that nobody waits for is kept for who comes next.
+    /// For which keys a wake-up without a waiter is remembered for the next one.
     remembers: fn(&K) -> bool,
-    /// The number of keys beyond which no further wake-up is kept.
+    /// The number of keys beyond which no further wake-up is remembered.
     remembered_max: usize,
 }
 
 #[derive(Default)]
 struct WaitEntry {
     woken: Arc<Notify>,
-    /// Its holder looks for all.
+    /// The task that holds it looks for all.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -40,38 +39,38 @@ impl<K> Default for Waiters<K> {
 }
 
 impl<K> Waiters<K> {
-    /// Keeps a wake-up that nobody waits for until somebody does: for these keys, and at most so many.
+    /// Remembers wake-ups without a waiter, for these keys and up to a maximum.
     pub(crate) fn with_remembered(remembers: fn(&K) -> bool, remembered_max: usize) -> Self {
         Self { entries: Mutex::default(), remembers, remembered_max }
     }
 
-    /// Whether nobody waits, and no wake-up is remembered.
+    /// Returns whether nobody waits and no wake-up is remembered.
     pub fn is_empty(&self) -> bool {
         lock(&self.entries).is_empty()
     }
 }
 
 impl<K: Hash + Eq + Clone> Waiters<K> {
-    /// The keys that somebody waits for.
+    /// Returns the keys with waiters.
     pub fn keys(&self) -> Vec<K> {
         lock(&self.entries).keys().cloned().collect()
     }
 
-    /// Begins to wait: from here on no wake-up is missed.
+    /// Starts waiting: from here on no wake-up is missed.
     pub fn join(&self, key: &K) -> Waiter<'_, K> {
         let mut entries = lock(&self.entries);
         let entry = Arc::clone(entries.entry(key.clone()).or_default());
-        // While the map is locked, so that no wake-up comes between.
+        // While the map is locked, so no wake-up comes in between.
         let woken = Box::pin(Arc::clone(&entry.woken).notified_owned());
         drop(entries);
         Waiter { waiters: self, key: key.clone(), entry, woken }
     }
 
-    /// Wakes all who wait for a key.
+    /// Wakes all waiters of a key.
     pub fn wake(&self, key: &K) {
         let mut entries = lock(&self.entries);
         match entries.get(key) {
-            // Only ours: nobody waits.
+            // Only our reference: nobody waits.
             Some(entry) if Arc::strong_count(entry) == 1 => entry.woken.notify_one(),
             Some(entry) => entry.woken.notify_waiters(),
             None if (self.remembers)(key) && entries.len() < self.remembered_max => {
@@ -81,8 +80,10 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
         }
     }
 
-    /// Waits until a key is woken or a turn to look at it is over, at most so long. `look` returns whether something happened; it runs
-    /// only in this one's turn. However the wait ends, the caller asks again.
+    /// Waits up to `at_most` for a wake-up of a key, or for the end of a turn to look at it.
+    ///
+    /// `look` returns whether something happened, and runs only in this waiter's turn. However the wait ends, the caller checks
+    /// again.
     pub async fn wait_in_turn(&self, key: &K, at_most: Duration, look: impl Future<Output = bool>) {
         let mut waiting = self.join(key);
         let Waiter { entry, woken, .. } = &mut waiting;
@@ -101,7 +102,7 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
     }
 }
 
-/// Somebody who waits, until this is dropped.
+/// A waiter, until it is dropped.
 pub struct Waiter<'a, K: Hash + Eq> {
     waiters: &'a Waiters<K>,
     key: K,
@@ -110,7 +111,7 @@ pub struct Waiter<'a, K: Hash + Eq> {
 }
 
 impl<K: Hash + Eq> Waiter<'_, K> {
-    /// Ends at the first wake-up since [`Waiters::join`].
+    /// Completes at the first wake-up since [`Waiters::join`].
     pub fn woken(&mut self) -> Pin<&mut OwnedNotified> {
         self.woken.as_mut()
     }
@@ -119,7 +120,7 @@ impl<K: Hash + Eq> Waiter<'_, K> {
 impl<K: Hash + Eq> Drop for Waiter<'_, K> {
     fn drop(&mut self) {
         let mut entries = lock(&self.waiters.entries);
-        // The map's and ours: nobody else waits, and nobody joins while the map is locked.
+        // The map's reference and ours: nobody else waits, and nobody can join while the map is locked.
         if Arc::strong_count(&self.entry) == 2 && !(self.waiters.remembers)(&self.key) {
             entries.remove(&self.key);
         }
@@ -136,11 +137,11 @@ mod tests {
 
     const KEY: u8 = 7;
     const LOOK: Duration = Duration::from_millis(250);
-    /// Not a whole number of looks, so that the last one is cut short.
+    /// Not a multiple of `LOOK`, so the last look is cut short.
     const WAIT: Duration = Duration::from_millis(1_900);
     const MANY: usize = 1_000;
 
-    /// How many looks it takes until everybody has left, where the look of this number brings news.
+    /// Counts the looks until all waiters have left, if the look with this number finds something.
     async fn looks_of_many(news_at: usize) -> usize {
         let (waiters, looks) = (Arc::new(Waiters::default()), Arc::new(AtomicUsize::new(0)));
         let waiting = (0..MANY).map(|_| {

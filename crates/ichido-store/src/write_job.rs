@@ -1,10 +1,10 @@
-//! Work of all kinds in one stream, and its answers.
+//! Jobs of all kinds in one stream, and their results.
 
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
 use crate::message::{Enqueued, Numbered, Settlement, Stepped};
 use crate::record::ClaimAttempt;
 
-/// Work of any kind.
+/// A job of any kind.
 pub(crate) enum WriteJob {
     Claim(ClaimAttempt),
     Settle(KeySettle),
@@ -12,7 +12,7 @@ pub(crate) enum WriteJob {
     Settlement(Settlement),
 }
 
-/// The answer to a [`WriteJob`], of the same kind.
+/// The result of a [`WriteJob`], of the same kind.
 pub(crate) enum WriteResult {
     Claimed(KeyClaimed),
     Settled(KeySettled),

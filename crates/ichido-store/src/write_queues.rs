@@ -1,7 +1,7 @@
-//! The streams of batches before a database.
+//! Write queues: the streams of batches in front of a database.
 //!
-//! PostgreSQL writes on many connections at once, so there each kind of work has a stream of its own. SQLite has one writer, and
-//! what it costs is the commit: there all kinds go in one stream, and one commit serves all who wait, whatever they wait for.
+//! PostgreSQL writes on many connections at once, so each kind of job has its own stream. SQLite has one writer, and the commit
+//! is what costs: all kinds share one stream, and one commit serves all that wait.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
@@ -26,19 +26,19 @@ pub(crate) enum WriteQueues {
     Shared(Batcher<WriteJob, WriteResult>),
 }
 
-/// One of two waits for an answer.
+/// One of two futures of a result.
 enum Either<A, B> {
     PerKind(A),
     Shared(B),
 }
 
-/// Declares each kind of work: how it is submitted, and how PostgreSQL writes a batch of it.
+/// Declares each kind of job: how it is submitted, and how PostgreSQL writes a batch of it.
 macro_rules! kinds {
     ($($submit:ident($work:ty) -> $result:ty: $stream:ident, $job:ident, $answer:ident, $write:ident, $about:expr;)+) => {
         impl WriteQueues {
             $(
-                /// Hands the work in where its kind belongs, and takes the answer of that kind. Only the wait is a future: it does not
-                /// carry the work, so callers that await many of them move little.
+                /// Submits a job to the stream of its kind. The future does not hold the job, so callers that await many of
+                /// them move little memory.
                 pub(crate) fn $submit(
                     &self,
                     work: $work,
@@ -101,7 +101,7 @@ impl WriteQueues {
     }
 }
 
-/// A number for a thing. Two things with the same number only wait for each other.
+/// Hashes a subject. Two subjects with the same hash only wait for each other.
 fn subject_hash(of: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Whether a message is where its last entry says: which table holds which state, read backwards (see `placement`).
+//! Checks that each message is where its last entry says. This reverses `placement`, which chooses the table for a state.
 
 use ichido_core::audit::entry::EntryId;
 use ichido_core::audit::verify::{Issued, Kind, Verifier};
@@ -9,45 +9,45 @@ use uuid::Uuid;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// What an entry, or the row that holds a message, says of it.
+/// The state of a message, as recorded by an entry or by the row that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedState {
     pub(crate) state: String,
-    /// Only entries and dead letters say it.
+    /// Only entries and dead letters record it.
     pub(crate) effect: Option<String>,
     pub(crate) tries: i64,
     pub(crate) deaths: i64,
     pub(crate) doubt: (Option<Timestamp>, Option<Timestamp>),
 }
 
-/// Where a message is.
+/// The location of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MessageLocation {
     pub(crate) message: Uuid,
     /// Its last entry.
     pub(crate) last: Option<(EntryId, RecordedState)>,
-    /// How many rows hold it.
+    /// The number of rows that hold it.
     pub(crate) rows: i64,
     /// The first of them, with its table.
     pub(crate) row: Option<(String, RecordedState)>,
 }
 
-/// The tables that may hold a message after an entry.
+/// Returns the tables that may hold a message in a stage.
 const fn tables(stage: Stage) -> &'static [&'static str] {
     match stage {
         Stage::Queued => &["ready", "scheduled"],
         Stage::Failed => &["scheduled"],
         Stage::Parked | Stage::Dead => &["letters"],
-        // Its lease holds what is being sent; what has ended is in no table but history.
+        // A message in flight is held by its lease; a finished message is only in history.
         Stage::Sending | Stage::Sent | Stage::Cancelled => &[],
     }
 }
 
 impl MessageLocation {
-    /// What is wrong with where it is, if anything.
+    /// Returns what is wrong with the message's location, if anything.
     pub(crate) fn mismatch(&self, is_sending: bool) -> Option<(Kind, &'static str)> {
         let stage = match &self.last {
-            // A state that is none was found with its entry.
+            // An invalid state was already reported with its entry.
             Some((_, recorded)) => Stage::parse(&recorded.state)?,
             None => Stage::Queued,
         };
@@ -100,7 +100,7 @@ impl MessageLocation {
     }
 }
 
-/// Judges a page of messages; answers the last of them, after which the next page begins.
+/// Checks a page of messages. Returns the last of them, after which the next page begins.
 pub(crate) fn judge_page<C: Columns>(
     verifier: &mut Verifier<'_>,
     page: &[C],
@@ -118,7 +118,7 @@ pub(crate) fn judge_page<C: Columns>(
     Ok(last)
 }
 
-/// Tells of rows that hold a message which is not there.
+/// Reports rows that hold a message that does not exist.
 pub(crate) fn judge_orphans<C: Columns>(verifier: &mut Verifier<'_>, rows: &[C]) -> Result<(), StoreError> {
     for row in rows {
         let why = "a row holds it, and there is no such message";

@@ -1,4 +1,4 @@
-//! What is read and written of the trail in the same way on both databases.
+//! Reads and writes of the trail that are the same on both databases.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,10 +20,10 @@ use crate::columns::{Columns as _, Row, count};
 use crate::error::StoreError;
 use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired, shared, sqlite_only};
 
-/// How many requests PostgreSQL hashes by one statement, which has its bound of time.
+/// The number of requests that PostgreSQL hashes in one statement, which has a time limit.
 const HASHED_PAGE: usize = 64;
 
-/// How many requests are read at once from SQLite, to be hashed: each may have
+/// The number of requests read at once from SQLite for hashing. Each may have
 /// [`REQUEST_BYTES_MAX`](crate::message::limits::REQUEST_BYTES_MAX).
 const READ_PAGE: usize = 16;
 
@@ -32,7 +32,7 @@ pub(crate) async fn last_seal(connection: &mut DbConnection<'_>) -> Result<Optio
     row.as_ref().map(seal).transpose()
 }
 
-/// The seals after a number, in order.
+/// Reads the seals after a number, in order.
 pub(crate) async fn seals(
     connection: &mut DbConnection<'_>,
     after: i64,
@@ -65,7 +65,7 @@ pub(crate) async fn add(
     connection.execute(shared!("seal_add"), &values).await.map(drop)
 }
 
-/// Lets the lists of seals after a number go where all that they list is forgotten.
+/// Deletes the lists of seals after a number if everything they list is deleted.
 pub(crate) async fn prune(
     connection: &mut DbConnection<'_>,
     key: Option<&AuditKey>,
@@ -86,7 +86,7 @@ pub(crate) async fn prune(
     Ok(pruned)
 }
 
-/// A seal lists so many entries of these messages no more.
+/// Lowers the number of listed entries of these messages.
 async fn unlist(connection: &mut DbConnection<'_>, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
     let fewer = [counts.keys().copied().collect(), counts.values().map(|fewer| count(*fewer)).collect()];
     connection.execute(paired!("forgotten_unlist"), &[SqlValue::Rows(&fewer)]).await?;
@@ -96,7 +96,7 @@ async fn unlist(connection: &mut DbConnection<'_>, counts: &BTreeMap<Uuid, u32>)
     Ok(())
 }
 
-/// Notes why so many sealed entries of these messages are missing.
+/// Notes why sealed entries of these messages are missing.
 pub(crate) async fn note_forgotten(
     connection: &mut DbConnection<'_>,
     key: Option<&AuditKey>,
@@ -117,7 +117,7 @@ pub(crate) async fn note_forgotten(
     connection.execute(paired!("forgotten_add"), &[SqlValue::Rows(&rows), now.into()]).await.map(drop)
 }
 
-/// Lets a seal's list go if all of it is forgotten; returns how many entries of each message it listed.
+/// Deletes a seal's list if everything in it is deleted. Returns how many entries of each message it listed.
 async fn prune_one(
     connection: &mut DbConnection<'_>,
     seal: &Seal,
@@ -133,7 +133,7 @@ async fn prune_one(
     Ok(Some(counts))
 }
 
-/// Why entries are missing, by their messages.
+/// Reads why entries are missing, by message.
 pub(crate) async fn notes(
     connection: &mut DbConnection<'_>,
     gone: &[Leaf],
@@ -144,7 +144,7 @@ pub(crate) async fn notes(
     forgotten(&connection.all(paired!("forgotten_find"), &[SqlValue::Ids(&messages_of(gone))]).await?)
 }
 
-/// The last entries before the first ones of each message, in order.
+/// Reads the last entries before the first ones of each message, in order.
 pub(crate) async fn before(
     connection: &mut DbConnection<'_>,
     entries: &[Entry],
@@ -154,7 +154,7 @@ pub(crate) async fn before(
     in_order(&connection.all(paired!("seal_before"), &values).await?)
 }
 
-/// Entries as statements find them.
+/// Returns entry ids as statement columns.
 pub(crate) fn ids(entries: &[EntryId]) -> [Column<'_>; 3] {
     [
         column(entries, |entry| entry.message),
@@ -163,7 +163,7 @@ pub(crate) fn ids(entries: &[EntryId]) -> [Column<'_>; 3] {
     ]
 }
 
-/// The codes of what these messages asked for. PostgreSQL hashes the bytes: they need not travel.
+/// Reads the codes of these messages' requests. PostgreSQL hashes the bytes itself, so they are not transferred.
 pub(crate) async fn requests(
     connection: &mut DbConnection<'_>,
     messages: &[Uuid],
@@ -186,12 +186,13 @@ pub(crate) async fn requests(
     Ok(requests)
 }
 
-/// The last fence that was issued.
+/// Reads the last fence that was issued.
 pub(crate) async fn fence_last(connection: &mut DbConnection<'_>) -> Result<i64, StoreError> {
     Ok(connection.one(paired!("fence_last"), &[]).await?.number("fence")?)
 }
 
-/// Tells the verifier of entries that wait for a seal: on PostgreSQL those of a span of positions, on SQLite those that are noted.
+/// Reports entries that wait for a seal to the verifier: on PostgreSQL those in a span of positions, on SQLite those that are
+/// noted.
 pub(crate) async fn waiting(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
@@ -202,8 +203,8 @@ pub(crate) async fn waiting(
     Ok(())
 }
 
-/// Tells the verifier of entries that neither are sealed nor wait for it: on PostgreSQL those from a position on, on SQLite those that
-/// nobody noted.
+/// Reports entries that are neither sealed nor waiting: on PostgreSQL those from a position on, on SQLite those that are not
+/// noted.
 pub(crate) async fn unlisted(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
@@ -218,7 +219,7 @@ pub(crate) async fn unlisted(
     .await
 }
 
-/// Tells the verifier of entries that should wait for a seal and are gone, which only SQLite notes.
+/// Reports entries that should wait for a seal but are gone. Only SQLite notes these.
 pub(crate) async fn gone(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
@@ -232,7 +233,7 @@ pub(crate) async fn gone(
     .await
 }
 
-/// Judges every entry by the rules, message by message, and whether every message is where its last entry says.
+/// Checks every entry against the rules, message by message, and that every message is where its last entry says.
 pub(crate) async fn judge(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
@@ -261,7 +262,7 @@ async fn judge_locations(
     judge_orphans(verifier, &connection.all(shared!("place_orphans"), &[ENTRIES_PAGE.into()]).await?)
 }
 
-/// Goes through entries page by page. The statement takes the last entry before the page, its size, and then the values.
+/// Reads entries page by page. The statement takes the last entry before the page, the page size, and then the values.
 async fn each_page(
     connection: &mut DbConnection<'_>,
     statement: Statement,

@@ -1,4 +1,4 @@
-//! Batches that were put aside: taken apart one after another, beside the stream that they came from.
+//! Side queue: failed batches, split and written one after another beside their stream.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -11,10 +11,10 @@ use super::{PendingJob, send_results};
 use crate::error::StoreError;
 use crate::split_retry::{Write, write_all, write_split};
 
-/// Batches that may wait aside; beyond it their callers are told that the store is busy.
+/// The maximum number of waiting batches; beyond it their callers get `Busy`.
 pub(super) const SIDE_BATCHES_MAX: usize = 8;
 
-/// What a caller is told.
+/// The result that a caller gets.
 type JobResult<R> = Result<R, StoreError>;
 
 /// Jobs that came together.
@@ -24,23 +24,23 @@ type PendingJobs<J, R> = Vec<PendingJob<J, JobResult<R>>>;
 pub(super) struct SideBatch<J, R> {
     pub(super) jobs: Vec<J>,
     pub(super) answers: Vec<oneshot::Sender<R>>,
-    /// As a whole, and it failed; or not yet, because it is about what another batch aside is about.
+    /// Set if the batch was written as a whole and failed. `None` if it waits behind another batch about the same subject.
     pub(super) tried: Option<FailedWhole>,
 }
 
 pub(super) struct FailedWhole {
-    /// Whether it may have been done nevertheless.
+    /// Whether it may have been done anyway.
     pub(super) was_lost: bool,
 }
 
-/// The way aside, and what the batches there are about.
+/// Sends batches to the side queue and tracks their subjects.
 pub(super) struct SideQueue<J, R, W> {
     batches: mpsc::Sender<SideBatch<J, Result<R, StoreError>>>,
     subjects: Arc<Subjects>,
     writer: PhantomData<fn() -> W>,
 }
 
-/// How many jobs aside are about each thing.
+/// The number of jobs in the side queue, by subject.
 #[derive(Default)]
 struct Subjects(Mutex<HashMap<u64, usize>>);
 
@@ -52,7 +52,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
         Self { batches, subjects, writer: PhantomData }
     }
 
-    /// Parts a batch into what may be written now, and what is about something that waits aside.
+    /// Splits a batch into jobs that may be written now, and jobs about a subject in the side queue.
     pub(super) fn part(&self, batch: PendingJobs<J, R>) -> (PendingJobs<J, R>, PendingJobs<J, R>) {
         let subjects = lock(&self.subjects.0);
         if subjects.is_empty() {
@@ -61,7 +61,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
         batch.into_iter().partition(|waiting| !subjects.contains_key(&W::about(&waiting.job)))
     }
 
-    /// Puts a batch aside, or gives it back where too much waits there.
+    /// Adds a batch to the side queue, or returns it if the queue is full.
     pub(super) fn put(&self, batch: SideBatch<J, JobResult<R>>) -> Result<(), SideBatch<J, JobResult<R>>> {
         let about: Vec<u64> = batch.jobs.iter().map(W::about).collect();
         self.subjects.add(&about);
@@ -72,7 +72,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
     }
 }
 
-/// Writes the batches that were put aside, one at a time.
+/// Writes the batches of the side queue, one at a time.
 async fn run<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
     mut side_batches: mpsc::Receiver<SideBatch<J, JobResult<R>>>,
     subjects: Arc<Subjects>,
@@ -81,7 +81,7 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
     while let Some(SideBatch { jobs, answers, tried }) = side_batches.recv().await {
         let about: Vec<u64> = jobs.iter().map(W::about).collect();
         let writer = Arc::clone(&writer);
-        // A task of its own, so that a panic in it ends this batch alone.
+        // In its own task, so a panic ends only this batch.
         let written = tokio::spawn(async move {
             match tried {
                 Some(FailedWhole { was_lost }) => write_split(&*writer, &jobs, was_lost).await,
@@ -89,7 +89,7 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
             }
         });
         let results = written.await;
-        // Before they are answered: whoever comes again then is not sent behind what is over.
+        // Before the results are sent: a caller that submits again must not queue behind a finished batch.
         subjects.remove(&about);
         if let Ok(results) = results {
             send_results(answers, results);

@@ -4,13 +4,13 @@ use super::side_queue::SIDE_BATCHES_MAX;
 use super::*;
 use crate::split_retry::Manner;
 
-/// A database in which jobs of even number are held until the gate opens; a batch that is not taken apart is told at once.
+/// A database in which even jobs are locked until the gate opens. A batch that is not a part fails at once.
 struct GatedWriter(Semaphore);
 
 impl Write<u32, u32> for GatedWriter {
     const BUSY_FOR_ALL: bool = false;
 
-    /// From a thousand on, a job of odd number is about the same as the one before it.
+    /// From a thousand on, an odd job has the same subject as the job before it.
     fn about(job: &u32) -> u64 {
         u64::from(if *job < 1_000 { *job } else { job & !1 })
     }
@@ -26,7 +26,7 @@ impl Write<u32, u32> for GatedWriter {
     }
 }
 
-/// Counted by answers, not by time: the others are answered while what is held still waits.
+/// Measured by results, not by time: the others get results while the locked jobs still wait.
 #[tokio::test]
 async fn what_is_held_holds_up_nobody_who_comes_later() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
@@ -79,7 +79,7 @@ async fn too_much_that_is_held_is_busy() {
             tokio::spawn(async move { batcher.submit(job * 2, 1).await })
         })
         .collect();
-    // One batch is being taken apart, so many wait, and all others are told.
+    // One batch is being split, the side queue is full, and all others get `Busy`.
     let kept = 2 * (SIDE_BATCHES_MAX + 1);
     while answers.iter().filter(|answer| answer.is_finished()).count() < 100 - kept {
         tokio::task::yield_now().await;

@@ -1,7 +1,7 @@
-//! The audit trail's seals, on PostgreSQL.
+//! Seals of the audit trail, on PostgreSQL.
 //!
-//! An entry's position is the number of the transaction that wrote it. Below the oldest transaction that still runs, every one has
-//! ended, so what is there to be seen stays all there is: spans of positions are sealed, whatever the clocks say.
+//! An entry's position is the number of the transaction that wrote it. Below the oldest running transaction all have ended, so
+//! nothing more can appear there. Spans of positions are sealed, independent of clocks.
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::Entry;
@@ -20,10 +20,10 @@ use crate::audit::{
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 
-/// How many bytes of requests are hashed for one seal, which has its bound of time too: where there are more, it has fewer entries.
+/// The maximum size of the requests hashed for one seal, which has a time limit. If there are more, the seal has fewer entries.
 const REQUEST_BYTES_PER_SEAL: i64 = 256 << 20;
 
-/// Up to where entries can be sealed, where those of transactions to come begin, and the time.
+/// The end of what can be sealed, the first position of future transactions, and the time.
 struct Horizon {
     ended_below: i64,
     following: i64,
@@ -54,7 +54,7 @@ impl Postgres {
         limit: u32,
     ) -> Result<AuditSealed, StoreError> {
         let last = trail::last_seal(&mut self.connection(connection)).await?;
-        // Under another key the chain would prove nothing to anybody from here on.
+        // With another key the chain would prove nothing from here on.
         if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
         }
@@ -76,7 +76,7 @@ impl Postgres {
         let mut connection = self.connection(connection);
         let requests = trail::requests(&mut connection, &first_seen).await?;
         let previous = previous(&before, requests);
-        // Read after the entries: whatever they were written under had been issued.
+        // Read after the entries: every fence in them had been issued by then.
         let misfits = misfits(&entries, &before, trail::fence_last(&mut connection).await?);
         let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
         else {
@@ -87,13 +87,13 @@ impl Postgres {
         Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })
     }
 
-    /// Over a connection of its own, because it takes the time that it takes, and all in one snapshot.
+    /// Uses its own connection, because it has no time limit and needs one snapshot.
     pub(crate) async fn audit_verify(
         &self,
         key: Option<&AuditKey>,
         head: Option<Head>,
     ) -> Result<Report, StoreError> {
-        // It may take long, and nobody need be warned of that.
+        // It may take long, which is not worth a warning.
         let options = self.options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
         let mut connection = PgConnection::connect_with(&options).await.map_err(StoreError::Unavailable)?;
         let mut snapshot = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
@@ -107,7 +107,7 @@ impl Postgres {
             for row in &page {
                 let stored = stored(row)?;
                 let checked = verifier.seal(stored);
-                // By what the seals before say, and not by what it says of itself: nothing may lie between two of them.
+                // From the end of the previous seal, not from what this seal claims: there must be no gap between two seals.
                 let since = until;
                 until = until.max(stored.seal.until);
                 let span = (stored.seal.number, since, until);
@@ -162,8 +162,8 @@ impl Postgres {
     }
 }
 
-/// Where the next span ends: before the horizon, and where about `limit` entries are in it; `None` when none is. The entries of one
-/// transaction stay together.
+/// Returns the end of the next span: before the horizon, with about `limit` entries in it. Returns `None` if there are none.
+/// The entries of one transaction stay together.
 async fn span(
     connection: &mut PgConnection,
     since: i64,
@@ -175,13 +175,14 @@ async fn span(
         entries if entries <= limit => return Ok(Some(horizon)),
         _ => (),
     }
-    // There are more. Positions are no measure of entries, so the span is doubled until it has enough, from the first one that has any.
+    // There are more. Positions say nothing about the number of entries, so the span doubles until it has enough, starting at
+    // the first one that has any.
     let (mut from, mut width, mut until) = (since.max(0), 1_i64, None);
     loop {
         let end = from.saturating_add(width).min(horizon);
         match count(connection, since, end, limit + 1).await? {
             0 => {
-                // All is empty so far: what lies there need not be looked at again.
+                // Everything so far is empty and need not be read again.
                 (from, width) = (end, width.saturating_mul(2));
             }
             entries if entries <= limit => (until, width) = (Some(end), width.saturating_mul(2)),
@@ -201,7 +202,7 @@ async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Re
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }
 
-/// How many bytes these messages' requests have; the server knows without reading them.
+/// Returns the total size of these messages' requests, which the server knows without reading them.
 async fn request_bytes(connection: &mut PgConnection, messages: &[Uuid]) -> Result<i64, StoreError> {
     let query = sqlx::query(include_str!("sql/request_bytes.sql")).bind(messages);
     Ok(query.fetch_one(connection).await?.number("bytes")?)

@@ -1,15 +1,15 @@
-//! Lines to the server: connections of a pool over which every answer is waited for with a bound.
+//! A connection pool with a timeout for every answer.
 //!
-//! A wire can go dead without a word, as when a firewall forgets it: neither an answer comes nor an error. Whoever waits
-//! without a bound then waits for ever, and so does the pool when it asks whether the connection it gets back still lives. So
-//! each answer has its bound, and a connection is given back within a bound or not at all.
+//! A connection can die silently, for example when a firewall drops it: neither an answer nor an error arrives. Waiting without
+//! a timeout would then take forever, and so would the pool when it pings a returned connection. So each answer has a timeout,
+//! and a connection is returned within a timeout or closed.
 //!
-//! A caller may go away in the middle. What it asked may have been `BEGIN`, and sqlx does not know then that a transaction is open:
-//! the next caller's writes would be part of it, acknowledged and never committed. So a connection whose last answer was not
-//! heard is closed, never given back.
+//! A caller may be cancelled in the middle. If it had just sent `BEGIN`, sqlx does not know that a transaction is open: the
+//! next caller's writes would join it, acknowledged and never committed. So a connection whose last answer was not received is
+//! closed, never returned.
 //!
-//! A connection that was used within the last second is not pinged before its next use: the ping was one of two round trips of every
-//! batch. If the connection has died, the batch fails as it would have in the middle, and is written again.
+//! A connection that was used within the last second is not pinged before its next use: the ping was one of two round trips of
+//! every batch. If the connection has died, the batch fails as it would have in the middle, and is retried.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -29,28 +29,27 @@ use crate::error_detail::redact;
 /// How long a caller waits for a free connection.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When the server gives a statement up. Before we do, because its word is definite: nothing was done.
+/// When the server cancels a statement. Earlier than our own timeout, because its answer is definite: nothing was done.
 const STATEMENT_TIMEOUT: &str = "20s";
 
 /// How long a caller waits for an answer.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// How long a batch waits for an answer. Shorter, because others wait behind it, and because a batch that is written again is
-/// safe: what came of the first time is found out.
+/// How long a batch waits for an answer. Shorter, because others wait behind it, and because repeating a batch is safe: it
+/// finds out whether the first write was done.
 pub(super) const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When the server ends a transaction that we left open, and frees what it has locked: after any call is over.
+/// When the server aborts a transaction that we left open and releases its locks: later than any call's timeout.
 const LEFT_OPEN_TIMEOUT: &str = "30s";
 
-/// How long a connection may take to say that it lives.
+/// How long a ping may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long after its last use a connection counts as alive.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
-/// What the server is told of its own bounds. The last four are for a client whose machine is gone, with what it has locked: the
-/// server asks after this many seconds of silence, this many times, with so many seconds between, and waits this long for
-/// anything that it said to arrive.
+/// The server's own limits. The last four are for a client whose machine is gone while it holds locks: the idle time before the
+/// first probe, the interval between probes, their number, and how long sent data may stay unacknowledged.
 pub(super) const SETTINGS: [(&str, &str); 6] = [
     ("statement_timeout", STATEMENT_TIMEOUT),
     ("idle_in_transaction_session_timeout", LEFT_OPEN_TIMEOUT),
@@ -67,22 +66,22 @@ type PgQuery<'q> = Query<'q, sqlx::Postgres, PgArguments>;
 pub(crate) struct ConnectionPool {
     pool: PgPool,
     answer_timeout: Duration,
-    /// How long a statement waits for a row that somebody else holds, where it is not what the connection was opened with.
+    /// How long a statement waits for a locked row, if different from the connection's setting.
     lock_timeout: Option<&'static str>,
     lost: LastLoss,
 }
 
 impl ConnectionPool {
-    /// Opens no connection yet.
+    /// Creates the pool. Opens no connection yet.
     pub(crate) fn new(options: PgConnectOptions, connections_max: u32, answer_timeout: Duration) -> Self {
         let lost = LastLoss::default();
         let asked = lost.clone();
         let pool = PgPoolOptions::new()
             .max_connections(connections_max)
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            // A busy pool is not worth a warning: a wait that is too long fails, and the error says so.
+            // A busy pool is not worth a warning: a wait that is too long fails with an error.
             .acquire_slow_threshold(ACQUIRE_TIMEOUT)
-            // Ours asks less often.
+            // Our own check pings less often.
             .test_before_acquire(false)
             .before_acquire(move |connection, meta| {
                 let lost = asked.clone();
@@ -92,29 +91,28 @@ impl ConnectionPool {
         Self { pool, answer_timeout, lock_timeout: None, lost }
     }
 
-    /// The same connections, for those who wait longer or less long.
+    /// Returns the same pool with another answer timeout.
     pub(super) fn with_answer_timeout(&self, answer_timeout: Duration) -> Self {
         Self { answer_timeout, ..self.clone() }
     }
 
-    /// The same connections, for those who wait so long for a row that somebody else holds.
+    /// Returns the same pool with another lock timeout.
     pub(super) fn with_lock_timeout(&self, lock_timeout: &'static str) -> Self {
         Self { lock_timeout: Some(lock_timeout), ..self.clone() }
     }
 
-    /// The pool, for tests.
+    /// Returns the pool, for tests.
     #[cfg(feature = "testing")]
     pub(crate) fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// Talks with the server over one connection. What is said in it takes no longer than the patience, however many answers it waits
-    /// for.
+    /// Runs a closure with one connection. The answer timeout covers the whole closure, however many answers it waits for.
     pub(crate) async fn with_connection<T>(
         &self,
         run: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        // When there is none to be had, nothing was done.
+        // Without a connection, nothing was done.
         let connection = self.pool.acquire().await.map_err(|error| StoreError::Unavailable(redact(error)))?;
         let mut pooled = PooledConnection { connection, is_sound: false };
         let outcome =
@@ -122,7 +120,7 @@ impl ConnectionPool {
         let outcome = outcome.unwrap_or_else(|_| Err(StoreError::Unknown(no_answer())));
         match &outcome {
             Err(StoreError::Unknown(_)) => self.lost.just_now(),
-            // The server became another one's follower and will stay that: the next connection may find the new leader.
+            // The server became a follower and stays one: the next connection may find the new leader.
             Err(StoreError::Unavailable(_)) => (),
             _ => pooled.is_sound = true,
         }
@@ -164,7 +162,7 @@ impl ConnectionPool {
 /// A connection in use.
 struct PooledConnection {
     connection: PoolConnection<sqlx::Postgres>,
-    /// Whether all that was asked was answered.
+    /// Whether every request was answered.
     is_sound: bool,
 }
 
@@ -175,13 +173,13 @@ impl Drop for PooledConnection {
             Ok(runtime) if self.is_sound => {
                 runtime.spawn(async move { drop(timeout(PING_TIMEOUT, returning).await) });
             }
-            // Dropped, here or when its time is over, it closes the connection and makes room for another.
+            // Dropping this, now or at the timeout, closes the connection and frees its slot.
             _ => drop(returning),
         }
     }
 }
 
-/// When a connection was last lost. One that is lost is seldom the only one, so those of before are not used again.
+/// When a connection was last lost. One loss is seldom the only one, so older connections are not used again.
 #[derive(Clone, Default)]
 struct LastLoss(Arc<Mutex<Option<Instant>>>);
 
@@ -190,8 +188,8 @@ impl LastLoss {
         *lock(&self.0) = Some(Instant::now());
     }
 
-    /// Whether a connection that was idle for so long is still to be used. It is asked whether it lives, unless it was used just
-    /// now: asking costs as much as a small write.
+    /// Returns whether a connection that was idle this long can be used. It is pinged unless it was used just now: a ping costs
+    /// as much as a small write.
     async fn is_sound(&self, connection: &mut PgConnection, idle_for: Duration) -> Result<bool, sqlx::Error> {
         let lost = *lock(&self.0);
         if lost.is_some_and(|lost| lost.elapsed() <= idle_for) {
@@ -204,7 +202,7 @@ impl LastLoss {
     }
 }
 
-/// What is said of an answer that did not come.
+/// The error for an answer that did not arrive.
 fn no_answer() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer came in time"))
 }

@@ -1,7 +1,8 @@
-//! Putting messages in, on PostgreSQL: by the store, or inside the caller's own transaction.
+//! Enqueuing on PostgreSQL: by the store, or inside the caller's own transaction.
 //!
-//! A batch is first inserted without `ON CONFLICT DO NOTHING`, which makes each insert speculative and costs about half as much again; it is
-//! inserted with it if that fails. COPY was tried for large batches: through sqlx it reached half the rate of the insert.
+//! A batch is first inserted without `ON CONFLICT DO NOTHING`, which makes each insert speculative and costs about half as much
+//! again. If that fails, it is inserted with the clause. COPY was tried for large batches: through sqlx it reached half the
+//! rate of the insert.
 
 use std::collections::HashSet;
 
@@ -18,7 +19,7 @@ use crate::micros;
 use crate::split_retry::Manner;
 use crate::statement::{SqlValue, postgres_only};
 
-/// How often the first message of a duplicate is looked for; it may be swept away between insert and look.
+/// How often to look for the first message of a duplicate; it may be swept between insert and read.
 const ROUNDS_MAX: usize = 3;
 
 impl Postgres {
@@ -37,8 +38,7 @@ impl Postgres {
         connection: &mut PgConnection,
         messages: &[Numbered],
     ) -> Result<Vec<Enqueued>, StoreError> {
-        // Duplicates are rare, so a batch is first taken to have none. Not so inside a caller's transaction, which the
-        // failure would end.
+        // Duplicates are rare, so the first try assumes none. Not inside a caller's transaction, which the failure would abort.
         let all: Vec<usize> = (0..messages.len()).collect();
         let new = include_str!("sql/enqueue_new.sql");
         let outcome = insertion(new, messages, &all, self.skew()).execute(&mut *connection).await;
@@ -49,7 +49,7 @@ impl Postgres {
         }
     }
 
-    /// Puts a message in, unless equal content was put in within the window, in a transaction of its own.
+    /// Enqueues a message in its own transaction, unless equal content was enqueued within the window.
     // SPEC A7.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
         self.calls
@@ -64,7 +64,7 @@ impl Postgres {
     ) -> Result<Enqueued, StoreError> {
         let mut transaction = connection.begin().await?;
         let enqueued = self.enqueue_content(&mut transaction, message).await?;
-        // The place among the contents is for a message that is new; another one gives it back.
+        // A content is reserved only by a new message; otherwise the reservation is rolled back.
         match enqueued {
             Enqueued::New { .. } => transaction.commit().await?,
             Enqueued::Same { .. } | Enqueued::Different { .. } | Enqueued::SameContent { .. } => {
@@ -74,7 +74,7 @@ impl Postgres {
         Ok(enqueued)
     }
 
-    /// Puts messages in on the caller's connection, in whatever transaction it has open.
+    /// Enqueues messages on the caller's connection, in its open transaction.
     // SPEC D4.
     pub(crate) async fn enqueue_in(
         &self,
@@ -113,7 +113,7 @@ impl Postgres {
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
 
-    /// The same for one message that may be compared by content.
+    /// Enqueues one message that may be compared by content.
     pub(crate) async fn enqueue_content(
         &self,
         connection: &mut PgConnection,
@@ -129,7 +129,7 @@ impl Postgres {
         }
         let enqueued = one(self.enqueue_in(connection, std::slice::from_ref(message)).await?)?;
         if !matches!(enqueued, Enqueued::New { .. }) {
-            // Somebody put the same key in just now: the place among the contents is for a message that is there.
+            // Somebody enqueued the same key just now. A content must be reserved by a message that exists, so release it.
             let content = SqlValue::from(&same.content.as_bytes()[..]);
             let values = [new.queue.as_str().into(), (&*new.identity).into(), content, (*id).into()];
             self.connection(connection).execute(postgres_only!("content_release"), &values).await?;
@@ -142,7 +142,7 @@ fn one(answers: Vec<Enqueued>) -> Result<Enqueued, StoreError> {
     answers.into_iter().next().ok_or(StoreError::Busy)
 }
 
-/// In the order of their keys, so that two batches with the same ones do not meet crosswise.
+/// Builds the insert, ordered by key, so two batches with the same keys do not deadlock.
 fn insertion<'q>(
     sql: &'static str,
     messages: &'q [Numbered],

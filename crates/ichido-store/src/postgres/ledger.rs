@@ -1,7 +1,7 @@
 //! The ledger on PostgreSQL.
 //!
-//! A claim inserts first and looks up what was there already. If most keys of the last batch were known, as in a storm of retries, the
-//! next one looks first and inserts the rest. Both orders give the same answers.
+//! A claim inserts first and looks up what existed already. If most keys of the last batch existed, as in a retry storm, the
+//! next one looks up first and inserts the rest. Both orders give the same outcomes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::record::{
 use crate::split_retry::Manner;
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
 
-/// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
+/// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
 const ROUNDS_MAX: usize = 8;
 
 impl Postgres {
@@ -38,7 +38,7 @@ impl Postgres {
     ) -> Result<Vec<KeyClaimed>, StoreError> {
         let pool = self.pool_for(manner);
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
-        // In a storm of retries most keys are known, and a look is cheaper than an insert that finds so.
+        // In a retry storm most keys exist, and a lookup is cheaper than a failing insert.
         if self.mostly_known.load(Ordering::Relaxed) {
             self.claim_rest(pool, attempts, &mut answers).await?;
         }
@@ -58,7 +58,7 @@ impl Postgres {
             self.claim_rest(pool, attempts, &mut answers).await?;
         }
         self.mostly_known.store(new * 2 < attempts.len(), Ordering::Relaxed);
-        // Somebody else got ahead in every round: the caller may come again.
+        // Somebody else was faster in every round: the caller may retry.
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
 
@@ -94,7 +94,7 @@ impl Postgres {
         inserted.iter().map(|row| Ok((row.uuid("claim_id")?, row.fence()?))).collect()
     }
 
-    /// What was not inserted is there already: the core decides what that means.
+    /// Handles the keys that exist already: the core decides what that means.
     async fn claim_rest(
         &self,
         pool: &ConnectionPool,
@@ -108,7 +108,7 @@ impl Postgres {
         let names: Vec<[u8; 32]> = open.iter().map(|index| attempts[*index].claim.name.hash()).collect();
         let found = self.find_many(pool, &names).await?;
         for (index, name) in open.into_iter().zip(names) {
-            // Gone again between the insert and the look: the next round inserts.
+            // Deleted between the insert and the lookup: the next round inserts.
             let Some(found) = found.get(&name) else { continue };
             answers[index] = self.claim_found(pool, &attempts[index], &name, found).await?;
         }
@@ -138,7 +138,7 @@ impl Postgres {
                             .bind(micros(LEASE_MAX)),
                     )
                     .await?;
-                // Not marked: it was renewed or settled meanwhile, and the next round sees it.
+                // Not marked: it was renewed or settled meanwhile, and the next round sees that.
                 (marked.rows_affected() == 1).then_some(KeyClaimed::Unknown { fence })
             }
         })
@@ -183,7 +183,7 @@ impl Postgres {
             if takes_one_statement(&named) {
                 return self.settle_named(connection, &named, manner.again).await;
             }
-            // All of it or nothing: what was written of a batch that failed could not be told from another's settle next time.
+            // All or nothing: on a retry, a partly written batch could not be told from another owner's settle.
             let mut transaction = connection.begin().await?;
             sqlx::query(include_str!("sql/key_lock.sql"))
                 .bind(named.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
@@ -204,7 +204,7 @@ impl Postgres {
     ) -> Result<Vec<KeySettled>, StoreError> {
         let mut answers = vec![None; named.len()];
         loop {
-            // One settle of a name at a time, in the order they came, so that each is answered for itself.
+            // One settle per name at a time, in the order they came, so each gets its own outcome.
             let mut taken = HashSet::new();
             let round: Vec<usize> = (0..named.len())
                 .filter(|index| answers[*index].is_none() && taken.insert(named[*index].0))
@@ -229,7 +229,7 @@ impl Postgres {
         }
     }
 
-    /// Settles records of different names; answers which of them it changed.
+    /// Settles records of different names. Returns which of them it changed.
     async fn settle_round(
         &self,
         connection: &mut PgConnection,
@@ -312,7 +312,7 @@ impl Postgres {
         Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
     }
 
-    /// A record, and the moment it was looked at.
+    /// Finds a record. Returns it with the time of the read.
     pub(crate) async fn key_find(
         &self,
         name: &RecordName,
@@ -321,7 +321,7 @@ impl Postgres {
         Ok(self.find_many(&self.calls, &[hash]).await?.remove(&hash).map(|found| (found.key, found.now.wall)))
     }
 
-    /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
+    /// Marks at most `limit` lapsed claims of these operations. Returns how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut marked = 0;
         for ends_too_late in [false, true] {
@@ -336,7 +336,7 @@ impl Postgres {
         Ok(marked)
     }
 
-    /// Forgets records that had expired at a moment, at most `limit`; answers how many.
+    /// Deletes at most `limit` records that had expired at a time. Returns how many.
     pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let query =
             sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(DbTimestamp(now));
@@ -374,7 +374,7 @@ impl Postgres {
 /// A settle with the hash that names its record.
 type NamedSettle<'a> = ([u8; 32], &'a KeySettle);
 
-/// Whether all of them are settled alike and none twice.
+/// Returns whether all settles have the same kind of outcome and no name repeats.
 fn takes_one_statement(named: &[NamedSettle<'_>]) -> bool {
     let (mut seen, mut outcomes) = (HashSet::new(), HashSet::new());
     named.iter().all(|(name, settle)| {
@@ -383,7 +383,7 @@ fn takes_one_statement(named: &[NamedSettle<'_>]) -> bool {
     })
 }
 
-/// Settles those of one outcome that keeps nothing; answers which of them it changed.
+/// Settles records with an outcome that stores nothing. Returns which of them it changed.
 async fn settle_without(
     connection: &mut DbConnection<'_>,
     rows: &[NamedSettle<'_>],

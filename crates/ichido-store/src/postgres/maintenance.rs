@@ -1,4 +1,4 @@
-//! Upkeep, on PostgreSQL: each call does a bounded amount and says how much.
+//! Maintenance on PostgreSQL: each call does a bounded amount of work and returns how much.
 
 use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
@@ -13,13 +13,13 @@ use crate::message::QueueName;
 use crate::statement::{SqlValue, Statement, postgres_only};
 
 impl Postgres {
-    /// What time it is.
+    /// Returns the time.
     pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
         let row = self.calls.one(sqlx::query(include_str!("sql/now.sql")).bind(self.skew())).await?;
         Ok(row.timestamp("now")?)
     }
 
-    /// Makes what has come due claimable; answers which queues got something.
+    /// Makes due messages claimable. Returns how many per queue.
     pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
         let rows = self
             .calls
@@ -35,7 +35,7 @@ impl Postgres {
         Ok(promoted)
     }
 
-    /// Forgets the messages that a statement finds; where their entries were sealed, it notes why they are missing.
+    /// Deletes the messages that a statement finds. If their entries were sealed, notes why they are missing.
     pub(crate) async fn forget(
         &self,
         key: Option<&AuditKey>,
@@ -46,7 +46,7 @@ impl Postgres {
             .with_connection(async |connection| {
                 let mut transaction = connection.begin().await?;
                 let mut connection = self.connection(&mut transaction);
-                // Or an entry could be sealed that this has not seen sealed, and be missed for ever.
+                // Otherwise an entry could be sealed unnoticed, and would be reported as missing forever.
                 connection.execute(postgres_only!("seal_lock"), &[]).await?;
                 let row = connection.one(statement, values).await?;
                 let (ids, entries) = match &row {

@@ -1,9 +1,9 @@
-//! The parameters of a PostgreSQL address.
+//! Parameters of a PostgreSQL URL.
 //!
-//! Guarantee: the value of a parameter that is not supported is in no log; the driver would log it, and it may be a password
+//! Guarantee: the value of an unsupported parameter is never logged. The driver would log it, and it may be a password
 //! (`sslpassword`).
 
-/// What the driver reads.
+/// The parameters that the driver reads.
 const SUPPORTED: [&str; 18] = [
     "application_name",
     "dbname",
@@ -25,7 +25,7 @@ const SUPPORTED: [&str; 18] = [
     "user",
 ];
 
-/// The address without the parameters that are not supported. A warning names each of them.
+/// Removes unsupported parameters from a URL. Logs a warning with the name of each.
 pub(super) fn supported(url: &str) -> String {
     let Some((address, query)) = url.split_once('?') else { return url.to_owned() };
     let is_supported = |parameter: &&str| {
@@ -56,7 +56,7 @@ mod tests {
         }
     }
 
-    /// The list is what the driver of this version reads: a parameter that is in it and unknown would be logged with its value.
+    /// The list matches this version of the driver: a listed parameter that it does not know would be logged with its value.
     #[test]
     fn the_driver_reads_every_supported_parameter() {
         for name in SUPPORTED {

@@ -1,48 +1,49 @@
-//! Where a claim starts to look: behind what was claimed before, and from the beginning now and then.
+//! Where a claim starts to scan a queue: after the last claim, and periodically from the start.
 //!
-//! What was claimed leaves dead index entries, which nothing can clean up while somebody's old snapshot is open, so a look from the
-//! beginning gets dearer all the time. It is still needed: what was committed late, requeued or promoted is behind the mark.
+//! Claimed messages leave dead index entries, which cannot be cleaned up while somebody holds an old snapshot, so a scan from
+//! the start gets more expensive all the time. It is still needed: messages that were committed late, requeued or promoted are
+//! before the cursor.
 //!
-//! Under a snapshot that stays open, a look from the beginning rests for twenty times its own cost. A message behind the mark may wait that
-//! long; the rate of claims holds.
+//! While a snapshot stays open, a scan from the start is followed by a pause of twenty times its own cost. A message before the
+//! cursor may wait that long; the claim rate is unaffected.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How long claims go on behind the mark, at the least, before one looks from the beginning again.
+/// The minimum time that claims continue from the cursor before one scans from the start again.
 const RESCAN_AFTER: Duration = Duration::from_millis(100);
 
-/// A look from the beginning is followed by this many times its own cost without one: the share of time it can take.
+/// A scan from the start is followed by a pause of this many times its own cost, which limits its share of time.
 const RESCAN_SHARE: u32 = 20;
 
-/// How many looks must have been dear: one of them may have met a busy moment.
+/// The number of scans that must have been expensive: a single one may have hit a busy moment.
 const SAMPLES: usize = 3;
 
-/// Under this, an empty queue is always looked at once more from the beginning.
+/// Below this cost, an empty queue is always rescanned from the start.
 const EXPENSIVE: Duration = Duration::from_millis(20);
 
-/// A place in a queue's order: priority and message.
+/// A position in a queue's order: priority and message.
 pub(super) type QueuePosition = (i16, Uuid);
 
-/// Before every place.
+/// Before every position.
 pub(super) const QUEUE_START: QueuePosition = (i16::MIN, Uuid::nil());
 
-/// Where the last claim of a queue ended, and what looking from the beginning costs.
+/// Where the last claim of a queue ended, and the cost of a scan from the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ScanCursor {
     position: Option<QueuePosition>,
     last_rescan: Option<Instant>,
     rescan_costs: [Duration; SAMPLES],
-    /// What a claim from the mark took.
+    /// The cost of a claim from the cursor.
     scan_cost: Duration,
-    /// Somebody said that there is work, and none was found since.
+    /// Whether a wake-up arrived and no work was found since.
     is_woken: bool,
 }
 
 impl ScanCursor {
-    /// Where this claim starts; `None` is from the beginning. Of several claims at once, one is sent there.
+    /// Returns where this claim starts; `None` is from the start. Of several concurrent claims, one starts there.
     pub(super) fn start(&mut self, now: Instant) -> Option<QueuePosition> {
         let rested = RESCAN_AFTER.max(self.rescan_cost() * RESCAN_SHARE);
         if self.last_rescan.is_none_or(|last_rescan| now.duration_since(last_rescan) >= rested) {
@@ -52,7 +53,7 @@ impl ScanCursor {
         self.position
     }
 
-    /// Whether to look from the beginning, since there was nothing behind the mark.
+    /// Returns whether to scan from the start because nothing was found after the cursor.
     pub(super) fn should_rescan(&mut self, now: Instant) -> bool {
         let since = self.last_rescan.map(|last_rescan| now.duration_since(last_rescan));
         let spare = !self.is_woken
@@ -65,34 +66,34 @@ impl ScanCursor {
         !spare
     }
 
-    /// The next claim looks from the beginning.
+    /// Makes the next claim scan from the start.
     pub(super) fn rescan_next(&mut self) {
         self.last_rescan = None;
     }
 
-    /// There is said to be work: a claim that finds none behind the mark looks from the beginning, whatever that costs.
+    /// Notes a wake-up: a claim that finds nothing after the cursor then scans from the start, whatever the cost.
     pub(super) fn wake(&mut self) {
         self.is_woken = true;
     }
 
-    /// A claim from the beginning took this long.
+    /// Records the duration of a claim from the start.
     pub(super) fn record_rescan(&mut self, took: Duration) {
         self.rescan_costs.rotate_left(1);
         self.rescan_costs[SAMPLES - 1] = took.saturating_sub(self.scan_cost);
     }
 
-    /// A claim from the mark took this long.
+    /// Records the duration of a claim from the cursor.
     pub(super) fn record_scan(&mut self, took: Duration) {
         self.scan_cost = took;
     }
 
-    /// A claim ended here.
+    /// Moves the cursor to where a claim ended.
     pub(super) fn advance_to(&mut self, position: QueuePosition) {
         self.position = Some(position);
         self.is_woken = false;
     }
 
-    /// A mark behind all messages of a priority, where a look from the beginning was dear just now.
+    /// Creates a cursor after all messages of a priority, with a recent expensive scan from the start.
     #[cfg(test)]
     pub(super) fn expensive(priority: i16) -> Self {
         let mut cursor = Self { last_rescan: Some(Instant::now()), ..Self::default() };

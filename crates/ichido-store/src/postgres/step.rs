@@ -16,11 +16,11 @@ use crate::row_changes::apply;
 use crate::statement::{SqlValue, postgres_only};
 use crate::take::{StepOutcome, TakeOutcome, add_proof, take};
 
-/// How often a message is looked for while it moves from one table to another.
+/// How often to look for a message that is moving from one table to another.
 const ROUNDS_MAX: usize = 3;
 
 impl Postgres {
-    /// Takes one message by one event, whatever table it is in; answers also which queue it can be claimed from now.
+    /// Applies an event to one message, whatever table it is in. Also returns the queue from which it can be claimed now.
     pub(crate) async fn step(
         &self,
         id: Uuid,
@@ -30,7 +30,7 @@ impl Postgres {
         self.calls.with_connection(async |connection| self.step_over(connection, id, event, note).await).await
     }
 
-    /// The same over a connection without a transaction.
+    /// Does the same over a connection without a transaction.
     pub(super) async fn step_over(
         &self,
         connection: &mut PgConnection,
@@ -51,14 +51,14 @@ impl Postgres {
             let event = event(taken.now);
             match taken.step(event, note) {
                 StepOutcome::Refused(why) => {
-                    // Awaited, not left to the drop: until then a claim would pass over the row that was taken.
+                    // Awaited, not left to the drop: until the rollback a claim would skip the row.
                     transaction.rollback().await?;
                     return Ok((Stepped::Refused(why), None));
                 }
                 StepOutcome::Proof { fence, holder } => {
                     if self.keep_proof(&mut transaction, id, (fence, holder), note).await? {
                         transaction.commit().await?;
-                        // The message is somebody else's, whose try goes on.
+                        // Somebody else holds the message, and their attempt continues.
                         return Ok((Stepped::Refused(Why::StaleFence), None));
                     }
                     transaction.rollback().await?;
@@ -74,7 +74,7 @@ impl Postgres {
         Err(StoreError::Busy)
     }
 
-    /// Keeps a late success of a message that somebody else holds; `false` when that one's try has ended meanwhile.
+    /// Stores a late success of a message that somebody else holds. Returns `false` if their attempt has ended meanwhile.
     async fn keep_proof(
         &self,
         connection: &mut PgConnection,
@@ -83,12 +83,12 @@ impl Postgres {
         note: &Note,
     ) -> Result<bool, StoreError> {
         let mut connection = self.connection(connection);
-        // In a statement of its own, so that the next one sees every end that came before it.
+        // In its own statement, so the next one sees every end before it.
         let lease = connection.optional(postgres_only!("lease_lock"), &[number(holder).into()]).await?;
         Ok(lease.is_some() && add_proof(&mut connection, id, (fence, holder), note).await?)
     }
 
-    /// Locks one lapsed lease, of these queues if any are named.
+    /// Locks one lapsed lease, of these queues if any are given.
     pub(crate) async fn lapsed(
         &self,
         connection: &mut PgConnection,
@@ -105,7 +105,7 @@ impl Postgres {
         Ok(None)
     }
 
-    /// A claim was rescued, and that is committed.
+    /// Notes that a claim was rescued, after the commit.
     pub(crate) fn rescued(&self, fence: Fence, queue: &QueueName) {
         self.claim_tracker.forget(fence);
         self.note_requeued(queue);

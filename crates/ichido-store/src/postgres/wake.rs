@@ -1,9 +1,9 @@
-//! Waking those who wait: at once in this process, soon on other nodes, and by polling in any case.
+//! Wake-ups: immediate in this process, soon on other nodes, with polling as the fallback.
 //!
-//! Whoever waits for work, or for the outcome of a key, waits with a bound and looks again when it is over. A wake-up only
-//! makes that sooner, so one that is lost costs time and nothing else. Between nodes wake-ups travel by PostgreSQL's NOTIFY,
-//! gathered into one message for all that happened within a few milliseconds, because every notifying commit takes a lock
-//! that all of them share; and never inside a caller's transaction.
+//! Whoever waits for work, or for the outcome of a key, waits with a timeout and then checks again. A wake-up only shortens the
+//! wait, so a lost one costs nothing but time. Between nodes, wake-ups use PostgreSQL's NOTIFY, never inside a caller's
+//! transaction. Those of a few milliseconds are combined into one notification, because every notifying commit takes a lock
+//! that all of them share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::waiters::Waiters;
 
 /// The channel that all nodes listen on.
 const CHANNEL: &str = "ichido";
-/// Wake-ups of this long travel together.
+/// Wake-ups within this time are sent together.
 const GATHER_FOR: Duration = Duration::from_millis(5);
-/// The most that one message between nodes carries; PostgreSQL allows 8,000 bytes.
+/// The maximum size of a notification; PostgreSQL allows 8,000 bytes.
 const MESSAGE_BYTES_MAX: usize = 7_500;
-/// Wake-ups that may wait to travel; beyond it they are dropped, and polling finds what they were about.
+/// The maximum number of wake-ups waiting to be sent; more are dropped, and polling finds the work.
 const WAITING_MAX: usize = 10_000;
-/// Topics that are remembered though nobody waits for them; beyond it a wake-up that nobody waits for is forgotten.
+/// The maximum number of topics with a remembered wake-up; beyond it a wake-up without a waiter is dropped.
 const REMEMBERED_MAX: usize = 10_000;
-/// After so long without a word the server is asked whether it is still there: a dead wire is as silent as a quiet night.
+/// After this long without a notification the server is pinged: a dead connection is as silent as an idle one.
 const SILENT_MAX: Duration = Duration::from_secs(30);
-/// How long it may take to say so, and how long it may take to be reached.
+/// The timeout of the ping, and of connecting.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait before listening again after the connection was lost.
+/// The wait before listening again after the connection was lost.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What can be waited for.
+/// Something that can be waited for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Topic(String);
 
@@ -53,8 +53,8 @@ impl Topic {
         Self(format!("k:{}", hex(&name.hash())))
     }
 
-    /// Whether a wake-up waits for whoever comes next. There are few queues and their workers come again; a key is waited for
-    /// once, and whoever waits for it looks first.
+    /// Returns whether a wake-up is remembered for the next waiter. There are few queues and their workers return; a key is
+    /// waited for once, and its waiter checks first.
     fn is_remembered(&self) -> bool {
         self.0.starts_with("q:")
     }
@@ -67,7 +67,7 @@ pub(crate) struct Wakes {
     tasks: Vec<AbortHandle>,
 }
 
-/// The tasks hold connections; they end with the store.
+/// Ends the tasks with the store, because they hold connections.
 impl Drop for Wakes {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
@@ -75,12 +75,12 @@ impl Drop for Wakes {
 }
 
 impl Wakes {
-    /// For this process only.
+    /// Creates wake-ups for this process only.
     pub(crate) fn here() -> Self {
         Self { here: waiters(), elsewhere: None, tasks: Vec::new() }
     }
 
-    /// For this process and for the other nodes on the same database, which are heard from now on.
+    /// Creates wake-ups for this process and the other nodes on the same database. It listens from now on.
     pub(crate) async fn everywhere(pool: ConnectionPool, options: PgConnectOptions) -> Self {
         let here = waiters();
         let (elsewhere, waiting) = mpsc::channel(WAITING_MAX);
@@ -93,18 +93,18 @@ impl Wakes {
         Self { here, elsewhere: Some(elsewhere), tasks }
     }
 
-    /// Something happened about `topic`.
+    /// Wakes those who wait for `topic`.
     pub(crate) fn wake(&self, topic: Topic) {
         self.here.wake(&topic);
         if let Some(elsewhere) = &self.elsewhere {
-            // Full: the others poll.
+            // Full: the other nodes poll.
             drop(elsewhere.try_send(topic));
         }
     }
 
-    /// Waits until something happens about `topic`, at most so long; answers whether it did.
+    /// Waits up to `at_most` for a wake-up about `topic`. Returns whether there was one.
     ///
-    /// `look` is asked after the waiting has begun: whether it has happened already. So nothing that happens in between is missed.
+    /// `look` runs after the wait has begun and returns whether it has happened already, so nothing in between is missed.
     pub(crate) async fn wait(
         &self,
         topic: &Topic,
@@ -120,7 +120,7 @@ fn waiters() -> Arc<Waiters<Topic>> {
     Arc::new(Waiters::with_remembered(Topic::is_remembered, REMEMBERED_MAX))
 }
 
-/// Sends what gathers, one message at a time, until the store is gone. A message begins with who sends it.
+/// Sends gathered wake-ups, one notification at a time, until the store is gone. A notification begins with the sender.
 async fn send_wake_ups(pool: ConnectionPool, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
     while let Some(first) = waiting.recv().await {
         let mut topics = BTreeSet::from([first]);
@@ -143,7 +143,7 @@ async fn send_wake_ups(pool: ConnectionPool, origin: Uuid, mut waiting: mpsc::Re
     }
 }
 
-/// Hears what other nodes say, until it is aborted with the store.
+/// Receives other nodes' wake-ups, until it is aborted with the store.
 async fn listen(
     options: PgConnectOptions,
     mut listening: Result<PgListener, sqlx::Error>,
@@ -166,7 +166,7 @@ async fn listen(
     }
 }
 
-/// A connection that listens, from a pool of its own: a dead one is given up without the store having one less.
+/// Opens a connection that listens, from its own pool, so a dead one does not reduce the store's connections.
 async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
     let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER_TIMEOUT);
     let mut listener = PgListener::connect_with(&pool.connect_lazy_with(options.clone())).await?;
@@ -175,7 +175,7 @@ async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error>
     Ok(listener)
 }
 
-/// Hears one message, or that the server is still there; our own messages are no news.
+/// Receives one notification, or pings the server. Our own notifications are ignored.
 async fn receive(listener: &mut PgListener, origin: &str, here: &Waiters<Topic>) -> Result<(), ()> {
     let lost = |error: sqlx::Error| tracing::debug!(%error, "the connection that hears other nodes was lost");
     let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {

@@ -1,4 +1,4 @@
-//! Claiming, settling and renewing, on PostgreSQL.
+//! Claiming, settling and renewing on PostgreSQL.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -31,14 +31,14 @@ use crate::rows::work;
 use crate::split_retry::Manner;
 use crate::statement::{DbConnection, SqlValue, paired, postgres_only, shared};
 
-/// How often reports are looked at again when others about the same messages get ahead.
+/// How often to retry reports when concurrent reports about the same messages are faster.
 const ROUNDS_MAX: usize = 8;
 
-/// The most messages that one claim takes.
+/// The maximum number of messages in one claim.
 const CLAIM_MAX: NonZeroU32 = NonZeroU32::new(limits::CLAIM_MAX).expect("not zero");
 
 impl Postgres {
-    /// Takes up to `count` messages, or, where `suspects` are wanted, one of them alone.
+    /// Claims up to `count` messages, or a single suspect if `suspects` are wanted.
     pub(crate) async fn claim(
         &self,
         queue: &QueueName,
@@ -54,7 +54,7 @@ impl Postgres {
         let work = self.claim_after(queue, count, terms, position).await?;
         self.with_cursor(queue, |cursor| cursor.record_scan(begun.elapsed()));
         if work.is_empty() && self.with_cursor(queue, |cursor| cursor.should_rescan(begun)) {
-            // The end is reached; what is left may be before the mark.
+            // Nothing is left after the cursor; there may be messages before it.
             return self.claim_from_start(queue, count, terms, suspects).await;
         }
         Ok(work)
@@ -69,7 +69,7 @@ impl Postgres {
     ) -> Result<Vec<Work>, StoreError> {
         let suspect = if suspects { self.claim_suspect(queue, terms).await? } else { Vec::new() };
         if !suspect.is_empty() {
-            // The next claim asks for the next one.
+            // The next claim looks for the next suspect.
             self.with_cursor(queue, ScanCursor::rescan_next);
             return Ok(suspect);
         }
@@ -79,17 +79,17 @@ impl Postgres {
         Ok(work)
     }
 
-    /// Somebody says that a queue has work.
+    /// Notes that a queue is said to have work.
     pub(crate) fn woken(&self, queue: &QueueName) {
         self.with_cursor(queue, ScanCursor::wake);
     }
 
-    /// A message can be claimed again, which is older than the mark.
+    /// Notes that a message before the cursor can be claimed again.
     pub(crate) fn note_requeued(&self, queue: &QueueName) {
         lock(&self.cursors).remove(queue);
     }
 
-    /// As after a while with somebody's old snapshot open: the mark is behind all there is, and a look from the beginning is dear.
+    /// Simulates a long-open snapshot: the cursor is after all messages, and a scan from the start is expensive.
     #[cfg(test)]
     pub(crate) fn expect_expensive_rescan(&self, message: &crate::message::NewMessage) {
         self.with_cursor(&message.queue, |cursor| {
@@ -158,7 +158,7 @@ impl Postgres {
         Ok(work)
     }
 
-    /// Writes what came of messages. A report that comes again, as after a lost answer, is answered as the first time.
+    /// Writes the outcomes of messages. A repeated report, as after a lost answer, gets the same outcome.
     pub(crate) async fn settle(
         &self,
         settlements: &[Settlement],
@@ -194,7 +194,7 @@ impl Postgres {
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
     }
 
-    /// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
+    /// Returns those messages that their claims do not hold, judging by the leases that still exist.
     async fn not_ours(
         &self,
         pool: &ConnectionPool,
@@ -208,7 +208,7 @@ impl Postgres {
             .await
     }
 
-    /// Writes the successes; answers those that stand, by index.
+    /// Writes the successes. Returns those that were applied, by index.
     async fn settle_sent(
         &self,
         pool: &ConnectionPool,
@@ -219,7 +219,7 @@ impl Postgres {
         }
         let over: Vec<i64> = self.claim_tracker.exhausted(reports.iter()).into_iter().map(number).collect();
         let reporting = |sql| sent_reports(sql, reports, &over, self.skew());
-        // A report comes again only after a lost answer, so a batch is first taken to have none that does.
+        // A report is repeated only after a lost answer, so the first try assumes no repetition.
         let stands = match pool.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
             Ok(rows) => {
                 let stand: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
@@ -236,7 +236,7 @@ impl Postgres {
         Ok(stands.into_iter().map(|report| (report.index, Stepped::Now(report.last()))).collect())
     }
 
-    /// Writes the failures and what was given back; answers what stands and what its mark contradicts, by index.
+    /// Writes the failures and the messages given back. Returns what was applied and what a start mark contradicts, by index.
     async fn settle_others(
         &self,
         pool: &ConnectionPool,
@@ -249,7 +249,7 @@ impl Postgres {
             let settling =
                 async |connection: &mut PgConnection| self.settle_unended(connection, reports).await;
             match pool.with_connection(settling).await {
-                // Another report about one of these came in between and is committed: the next look sees it.
+                // Another report about one of these was committed in between: the next round sees it.
                 Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => (),
                 outcome => return outcome,
             }
@@ -278,7 +278,7 @@ impl Postgres {
                 && !ends.ended.contains_key(&report.pair())
         });
         let back: Vec<Pair> = back.map(ClaimReport::pair).collect();
-        // What is given back can begin no more; what was marked before may have begun.
+        // A message given back can no longer start; one that was marked before may have started.
         let never_begun = match &*back {
             [] => HashSet::new(),
             back => marks(&mut connection, postgres_only!("begin_never"), back).await?,
@@ -288,20 +288,20 @@ impl Postgres {
             |report: &ClaimReport<'_>| report.is_given_back() && !never_begun.contains(&report.pair());
         let (changes, settled) = settle(reports, &mut ends, holder, may_have_begun);
         apply(&mut connection, &changes).await?;
-        // What was refused is still held.
+        // A refused message is still held.
         let release = || reports.iter().filter(|report| !is_refused(&settled, report));
         let gone = self.claim_tracker.exhausted(release().filter(|report| held.contains_key(&report.fence)));
         lease_over(&mut connection, &gone.into_iter().map(number).collect::<Vec<_>>()).await?;
         transaction.commit().await?;
         self.claim_tracker.release(release());
-        // What can be claimed again has its old place, which is behind the mark.
+        // A message that can be claimed again keeps its old position, which is before the cursor.
         for report in reports.iter().filter(|report| matches!(report.last(), State::Queued { .. })) {
             self.with_cursor(&report.settlement.queue, ScanCursor::rescan_next);
         }
         Ok(settled)
     }
 
-    /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
+    /// Handles a report after the message ended under this claim or was rescued. A success is evidence even then.
     async fn settle_late(
         &self,
         connection: &mut PgConnection,
@@ -310,7 +310,7 @@ impl Postgres {
         let mut ends = ends(&mut self.connection(connection), std::slice::from_ref(report)).await?;
         let Settlement { id, event, note, .. } = report.settlement;
         let Some(before) = ends.ended.remove(&report.pair()) else {
-            // It was never this claim's: whatever the report says, it says it of another message.
+            // The message was never part of this claim, so the report is about another message.
             let message = [(*id).into(), SqlValue::Now];
             let message = self.connection(connection).optional(paired!("step_message"), &message).await?;
             return Ok(message.map_or(Stepped::NoSuchMessage, |_| Stepped::Refused(Why::StaleFence)));
@@ -321,17 +321,17 @@ impl Postgres {
         let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
         let (stepped, _) = self.step_over(connection, *id, |_| Event::LateSuccess { fence }, note).await?;
         if matches!(stepped, Stepped::Refused(_)) {
-            // It may be this same evidence that stands in the way, whose answer was lost.
+            // The same evidence may have been stored before, and its answer lost.
             let before = self.connection(connection).optional(shared!("late_find"), &[(*id).into()]).await?;
             return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
         }
         Ok(stepped)
     }
 
-    /// Marks that these calls are about to begin; answers which of them may.
+    /// Marks that these calls are about to start. Returns which of them may.
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         let not_ours = self.not_ours(&self.calls, calls.iter().copied()).await?;
-        // Sorted, so that two batches with the same ones do not meet crosswise.
+        // Sorted, so two batches with the same calls do not deadlock.
         let sorted: BTreeSet<Pair> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
         let sorted: Vec<Pair> = sorted.into_iter().collect();
         let marked = async |mut it: DbConnection<'_>| marks(&mut it, paired!("begin_mark"), &sorted).await;
@@ -343,13 +343,13 @@ impl Postgres {
         Ok(calls.iter().map(|call| may.contains(call)).collect())
     }
 
-    /// Claims were renewed, those of `renewed`.
+    /// Notes that the claims in `renewed` were renewed.
     pub(crate) fn renewed(&self, fences: &[Fence], renewed: &HashSet<Fence>, _lease: Duration) {
         self.claim_tracker.renewed(fences, renewed);
     }
 }
 
-/// The statement that writes successes, with what it is about.
+/// Builds the statement that writes successes.
 fn sent_reports<'q>(
     sql: &'static str,
     reports: &'q [ClaimReport<'q>],

@@ -3,22 +3,22 @@ use std::sync::Mutex;
 use super::*;
 use ichido_core::sync::lock;
 
-/// What a job does to the write that it is part of.
+/// What a job does to its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TestJob {
     Plain,
-    /// Somebody else holds its row.
+    /// Somebody else has locked its row.
     Locked,
-    /// The connection breaks under it.
+    /// It breaks the connection.
     Breaking,
     Refused,
 }
 use TestJob::{Breaking, Locked, Plain, Refused};
 
-/// A database that does as its jobs say, and remembers how it was written to.
+/// A database that behaves as its jobs say, and records how it was written to.
 #[derive(Default)]
 struct FakeDatabase {
-    /// How many of the first writes lose their answer, whatever is in them.
+    /// How many of the first writes lose their answer, whatever they contain.
     loses: Mutex<u32>,
     is_unreachable: bool,
     writes: Mutex<Vec<(usize, Manner)>>,
@@ -27,7 +27,7 @@ struct FakeDatabase {
 impl Write<TestJob, bool> for FakeDatabase {
     const BUSY_FOR_ALL: bool = false;
 
-    /// Answers for each job whether it was looked for again.
+    /// Returns, for each job, whether the write was a retry.
     async fn write(&self, jobs: &[TestJob], manner: Manner) -> Result<Vec<bool>, StoreError> {
         lock(&self.writes).push((jobs.len(), manner));
         let mut loses = lock(&self.loses);
@@ -48,7 +48,7 @@ impl Write<TestJob, bool> for FakeDatabase {
     }
 }
 
-/// The same with one writer.
+/// The same with a single writer.
 struct OneWriter(FakeDatabase);
 
 impl Write<TestJob, bool> for OneWriter {
@@ -113,7 +113,7 @@ async fn a_lost_answer_is_looked_for() {
     assert!(results.iter().all(|result| matches!(result, Ok(true))), "{results:?}");
 }
 
-/// The database is still at what was lost, or somebody else holds the row: neither says that nothing was done.
+/// The database still executes the lost write, or somebody else has locked the row: neither means that nothing was done.
 #[tokio::test(start_paused = true)]
 async fn busy_after_a_lost_answer_is_unknown() {
     for count in [1, 8] {
@@ -142,7 +142,7 @@ async fn what_is_away_is_away_for_all() {
     assert_eq!(database.writes().len(), 1);
 }
 
-/// A job that breaks every connection it comes near takes nobody with it.
+/// A job that breaks every connection does not affect the others.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_breaks_the_connection_is_found_and_is_unknown_alone() {
     let database = FakeDatabase::default();

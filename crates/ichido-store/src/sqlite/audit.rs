@@ -1,7 +1,7 @@
-//! The audit trail's seals, on SQLite.
+//! Seals of the audit trail, on SQLite.
 //!
-//! A trigger notes each new entry until it is sealed. Entries are never updated, so they are read and hashed beside the one
-//! writer; its transaction only writes the seal, if nothing has come between.
+//! A trigger notes each new entry until it is sealed. Entries are never updated, so they are read and hashed without the
+//! writer; its transaction only writes the seal, if nothing has changed in between.
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::{Entry, EntryId};
@@ -27,7 +27,7 @@ impl Sqlite {
     ) -> Result<AuditSealed, StoreError> {
         let mut reader = self.pool().acquire().await?;
         let last = trail::last_seal(&mut without_clock(&mut reader)).await?;
-        // Under another key the chain would prove nothing to anybody from here on.
+        // With another key the chain would prove nothing from here on.
         if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
         }
@@ -40,7 +40,7 @@ impl Sqlite {
         let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let until = last.map_or(0, |last| last.until).saturating_add(count);
         let now = self.now(&mut reader).await?;
-        // Read after the entries: whatever they were written under had been issued.
+        // Read after the entries: every fence in them had been issued by then.
         let misfits = misfits(&entries, &before, trail::fence_last(&mut without_clock(&mut reader)).await?);
         drop(reader);
         let previous = previous(&before, requests);
@@ -53,7 +53,7 @@ impl Sqlite {
         let values = [SqlValue::Rows(&trail::ids(&sealed))];
         let done = tx.db_connection().execute(sqlite_only!("seal_done"), &values).await?;
         if trail::last_seal(&mut tx.db_connection()).await? != last || done != u64::from(seal.count) {
-            // Another node has sealed or forgotten some of it meanwhile.
+            // Another node has sealed or deleted some of it meanwhile.
             tx.rollback().await?;
             return Err(StoreError::Busy);
         }
@@ -63,15 +63,15 @@ impl Sqlite {
         Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })
     }
 
-    /// Over a connection of its own, because it takes the time that it takes, and all in one snapshot. What the seals list goes into a
-    /// temporary table, which is the connection's own and may go to the disk.
+    /// Uses its own connection, because it has no time limit and needs one snapshot. The seals' lists go into a temporary
+    /// table, which belongs to the connection and may be on disk.
     pub(crate) async fn audit_verify(
         &self,
         key: Option<&AuditKey>,
         head: Option<Head>,
     ) -> Result<Report, StoreError> {
-        // As the writer's, because a reader may write nothing at all; it writes nothing but its own table.
-        // It may take long, and nobody need be warned of that.
+        // With the writer's options, because a reader must not write at all; it writes only its own table. It may take long,
+        // which is not worth a warning.
         let options = (*self.writer.connect_options()).clone().disable_statement_logging();
         let mut connection =
             SqliteConnection::connect_with(&options).await.map_err(StoreError::Unavailable)?;
@@ -98,7 +98,7 @@ impl Sqlite {
     }
 }
 
-/// Compares the entries that a seal lists with the list, and remembers that they are listed.
+/// Compares the entries that a seal lists with the list, and records that they are listed.
 async fn compare(
     connection: &mut SqliteConnection,
     verifier: &mut Verifier<'_>,

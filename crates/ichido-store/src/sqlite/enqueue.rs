@@ -1,4 +1,4 @@
-//! Putting messages in, on SQLite: by the store, or inside the caller's own transaction.
+//! Enqueuing on SQLite: by the store, or inside the caller's own transaction.
 
 use ichido_core::clock::Now;
 use ichido_core::time::Timestamp;
@@ -12,7 +12,7 @@ use crate::message::{Enqueued, Numbered, answer};
 use crate::statement::DbConnection;
 
 impl Sqlite {
-    /// Puts a message in, unless equal content was put in within the window, in a transaction of its own.
+    /// Enqueues a message in its own transaction, unless equal content was enqueued within the window.
     // SPEC A7.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
         let mut tx = self.write().await?;
@@ -26,7 +26,7 @@ impl Sqlite {
         Ok(enqueued)
     }
 
-    /// Puts messages in on the caller's connection, in whatever transaction it has open.
+    /// Enqueues messages on the caller's connection, in its open transaction.
     // SPEC D4.
     pub(crate) async fn enqueue_in(
         &self,
@@ -39,7 +39,7 @@ impl Sqlite {
         enqueue_at(connection, &messages, now).await
     }
 
-    /// The same for one message that is compared by content.
+    /// Enqueues one message that is compared by content.
     pub(crate) async fn enqueue_content(
         &self,
         connection: &mut SqliteConnection,
@@ -76,8 +76,8 @@ impl WriteTransaction {
     }
 }
 
-/// Puts messages in, and looks for those whose key was used before. No rounds: in a write transaction nothing is swept away
-/// between the two.
+/// Enqueues messages, and finds those whose key was used before. No retries: in a write transaction nothing is swept in
+/// between.
 pub(super) async fn enqueue_at(
     connection: &mut SqliteConnection,
     messages: &[&Numbered],
@@ -86,13 +86,13 @@ pub(super) async fn enqueue_at(
     if insert(connection, messages, now).await? == messages.len() {
         return Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect());
     }
-    // Those that were put in just now are found as well, and known again by their id.
+    // This also finds the messages that were just inserted; their ids identify them.
     let found = find_first(&mut without_clock(connection), messages).await?;
     let first = |position| found.get(&position).copied().ok_or(StoreError::Busy);
     messages.iter().enumerate().map(|(position, message)| Ok(answer(message, first(position)?))).collect()
 }
 
-/// Inserts the messages whose key was not used before; answers how many those were.
+/// Inserts the messages whose key is new. Returns how many.
 async fn insert(
     connection: &mut SqliteConnection,
     messages: &[&Numbered],

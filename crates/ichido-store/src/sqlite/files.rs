@@ -1,11 +1,11 @@
 //! The files of a database, and whether they are still where they were opened.
 //!
-//! Guarantee: nothing is acknowledged that went into a file which the next start will not find. SQLite goes on writing to files that
-//! were removed, moved, replaced or emptied, and says nothing; so after each commit, and before its answer, the names are looked up again
-//! and compared with what was opened. It costs one `stat` for each of the three files, and opens none of them: closing a file of our
-//! own would drop every lock that SQLite has on it in this process.
+//! Guarantee: nothing is acknowledged that was written to a file which the next start will not find. SQLite continues to write
+//! to files that were removed, moved, replaced or emptied, without an error. So after each commit, and before the
+//! acknowledgement, the names are looked up again and compared with what was opened. It costs one `stat` for each of the three
+//! files and opens none of them: closing a file of our own would drop every lock that SQLite has on it in this process.
 //!
-//! A number is not used again for another file while SQLite has this one open, which at least one reader always has.
+//! An inode number is not reused while SQLite has the file open, which at least one reader always has.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -16,17 +16,17 @@ use tokio::sync::watch;
 
 use crate::error::StoreError;
 
-/// What SQLite puts beside a database in WAL mode: its log, and the log's index, which all processes share. Where either is
-/// replaced, two processes write over each other.
+/// The files that SQLite puts beside a database in WAL mode: its log, and the log's index, which all processes share. If either
+/// is replaced, two processes overwrite each other.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 pub(super) struct DatabaseFiles {
-    /// The database first, under the name that the next start opens it by.
+    /// The database first, under the name that the next start uses.
     opened: Vec<(PathBuf, FileId)>,
     lost: watch::Sender<Option<PathBuf>>,
 }
 
-/// Which file it is, under any name.
+/// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
@@ -34,7 +34,7 @@ pub(super) struct FileId {
 }
 
 impl FileId {
-    /// The file that a name leads to now.
+    /// Returns the identity of the file that a name leads to now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         std::fs::metadata(path).map(|found| Self::seen(&found))
     }
@@ -45,7 +45,7 @@ impl FileId {
         Self { device: found.dev(), inode: found.ino() }
     }
 
-    /// Elsewhere a file that is open can be neither removed nor replaced.
+    /// On other systems an open file can be neither removed nor replaced.
     #[cfg(not(unix))]
     fn seen(_found: &Metadata) -> Self {
         Self { device: 0, inode: 0 }
@@ -53,12 +53,13 @@ impl FileId {
 }
 
 impl DatabaseFiles {
-    /// Notes the files of a database that is open, and was `before` it was opened. They are all there: something was read.
+    /// Records the files of an open database; `before` is its identity before it was opened. All exist, because something was
+    /// read.
     pub(super) fn note(path: &Path, before: FileId) -> Result<Self, StoreError> {
         let (lost, _) = watch::channel(None);
         let noted = |error| StoreError::Unavailable(sqlx::Error::Io(error));
         let path = std::path::absolute(path).map_err(noted)?;
-        // SQLite follows links, and puts its own files beside the one that they lead to.
+        // SQLite follows links, and puts its own files beside the link's target.
         let whole = path.canonicalize().map_err(noted)?;
         let mut files = Self { opened: vec![(path, before)], lost };
         for end in BESIDE {
@@ -72,14 +73,14 @@ impl DatabaseFiles {
         Ok(files)
     }
 
-    /// Whether all of them are where they were; once one was not, never again.
+    /// Checks that all files are where they were. After the first loss it fails forever.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.refuse_if_lost()?;
         let database = self.opened.first().map(|(path, _)| path);
         let is_lost = |(path, opened): &&(PathBuf, FileId)| match std::fs::metadata(path) {
             // SQLite itself empties the log, but never the database.
             Ok(found) => FileId::seen(&found) != *opened || (found.len() == 0 && Some(path) == database),
-            // Nothing else proves that it is gone.
+            // No other error proves that it is gone.
             Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         };
         let Some((file, _)) = self.opened.iter().find(is_lost) else { return Ok(()) };
@@ -90,7 +91,7 @@ impl DatabaseFiles {
         Err(StoreError::FileLost { file: file.clone() })
     }
 
-    /// Refuses everything after a loss, without looking.
+    /// Fails after a loss, without looking.
     pub(super) fn refuse_if_lost(&self) -> Result<(), StoreError> {
         match &*self.lost.borrow() {
             Some(file) => Err(StoreError::FileLost { file: file.clone() }),

@@ -1,4 +1,4 @@
-//! Batches of any kind of work, each in one transaction: one commit serves all of them.
+//! Group commit: batches of all kinds of jobs, each in one transaction.
 
 use super::Sqlite;
 use crate::error::StoreError;
@@ -13,7 +13,7 @@ impl Write<WriteJob, WriteResult> for Sqlite {
 
     async fn write(&self, jobs: &[WriteJob], manner: Manner) -> Result<Vec<WriteResult>, StoreError> {
         let kinds = JobsByKind::new(jobs);
-        // Outcomes first: they may have to begin the transaction again, and a claim that comes for one of them finds it.
+        // Settles first: they may have to restart the transaction, and a claim of the same key then finds the outcome.
         let (mut tx, settled) = self.key_settle(&kinds.settles, manner.again).await?;
         let claimed = self.key_claim(&mut tx, &kinds.claims).await?;
         let now = tx.now;
@@ -35,7 +35,7 @@ impl Write<WriteJob, WriteResult> for Sqlite {
     }
 }
 
-/// The jobs of a batch by their kind, each kind in the order in which they came.
+/// The jobs of a batch by kind, each kind in the order they came.
 #[derive(Default)]
 struct JobsByKind<'a> {
     claims: Vec<&'a ClaimAttempt>,
@@ -59,7 +59,7 @@ impl<'a> JobsByKind<'a> {
     }
 }
 
-/// Messages that one caller puts in together.
+/// Messages that one caller enqueues together.
 impl Write<Numbered, Enqueued> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 

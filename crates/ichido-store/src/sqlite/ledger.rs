@@ -21,14 +21,14 @@ use crate::record::{
 use crate::rescue::lapsed_ends;
 use crate::statement::{SqlValue, sqlite_only};
 
-/// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
+/// How often a claim retries when another claim of its batch changed the record first. The second read sees the last change.
 const ROUNDS_MAX: usize = 3;
 
-/// How much later an expired record is looked at again while a living message uses it.
+/// How much later to check an expired record again while a live message uses it.
 const LATER: Duration = Duration::from_hours(1);
 
 impl Sqlite {
-    /// Claims keys; the caller commits and then calls [`Sqlite::key_claimed`].
+    /// Claims keys. The caller commits and then calls [`Sqlite::key_claimed`].
     pub(super) async fn key_claim(
         &self,
         tx: &mut WriteTransaction,
@@ -42,7 +42,7 @@ impl Sqlite {
                 |fence: Result<Fence, sqlx::Error>| Ok(KeyClaimed::Run { fence: fence?, began: Began::New });
             return fences.take(inserted).map(run).collect();
         }
-        // Some were there before. Those that were not are found as well, and known again by their claim's id.
+        // Some existed before. This also finds the new ones; their claim ids identify them.
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
         for _ in 0..ROUNDS_MAX {
             self.claim_rest(tx, attempts, &mut answers).await?;
@@ -50,7 +50,7 @@ impl Sqlite {
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
 
-    /// Remembers the claims of this process, once they are committed.
+    /// Tracks the claims of this process, after the commit.
     pub(super) fn key_claimed(&self, attempts: &[&ClaimAttempt], answers: &[KeyClaimed]) {
         for (attempt, answer) in attempts.iter().zip(answers) {
             if let KeyClaimed::Run { fence, .. } = answer {
@@ -59,7 +59,7 @@ impl Sqlite {
         }
     }
 
-    /// What is there decides: the core says what it means for each claim.
+    /// Handles the existing records: the core decides what they mean for each claim.
     async fn claim_rest(
         &self,
         tx: &mut WriteTransaction,
@@ -84,7 +84,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// A claim that this process still holds by its own clock has not lapsed, whatever the wall clock says.
+    /// Keeps a claim that this process still holds by its own clock from lapsing, whatever the wall clock says.
     fn keep_own(&self, found: &mut FoundRecord) {
         let now = found.now.wall;
         let fence = found.key.record.fence;
@@ -96,8 +96,9 @@ impl Sqlite {
         }
     }
 
-    /// Begins a transaction by settling keys; the caller commits it and then calls [`Sqlite::key_settled`]. All of a batch stands or
-    /// none of it: an answer is never given for half of it.
+    /// Begins a transaction by settling keys. The caller commits it and then calls [`Sqlite::key_settled`].
+    ///
+    /// The whole batch applies or none of it: no outcome is given for half of it.
     pub(super) async fn key_settle(
         &self,
         settles: &[&KeySettle],
@@ -107,7 +108,7 @@ impl Sqlite {
         if settle_together(&mut tx, settles).await? {
             return Ok((tx, vec![KeySettled::Stands; settles.len()]));
         }
-        // One of them came too late, and nobody knows which: each by itself, in the order in which they came.
+        // One of them came too late, and it is unknown which: settle each alone, in the order they came.
         tx.rollback().await?;
         let mut tx = self.write().await?;
         let mut answers = Vec::with_capacity(settles.len());
@@ -123,19 +124,19 @@ impl Sqlite {
         Ok((tx, answers))
     }
 
-    /// Forgets claims of this process that are settled, once that is committed.
+    /// Stops tracking claims of this process that are settled, after the commit.
     pub(super) fn key_settled(&self, settles: &[&KeySettle]) {
         for settle in settles {
             self.own_claims.release(settle.fence);
         }
     }
 
-    /// A claim of this process was renewed.
+    /// Notes that a claim of this process was renewed.
     pub(crate) fn holds(&self, fence: Fence, lease: Duration) {
         self.own_claims.hold(fence, lease);
     }
 
-    /// A record, and the moment it was looked at.
+    /// Finds a record. Returns it with the time of the read.
     pub(crate) async fn key_find(
         &self,
         name: &RecordName,
@@ -147,7 +148,7 @@ impl Sqlite {
         Ok(found.remove(&hash).map(|found| (found.key, now)))
     }
 
-    /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
+    /// Marks at most `limit` lapsed claims of these operations. Returns how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut tx = self.write().await?;
         let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
@@ -174,12 +175,12 @@ impl Sqlite {
         Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
     }
 
-    /// A claim was settled in a transaction of the caller's, which is committed.
+    /// Notes that a claim was settled in a caller's transaction, after its commit.
     pub(crate) fn settled(&self, fence: Fence) {
         self.own_claims.release(fence);
     }
 
-    /// Forgets records that had expired at a moment, at most `limit`; answers how many.
+    /// Deletes at most `limit` records that had expired at a time. Returns how many.
     pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut tx = self.write().await?;
         let values = [now.into(), i64::from(limit).into()];
@@ -199,7 +200,7 @@ impl Sqlite {
     }
 }
 
-/// Inserts the claims of names that are not there; answers how many those were.
+/// Inserts the claims of new names. Returns how many.
 async fn insert(tx: &mut WriteTransaction, attempts: &[&ClaimAttempt]) -> Result<usize, StoreError> {
     let now = tx.now;
     let mut fence = tx.last;
@@ -227,7 +228,7 @@ async fn insert(tx: &mut WriteTransaction, attempts: &[&ClaimAttempt]) -> Result
         inserted += query.execute(tx.connection()).await?.rows_affected();
     }
     if 0 < inserted {
-        // Those of names that were there stay unused. A batch of nothing but repetitions draws none, and writes nothing.
+        // Fences of existing names stay unused. A batch of repetitions only issues none, and writes nothing.
         tx.draw(attempts.len());
     }
     Ok(usize::try_from(inserted).unwrap_or(usize::MAX))
@@ -272,14 +273,14 @@ async fn claim_found(
     })
 }
 
-/// Settles many records; answers whether all of them were there to be settled. If not, the transaction is of no use any more.
+/// Settles many records. Returns whether all were applied; if not, the transaction must be rolled back.
 async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> Result<bool, StoreError> {
     let mut names = HashSet::with_capacity(settles.len());
     let mut kept = Vec::with_capacity(settles.len());
     for settle in settles {
         let name = settle.name.hash();
         if !names.insert(name) {
-            // Two about one record are told apart by their order.
+            // Two settles of one record are distinguished by their order.
             return Ok(false);
         }
         match &settle.outcome {
@@ -301,7 +302,7 @@ async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> R
     Ok(true)
 }
 
-/// Settles one record; answers whether it was there to be settled.
+/// Settles one record. Returns whether it was applied.
 async fn settle_alone(
     connection: &mut SqliteConnection,
     now: Timestamp,
@@ -317,7 +318,7 @@ async fn settle_alone(
     Ok(query.execute(connection).await?.rows_affected() == 1)
 }
 
-/// Keeps outcomes of different names; answers how many records were there to be settled.
+/// Stores outcomes of different names. Returns how many were applied.
 async fn keep(
     connection: &mut SqliteConnection,
     now: Timestamp,

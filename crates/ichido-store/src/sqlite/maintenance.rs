@@ -1,4 +1,4 @@
-//! Upkeep, on SQLite: each call does a bounded amount and says how much.
+//! Maintenance on SQLite: each call does a bounded amount of work and returns how much.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::rows::queue_name;
 use crate::statement::{SqlValue, Statement, paired, sqlite_only};
 
 impl Sqlite {
-    /// What time it is.
+    /// Returns the time.
     pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
         let mut reader = self.pool().acquire().await?;
         self.now(&mut reader).await
     }
 
-    /// Makes what has come due claimable; answers which queues got something.
+    /// Makes due messages claimable. Returns how many per queue.
     pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
         let mut tx = self.write().await?;
         let values = [SqlValue::Now, i64::from(limit).into()];
@@ -56,7 +56,7 @@ impl Sqlite {
         Ok(promoted.into_iter().collect())
     }
 
-    /// Forgets the messages that a statement finds; where their entries were sealed, it notes why they are missing.
+    /// Deletes the messages that a statement finds. If their entries were sealed, notes why they are missing.
     pub(crate) async fn forget(
         &self,
         key: Option<&AuditKey>,

@@ -1,9 +1,9 @@
-//! The claims of this process, by its own clock.
+//! Tracks the claims of this process on its own clock.
 //!
-//! Guarantee: a claim that this process holds lapses when its lease has passed on a clock that only goes forward, and
-//! never because the wall clock was set. The database's clock is this machine's wall clock; on a file with one process, which is
-//! what SQLite is for, a jump of it would otherwise take every claim from its living owner. What another process holds is judged
-//! by the wall clock alone, and so is everything after a restart.
+//! Guarantee: a claim of this process lapses when its lease has passed on the monotonic clock, and never because the wall clock
+//! was set. The database's clock is this machine's wall clock. On a file with one process, which is what SQLite is for, a clock
+//! jump would otherwise take every claim from its live owner. Claims of other processes are judged by the wall clock alone, and
+//! so is everything after a restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -31,25 +31,25 @@ impl OwnClaims {
         micros(self.clock.monotonic())
     }
 
-    /// A claim was made or renewed.
+    /// Notes that a claim was made or renewed.
     pub(super) fn hold(&self, fence: Fence, lease: Duration) {
         let until = self.now().saturating_add(micros(lease));
         lock(&self.until).insert(fence, until);
     }
 
-    /// A claim is over.
+    /// Removes a claim that has ended.
     pub(super) fn release(&self, fence: Fence) {
         lock(&self.until).remove(&fence);
     }
 
-    /// How much longer a claim of this process holds; `None` when it has lapsed or is not ours.
+    /// Returns how much longer a claim of this process is valid, or `None` if it has lapsed or is not ours.
     pub(super) fn left(&self, fence: Fence) -> Option<Duration> {
         let until = *lock(&self.until).get(&fence)?;
         let left = u64::try_from(until.saturating_sub(self.now())).ok()?;
         (0 < left).then(|| Duration::from_micros(left))
     }
 
-    /// Every claim that still holds; forgets the others.
+    /// Returns all valid claims, and removes the others.
     pub(super) fn alive(&self) -> Vec<i64> {
         let now = self.now();
         let mut until = lock(&self.until);

@@ -17,7 +17,7 @@ use crate::statement::{SqlValue, sqlite_only};
 use crate::take::{StepOutcome, TakeOutcome, add_proof, take};
 
 impl Sqlite {
-    /// Takes one message by one event, whatever table it is in; answers also which queue it can be claimed from now.
+    /// Applies an event to one message, whatever table it is in. Also returns the queue from which it can be claimed now.
     pub(crate) async fn step(
         &self,
         id: Uuid,
@@ -30,7 +30,7 @@ impl Sqlite {
         Ok(stepped)
     }
 
-    /// One lapsed lease, of these queues if any are named.
+    /// Finds one lapsed lease, of these queues if any are given.
     pub(crate) async fn lapsed(
         &self,
         tx: &mut WriteTransaction,
@@ -47,7 +47,7 @@ impl Sqlite {
         Ok(None)
     }
 
-    /// A claim was rescued, and that is committed.
+    /// Notes that a claim was rescued, after the commit.
     pub(crate) fn rescued(&self, fence: Fence, _queue: &QueueName) {
         self.own_claims.release(fence);
         self.claim_tracker.forget(fence);
@@ -55,7 +55,7 @@ impl Sqlite {
 }
 
 impl WriteTransaction {
-    /// Writes what a set of steps comes to; an event without a fence draws one.
+    /// Writes the rows of a set of steps. An event without a fence gets one.
     pub(crate) async fn apply(&mut self, changes: &mut RowChanges) -> Result<(), StoreError> {
         for event in &mut changes.events {
             if event.fence.is_none() {
@@ -66,7 +66,7 @@ impl WriteTransaction {
     }
 }
 
-/// Takes one message by one event. A step that is refused leaves everything as it was: other steps of the transaction stand.
+/// Applies an event to one message. A refused step changes nothing: other steps of the transaction stay.
 pub(super) async fn step(
     tx: &mut WriteTransaction,
     id: Uuid,
@@ -80,7 +80,7 @@ pub(super) async fn step(
             Some(taken.step(event, note))
         }
         TakeOutcome::Missing => None,
-        // Nothing moves under a write transaction, so this is not a moment between two tables.
+        // Nothing moves during a write transaction, so the message is not between two tables.
         TakeOutcome::Moving => {
             let detail = "a message is in no table".to_owned();
             return Err(StoreError::Corrupt { table: "messages", detail });
@@ -95,11 +95,11 @@ pub(super) async fn step(
         }
         Some(StepOutcome::Proof { fence, holder }) => {
             add_proof(&mut tx.db_connection(), id, (fence, holder), note).await?;
-            // The message is somebody else's, whose try goes on.
+            // Somebody else holds the message, and their attempt continues.
             Stepped::Refused(Why::StaleFence)
         }
         undone @ (Some(StepOutcome::Refused(_)) | None) => {
-            // The rows that were taken come back.
+            // This restores the rows that were taken.
             sqlx::query("ROLLBACK TO ichido_step").execute(tx.connection()).await?;
             if let Some(StepOutcome::Refused(why)) = undone {
                 Stepped::Refused(why)

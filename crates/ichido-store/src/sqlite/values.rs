@@ -1,14 +1,13 @@
-//! Statements that write many rows. In its file such a statement has one row, on a line of its own; here that line is repeated.
+//! Statements that write many rows. In its file such a statement has one row, on its own line; here that line is repeated.
 //!
-//! Values that are bound need nothing around them. As JSON they would be read anew for each column, which took a third of the
-//! writer's time.
+//! Bound values need no encoding. As JSON they would be parsed again for each column, which took a third of the writer's time.
 
 use sqlx::AssertSqlSafe;
 
-/// The most rows of one statement. A larger batch is several statements of its transaction.
+/// The maximum number of rows in one statement. A larger batch is several statements in one transaction.
 const ROWS_MAX: usize = 64;
 
-/// The parts of a batch, each as long as a power of two: few lengths, so that the statement of each stays prepared.
+/// Splits a batch into parts whose lengths are powers of two: few lengths, so each statement stays prepared.
 pub(super) fn parts<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     let mut rest = rows;
     std::iter::from_fn(move || {
@@ -19,14 +18,14 @@ pub(super) fn parts<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// The statement for so many rows.
+/// Returns the statement for this many rows.
 pub(super) fn repeated(sql: &'static str, rows: usize) -> AssertSqlSafe<String> {
     let (head, row, tail) = around_row(sql);
     let rows = vec![row; rows].join(",\n");
     AssertSqlSafe([head, &rows, tail].concat())
 }
 
-/// What stands before the row, the row, and what comes after it.
+/// Splits a statement into what precedes the row, the row, and what follows it.
 fn around_row(sql: &str) -> (&str, &str, &str) {
     let begin = sql.find("\n(?").map_or(0, |newline| newline + 1);
     let (head, from_row) = sql.split_at(begin);

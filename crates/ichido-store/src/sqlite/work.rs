@@ -1,4 +1,4 @@
-//! Claiming, settling and renewing, on SQLite.
+//! Claiming, settling and renewing on SQLite.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -22,7 +22,7 @@ use crate::rows::work;
 use crate::statement::{SqlValue, column, paired, shared, sqlite_only};
 
 impl Sqlite {
-    /// Takes up to `count` messages, or, where `suspects` are wanted, one of them alone.
+    /// Claims up to `count` messages, or a single suspect if `suspects` are wanted.
     pub(crate) async fn claim(
         &self,
         queue: &QueueName,
@@ -31,7 +31,7 @@ impl Sqlite {
         suspects: bool,
     ) -> Result<Vec<Work>, StoreError> {
         let mut tx = self.write().await?;
-        // Drawn when the lease is written: a look at an empty queue writes nothing.
+        // Issued when the lease is written: reading an empty queue writes nothing.
         let fence = fence_from(tx.last.saturating_add(1))?;
         let mut connection = tx.db_connection();
         let values = [
@@ -60,8 +60,9 @@ impl Sqlite {
         Ok(work)
     }
 
-    /// Writes what came of messages; the caller commits and then calls [`Sqlite::reported`]. All of a batch stands or none of it, and
-    /// a report that comes again, as after a lost answer, is answered as the first time.
+    /// Writes the outcomes of messages. The caller commits and then calls [`Sqlite::reported`].
+    ///
+    /// The whole batch applies or none of it. A repeated report, as after a lost answer, gets the same outcome.
     pub(super) async fn settle<'a>(
         &self,
         tx: &mut WriteTransaction,
@@ -75,7 +76,7 @@ impl Sqlite {
                 Err(why) => answers[index] = Stepped::Refused(why),
             }
         }
-        // Of two reports about one claim a success is heard first.
+        // Of two reports about one claim, a success goes first.
         reports.sort_by_key(|report| report.last() != State::Sent);
         if reports.is_empty() {
             return Ok(WrittenReports { answers, reports, over: Vec::new() });
@@ -120,7 +121,7 @@ impl Sqlite {
         Ok(WrittenReports { answers, reports, over })
     }
 
-    /// Lets go of what has ended, once that is committed.
+    /// Stops tracking what has ended, after the commit.
     pub(super) fn reported(&self, written: WrittenReports<'_>) -> Vec<Stepped> {
         self.claim_tracker.release(written.reports.iter());
         for fence in written.over {
@@ -129,7 +130,7 @@ impl Sqlite {
         written.answers
     }
 
-    /// Marks that these calls are about to begin; answers which of them may.
+    /// Marks that these calls are about to start. Returns which of them may.
     pub(crate) async fn begin(&self, calls: &[Pair]) -> Result<Vec<bool>, StoreError> {
         let mut tx = self.write().await?;
         let unowned = self.claim_tracker.unowned(calls.iter().copied());
@@ -140,7 +141,7 @@ impl Sqlite {
         Ok(calls.iter().map(|call| marked.contains(call)).collect())
     }
 
-    /// Claims were renewed, those of `renewed`.
+    /// Notes that the claims in `renewed` were renewed.
     pub(crate) fn renewed(&self, fences: &[Fence], renewed: &HashSet<Fence>, lease: Duration) {
         self.claim_tracker.renewed(fences, renewed);
         for fence in renewed {
@@ -157,7 +158,7 @@ pub(super) struct WrittenReports<'a> {
     over: Vec<Fence>,
 }
 
-/// What was picked leaves the ready table, under one lease row.
+/// Moves the picked messages from the ready table to one lease row.
 async fn take(
     tx: &mut WriteTransaction,
     queue: &QueueName,
@@ -190,7 +191,7 @@ async fn take(
     add_counts(&mut connection, [(queue, "queued", -count), (queue, "sending", count)]).await
 }
 
-/// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
+/// Handles a report after the message ended under this claim or was rescued. A success is evidence even then.
 async fn settle_late(
     tx: &mut WriteTransaction,
     report: &ClaimReport<'_>,
@@ -198,7 +199,7 @@ async fn settle_late(
 ) -> Result<Stepped, StoreError> {
     let Settlement { id, event, note, .. } = report.settlement;
     let Some(before) = before else {
-        // It was never this claim's: whatever the report says, it says it of another message.
+        // The message was never part of this claim, so the report is about another message.
         let message =
             tx.db_connection().optional(paired!("step_message"), &[(*id).into(), SqlValue::Now]).await?;
         let is_there = message.is_some();
@@ -210,7 +211,7 @@ async fn settle_late(
     let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
     let (stepped, _) = step(tx, *id, |_| Event::LateSuccess { fence }, note).await?;
     if matches!(stepped, Stepped::Refused(_)) {
-        // It may be this same evidence that stands in the way, whose answer was lost.
+        // The same evidence may have been stored before, and its answer lost.
         let before = tx.db_connection().optional(shared!("late_find"), &[(*id).into()]).await?;
         return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
     }

@@ -15,8 +15,9 @@ use crate::statement::{SqlValue, Statement, paired, shared};
 use crate::transaction::Transaction;
 
 impl Alerts<'_> {
-    /// Opens an incident and puts in what tells of it, in one transaction; `false` when one is open already, and then nothing is put
-    /// in. The example is at [`crate::alert`].
+    /// Opens an incident and enqueues the messages about it, in one transaction.
+    ///
+    /// Returns `false` if one is open already; then nothing is enqueued. [`crate::alert`] has an example.
     pub async fn open(self, alert: &NewAlert, messages: Vec<NewMessage>) -> Result<bool, StoreError> {
         alert.check()?;
         let messages = numbered(messages)?;
@@ -34,13 +35,14 @@ impl Alerts<'_> {
         self.with_messages(shared!("alert_open"), &values, &messages).await
     }
 
-    /// Notes since when an open incident is clear, or that it is not.
+    /// Records when an open incident cleared, or that it is not clear.
     pub async fn clear(self, id: Uuid, since: Option<Timestamp>) -> Result<(), StoreError> {
         self.0.driver.execute(shared!("alert_clear"), &[id.into(), since.into()]).await.map(drop)
     }
 
-    /// Ends an incident that has been clear since then, and puts in what tells of it, in one transaction; `false` when it is over
-    /// already or has come back, and then nothing is put in.
+    /// Resolves an incident that has been clear since then, and enqueues the messages about it, in one transaction.
+    ///
+    /// Returns `false` if it is resolved already or has recurred; then nothing is enqueued.
     pub async fn resolve(
         self,
         id: Uuid,
@@ -53,27 +55,27 @@ impl Alerts<'_> {
         self.with_messages(shared!("alert_resolve"), &values, &messages).await
     }
 
-    /// The open incidents; at most [`FIRING_MAX`](crate::alert::limits::FIRING_MAX).
+    /// Lists the open incidents; at most [`FIRING_MAX`](crate::alert::limits::FIRING_MAX).
     pub async fn firing(self) -> Result<Vec<Alert>, StoreError> {
         alerts(&self.0.driver.all(shared!("alert_firing"), &[i64::from(FIRING_MAX).into()]).await?)
     }
 
-    /// Incidents, the last to be opened first, open or over. `after` is [`NewAlert::opened_at`] and the id of the last one of the page
-    /// before. At most [`PAGE_MAX`] are listed.
+    /// Lists incidents, open or resolved, the most recently opened first. `after` is [`NewAlert::opened_at`] and the id of the
+    /// last one of the previous page. At most [`PAGE_MAX`].
     pub async fn list(self, after: Option<(Timestamp, Uuid)>, limit: u32) -> Result<Vec<Alert>, StoreError> {
         let (opened_at, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
         let limit = i64::from(limit.min(PAGE_MAX));
         alerts(&self.0.driver.all(shared!("alert_list"), &[opened_at.into(), id.into(), limit.into()]).await?)
     }
 
-    /// Forgets at most `limit` incidents that were over before a moment; answers how many.
+    /// Deletes at most `limit` incidents that were resolved before a time. Returns how many.
     pub async fn forget(self, resolved_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
         let values = [now.moved(resolved_before).into(), i64::from(limit).into()];
         self.0.driver.execute(paired!("alert_forget"), &values).await
     }
 
-    /// Changes one incident and puts messages in, in one transaction; neither, where there was nothing to change.
+    /// Changes one incident and enqueues messages in one transaction. Does neither if there was nothing to change.
     async fn with_messages(
         self,
         change: Statement,

@@ -1,4 +1,4 @@
-//! What models answered.
+//! Stored answers of models.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::node::DUTY_LEASE_MAX;
 use crate::statement::{SqlValue, paired, shared};
 
 impl Answers<'_> {
-    /// What is known of these questions, in no order; of those that were never asked, nothing. At most
+    /// Finds what is known of these questions, in no order. Questions that were never asked are omitted. At most
     /// [`FIND_MAX`](crate::answer::limits::FIND_MAX) at once.
     pub async fn find(self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
         check::bytes("the list of questions", ids.len(), FIND_MAX)?;
@@ -29,10 +29,10 @@ impl Answers<'_> {
             .collect()
     }
 
-    /// A call is about to be made for a question, by the run `holder`. The example is at [`crate::answer`].
+    /// Claims a question for a call by the run `holder`. [`crate::answer`] has an example.
     ///
-    /// Whoever gets it makes one call, and then says what came of it: [`Answers::keep`] or [`Answers::fail`]. Until then it
-    /// is [renewed](Answers::renew).
+    /// The run that gets it makes one call and then reports the outcome with [`Answers::keep`] or [`Answers::fail`]. Until then
+    /// it [renews](Answers::renew) its lease.
     pub async fn ask(
         self,
         id: QuestionId,
@@ -44,7 +44,7 @@ impl Answers<'_> {
         let lease = micros(lease.min(DUTY_LEASE_MAX)).into();
         let values =
             [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
-        // A question that is forgotten between the two looks is asked for once more.
+        // A question that is deleted between the two reads is claimed once more.
         for _ in 0..2 {
             if let Some(row) = self.0.driver.changed(paired!("answer_ask"), &values).await? {
                 return Ok(Asking::Ours { lost: row.positive("lost")? });
@@ -58,28 +58,29 @@ impl Answers<'_> {
         Err(StoreError::Busy)
     }
 
-    /// Keeps the answer of a question that was asked for, and hands back the one that stands: the first. `None` is that the question
-    /// was forgotten meanwhile.
+    /// Stores the answer to a question. Returns the first stored answer, which wins.
+    ///
+    /// Returns `None` if the question was deleted meanwhile.
     pub async fn keep(self, id: QuestionId, answer: &[u8]) -> Result<Option<Answer>, StoreError> {
         check::bytes("an answer", answer.len(), ANSWER_BYTES_MAX)?;
         self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), SqlValue::Now]).await?;
         Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
     }
 
-    /// No answer came of a call; `lost` says that nobody knows whether it was made all the same.
+    /// Reports a call without an answer. `lost` tells whether it may have been made anyway.
     pub async fn fail(self, id: QuestionId, holder: Uuid, lost: bool) -> Result<(), StoreError> {
         let values = [hash(&id), holder.into(), i64::from(lost).into()];
         self.0.driver.execute(shared!("answer_fail"), &values).await.map(drop)
     }
 
-    /// The run `holder` lives: what it has is its own for this long from now.
+    /// Renews the lease of the run `holder` on its questions.
     pub async fn renew(self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
         let values = [holder.into(), micros(lease.min(DUTY_LEASE_MAX)).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
     }
 
-    /// Forgets the answers of a topic, and with them which calls were lost; at most so many, and not what a run is asking now. Answers
-    /// how many.
+    /// Deletes at most `limit` answers of a topic, with the record of lost calls. Questions in flight are kept. Returns how
+    /// many.
     pub async fn forget(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
         let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];

@@ -1,4 +1,4 @@
-//! Claims of messages: taken, begun, settled, renewed, rescued.
+//! Claims of messages: taken, started, settled, renewed, rescued.
 
 use std::collections::{BTreeSet, HashSet};
 use std::num::NonZeroU32;
@@ -24,11 +24,11 @@ use crate::statement::{SqlValue, paired};
 use crate::transaction::Transaction;
 
 impl Claims<'_> {
-    /// Takes up to `count` messages of a queue, most urgent and oldest first; the example is at [`crate::message`].
+    /// Claims up to `count` messages of a queue, most urgent and oldest first. [`crate::message`] has an example.
     ///
-    /// All of one answer are one claim with one fence, so one [`Claims::renew`] keeps them all. There may be more although fewer
-    /// came: a message that was held when a worker died is claimed alone. At most [`limits::CLAIM_MAX`] are taken. What is
-    /// delayed or waits for its next try comes only after [`Claims::promote`].
+    /// All messages returned form one claim with one fence, so one [`Claims::renew`] renews them all. Fewer than `count` does
+    /// not mean that the queue is empty: a message that was held when a worker died is claimed alone. At most
+    /// [`limits::CLAIM_MAX`] are claimed. Delayed messages and retries can be claimed only after [`Claims::promote`].
     ///
     /// [`limits::CLAIM_MAX`]: crate::message::limits::CLAIM_MAX
     // SPEC E2.
@@ -42,8 +42,9 @@ impl Claims<'_> {
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, true).await)
     }
 
-    /// The same as [`Claims::take`], but leaves alone the messages that were held when a worker died: for a worker that has one
-    /// of them in hand already. Were there two, the next death would be charged to both.
+    /// Claims like [`Claims::take`], but skips messages that were held when a worker died.
+    ///
+    /// It is for a worker that holds one of them already. With two, the next death would be charged to both.
     // SPEC E2.
     pub async fn take_unsuspected(
         self,
@@ -55,18 +56,19 @@ impl Claims<'_> {
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, false).await)
     }
 
-    /// Marks that these calls are about to begin; answers which of them may: not where the claim was lost, and not where an earlier
-    /// try has meanwhile proven to have done it, which a report of any kind then settles. For claims with [`ClaimTerms::marks`]; the example is
-    /// at [`crate::rescue`].
+    /// Marks that these calls are about to start. Returns which of them may.
+    ///
+    /// A call may not start if the claim was lost, or if an earlier attempt has meanwhile proven to have had its effect; any
+    /// report then settles the message. For claims with [`ClaimTerms::marks`]; [`crate::rescue`] has an example.
     pub async fn begin(self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.0.driver, driver => driver.begin(calls).await)
     }
 
-    /// Reports what came of a message; the example is at [`crate::message`].
+    /// Reports the outcome of a message. [`crate::message`] has an example.
     ///
-    /// A report that comes after the claim was lost is refused, unless it is a success: that one is kept as proof, and the message
-    /// is sent. Where somebody else is sending it again by then, the success is refused as well, but its proof is kept: however that
-    /// try ends, the message is sent. The same success reported twice stands twice.
+    /// A report after the claim was lost is refused, unless it is a success: a success is stored as proof, and the message is
+    /// sent. If somebody else is sending it again by then, the success is refused as well, but its proof is stored: however
+    /// that attempt ends, the message is sent. Reporting the same success twice gives the same outcome.
     pub async fn settle(self, settlement: Settlement) -> Result<Stepped, StoreError> {
         let settlement = Settlement { note: storable_note(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
@@ -78,7 +80,7 @@ impl Claims<'_> {
         Ok(stepped)
     }
 
-    /// Reports what came of many messages; each is answered on its own, in the order they were given.
+    /// Reports the outcomes of many messages. Returns one result each, in the same order.
     pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<Stepped, StoreError>> {
         let settlements: Vec<Settlement> = settlements
             .into_iter()
@@ -102,8 +104,9 @@ impl Claims<'_> {
         stepped
     }
 
-    /// Prolongs claims of messages by so much from now; answers which of them still stand, in the order they were given. Messages
-    /// of one [`Claims::take`] share a fence: name it once.
+    /// Renews claims of messages for `lease` from now. Returns which are still valid, in the same order.
+    ///
+    /// Messages of one [`Claims::take`] share a fence: pass it once.
     pub async fn renew(self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
         let lease = lease.min(LEASE_MAX);
         let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
@@ -114,8 +117,9 @@ impl Claims<'_> {
         Ok(fences.iter().map(|fence| renewed.contains(fence)).collect())
     }
 
-    /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed. Call it again until it does;
-    /// the example is at [`crate::rescue`].
+    /// Rescues the messages of one lapsed claim.
+    ///
+    /// Returns how many, or `None` if no claim has lapsed. Call it until it returns `None`; [`crate::rescue`] has an example.
     pub async fn rescue(
         self,
         terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
@@ -123,8 +127,9 @@ impl Claims<'_> {
         Ok(self.rescue_any(None, &terms).await?.map(|rescued| rescued.count))
     }
 
-    /// The same as [`Claims::rescue`] for the claims of these queues alone: for a node that knows the destinations of some
-    /// queues, and must not decide about others.
+    /// Rescues like [`Claims::rescue`], but only claims of these queues.
+    ///
+    /// It is for a node that knows the destinations of some queues and must not decide about others.
     pub async fn rescue_of(
         self,
         queues: &[QueueName],
@@ -133,8 +138,9 @@ impl Claims<'_> {
         self.rescue_any(Some(queues), &terms).await
     }
 
-    /// Makes what has come due claimable, at most `limit` messages; answers which queues got how many. Without it nothing that was
-    /// delayed, and no second try, is ever claimed: call it often, on any node.
+    /// Makes at most `limit` due messages claimable. Returns how many per queue.
+    ///
+    /// Without it no delayed message and no retry is ever claimed: call it often, on any node.
     pub async fn promote(self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
         let promoted = on!(&*self.0.driver, driver => driver.promote(limit).await)?;
         for (queue, _) in &promoted {
@@ -143,8 +149,9 @@ impl Claims<'_> {
         Ok(promoted)
     }
 
-    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued: a node that serves a queue rescues it within
-    /// seconds, so nobody serves those. At most 100 queues are told of.
+    /// Lists claims of other queues that lapsed at least `ago` ago and were not rescued.
+    ///
+    /// A node that serves a queue rescues its claims within seconds, so nobody serves those queues. At most 100 queues.
     pub async fn lapsed_elsewhere(
         self,
         queues: &[QueueName],

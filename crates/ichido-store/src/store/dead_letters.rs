@@ -1,4 +1,4 @@
-//! Dead letters: listed, and changed by what a person decides.
+//! Dead letters: listing them, and applying a person's decisions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,8 +23,9 @@ use crate::statement::{SqlValue, paired, shared};
 use crate::transaction::Transaction;
 
 impl DeadLetters<'_> {
-    /// Letters by a filter, without their requests, the last to become one first; `after` is [`LetterRow::since`] and the id
-    /// of the last one of the page before. At most [`PAGE_MAX`].
+    /// Lists dead letters that match a filter, without their requests, newest first.
+    ///
+    /// `after` is [`LetterRow::since`] and the id of the last one of the previous page. At most [`PAGE_MAX`].
     // SPEC E3.
     pub async fn page(
         self,
@@ -52,19 +53,20 @@ impl DeadLetters<'_> {
             None => paired!("letter_page"),
             Some(_) => paired!("letter_page", "letter_page_queue"),
         };
-        // A plan for any filter would read all letters there are.
+        // A generic plan would read all letters.
         self.0.driver.all(statement.planned_anew(), &values).await?.iter().map(letter_row).collect()
     }
 
-    /// The letters among these messages, open or closed, in no order.
+    /// Finds the dead letters among these messages, open or closed, in no order.
     pub async fn find(self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
         check_page_size(ids)?;
         self.0.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
     }
 
-    /// Dead or parked messages with their requests, the last to become so first, less those that a person is done with;
-    /// [`DeadLetters::page`] filters, and leaves requests out. `after` is [`Letter::since`] and the id of the last one of the
-    /// page before. At most [`PAGE_MAX`] are listed.
+    /// Lists open dead or parked messages with their requests, newest first.
+    ///
+    /// [`DeadLetters::page`] filters, and omits requests. `after` is [`Letter::since`] and the id of the last one of the
+    /// previous page. At most [`PAGE_MAX`].
     // SPEC E3.
     pub async fn list(
         self,
@@ -78,17 +80,18 @@ impl DeadLetters<'_> {
         let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
         values.extend(queue.map(|queue| SqlValue::from(queue.as_str())));
         let statement = if queue.is_some() { shared!("letter_list_queue") } else { shared!("letter_list") };
-        // A plan for any page would read all letters there are.
+        // A generic plan would read all letters.
         let rows = self.0.driver.all(statement.planned_anew(), &values).await?;
         rows.iter()
             .map(|row| Ok(Letter { since: row.timestamp("since")?, message: rows::message_row(row)? }))
             .collect()
     }
 
-    /// Takes letters by an operator's event each, all in one transaction and a handful of statements; answers in the order in which
-    /// they were named. At most [`PAGE_MAX`]. The example is at [`crate::letter`].
+    /// Applies an operator's event to each of these dead letters, in one transaction and a few statements.
     ///
-    /// The event is made for the letter as it stands and the store's time. Two who name the same letter do not both get it.
+    /// Returns the outcomes in the same order. At most [`PAGE_MAX`]. [`crate::letter`] has an example.
+    ///
+    /// `event` gets the current letter and the store's time. Of two callers that name the same letter, only one gets it.
     pub async fn step(
         self,
         ids: &[Uuid],
@@ -97,7 +100,7 @@ impl DeadLetters<'_> {
     ) -> Result<Vec<LetterStepped>, StoreError> {
         check_page_size(ids)?;
         let note = storable_note(note.clone());
-        // One that is named twice is one letter: taken twice, it would be counted and told of twice.
+        // A letter that is named twice is taken once: otherwise it would be counted and recorded twice.
         let once: BTreeSet<Uuid> = ids.iter().copied().collect();
         let once: Vec<Uuid> = once.into_iter().collect();
         let work = async |transaction: &mut Transaction<'_>| {
@@ -115,9 +118,10 @@ impl DeadLetters<'_> {
         Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(LetterStepped::NoLetter)).collect())
     }
 
-    /// Puts a message in that was made from a dead one, and closes that one, in one transaction. Each points to the other: the
-    /// new one by [`NewMessage::made_from`], which is set here, the old one by the receipt of an entry `replaced`. Refused while the
-    /// old one's effect is unknown, or when something was made from it before.
+    /// Enqueues a message that replaces a dead letter, and closes that letter, in one transaction.
+    ///
+    /// Each points to the other: the new one with [`NewMessage::made_from`], which is set here, the old one with the receipt of
+    /// an entry `replaced`. It is refused while the old one's effect is unknown, or if the old one was replaced before.
     // SPEC D17.
     pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<Replaced, StoreError> {
         let new = NewMessage { made_from: Some(old), ..new }.checked()?;
@@ -149,9 +153,9 @@ impl DeadLetters<'_> {
         Ok(replaced)
     }
 
-    /// How many messages of each of these queues died from `since` to before `until`, and are dead still, whether or not a person is
-    /// done with them. At most
-    /// [`LETTERS_COUNTED_MAX`](crate::alert::limits::LETTERS_COUNTED_MAX) are counted of each kind.
+    /// Counts the messages of these queues that died from `since` to before `until` and are still dead, open or closed.
+    ///
+    /// At most [`LETTERS_COUNTED_MAX`](crate::alert::limits::LETTERS_COUNTED_MAX) of each kind are counted.
     pub async fn counts(
         self,
         queues: &[QueueName],
@@ -171,7 +175,7 @@ impl DeadLetters<'_> {
             .collect()
     }
 
-    /// Since when the dead or parked message of a queue that waits longest for a person is so; `None` when none waits.
+    /// Returns since when the oldest open dead or parked message of a queue waits for a person, or `None`.
     pub async fn oldest(
         self,
         state: LetterState,

@@ -1,4 +1,4 @@
-//! What workers publish of their queues.
+//! Facts that workers publish about their queues.
 
 use uuid::Uuid;
 
@@ -10,9 +10,11 @@ use crate::statement::{SqlValue, column, paired, shared};
 use crate::{guarantee_columns, micros};
 
 impl Facts<'_> {
-    /// Publishes what a node knows of the queues that it serves; what it published before of these queues is replaced. What nodes said
-    /// of them that are long gone is forgotten. Publish after [`Queues::kind_of_key`](crate::Queues::kind_of_key) and
-    /// [`Nodes::beat`](crate::Nodes::beat): without these it is not listed.
+    /// Publishes a node's facts about the queues that it serves.
+    ///
+    /// They replace what it published before about these queues. Facts of nodes that are long gone are deleted. Publish after
+    /// [`Queues::kind_of_key`](crate::Queues::kind_of_key) and [`Nodes::beat`](crate::Nodes::beat): without these the facts are
+    /// not listed.
     pub async fn publish(self, node: Uuid, queues: &[(QueueName, QueueFacts)]) -> Result<(), StoreError> {
         let columns = [
             column(queues, |(queue, _)| queue.as_str()),
@@ -28,12 +30,12 @@ impl Facts<'_> {
         self.0.driver.execute(paired!("facts_forget"), &values).await.map(drop)
     }
 
-    /// A node stops: what it published counts only for as long as no node that serves the queue lives.
+    /// Notes that a node stops: its facts then count only while no live node serves the queue.
     pub async fn end(self, node: Uuid) -> Result<(), StoreError> {
         self.0.driver.execute(shared!("facts_end"), &[node.into()]).await.map(drop)
     }
 
-    /// All queues that were ever published, with what counts of each. [`crate::facts`] says which nodes are asked.
+    /// Lists all published queues with the facts that apply. [`crate::facts`] explains which nodes count.
     pub async fn list(self) -> Result<Vec<PublishedQueue>, StoreError> {
         let rows = self.0.driver.all(LIST, &[]).await?;
         by_queue(&rows, self.0.now().await?)

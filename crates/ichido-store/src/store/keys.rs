@@ -1,4 +1,4 @@
-//! Keys: claimed, settled, looked up, resolved.
+//! Keys: claiming, settling, finding, resolving.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -27,15 +27,15 @@ use crate::record::{ClaimAttempt, name_of, page_after, read_record};
 use crate::statement::{SqlValue, column, paired, shared};
 use crate::transaction::Transaction;
 
-/// How often a finding about a record looks again when the record changes under its eyes.
+/// How often to retry a resolution when the record changes concurrently.
 const RESOLVE_ROUNDS_MAX: usize = 3;
 
 impl Keys<'_> {
-    /// Claims a key for a request, or says what stands in its way. The example is at [`crate::ledger`].
+    /// Claims a key for a request, or returns why it cannot run. [`crate::ledger`] has an example.
     ///
-    /// An expired key counts as new. It expires by the clock of retention ([`Keys::sweep`]), not by the wall clock alone.
+    /// An expired key counts as new. It expires by the retention clock ([`Keys::sweep`]), not by the wall clock alone.
     ///
-    /// Whoever is told to run it must settle it, and renew it ([`Keys::renew`]) before the policy's lease is over.
+    /// A caller that gets `Run` must settle the claim, and renew it ([`Keys::renew`]) before the policy's lease expires.
     pub async fn claim(self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
         claim.check()?;
         let bytes = claim.name.operation.len()
@@ -47,10 +47,10 @@ impl Keys<'_> {
         )
     }
 
-    /// Reports what came of a claim; the example is at [`crate::ledger`].
+    /// Reports the outcome of a claim. [`crate::ledger`] has an example.
     ///
-    /// It is heard for as long as nobody else took the key over, even after its lease, and after the outcome was marked unknown.
-    /// `ichido_core::ledger::settle` decides what to report, `resolve` in the case of an unknown outcome: neither is asked here.
+    /// It counts as long as nobody else took over the key, even after its lease, and after the outcome was marked unknown.
+    /// `ichido_core::ledger::settle` decides what to report, and `resolve` for an unknown outcome: this method calls neither.
     pub async fn settle(self, settle: KeySettle) -> Result<KeySettled, StoreError> {
         settle.check()?;
         let bytes = settle.bytes();
@@ -62,8 +62,10 @@ impl Keys<'_> {
         Ok(settled)
     }
 
-    /// Settles a claim within the caller's open PostgreSQL transaction: its writes and the outcome commit together, or not at all.
-    /// Unless the answer is that it stands, roll back. Call [`Keys::wake`] after the commit.
+    /// Settles a claim within the caller's open PostgreSQL transaction.
+    ///
+    /// The caller's writes and the outcome commit together, or not at all. Unless it returns [`KeySettled::Stands`], roll back.
+    /// Call [`Keys::wake`] after the commit.
     pub async fn settle_in_postgres(
         self,
         connection: &mut PgConnection,
@@ -73,7 +75,8 @@ impl Keys<'_> {
         self.0.postgres()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
-    /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`](crate::Store::begin_immediate).
+    /// Settles within the caller's open SQLite transaction, begun with
+    /// [`Store::begin_immediate`](crate::Store::begin_immediate).
     pub async fn settle_in_sqlite(
         self,
         connection: &mut SqliteConnection,
@@ -83,7 +86,7 @@ impl Keys<'_> {
         self.0.sqlite()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
-    /// Wakes those who wait for a key: to be called after the commit of a transaction that settled it.
+    /// Wakes those who wait for a key. Call it after the commit of a transaction that settled it.
     pub fn wake(self, name: &RecordName, fence: Fence) {
         if let Driver::Sqlite(sqlite) = &*self.0.driver {
             sqlite.settled(fence);
@@ -91,26 +94,27 @@ impl Keys<'_> {
         self.0.wakes.wake(Topic::key(name));
     }
 
-    /// Waits until a claimed key is settled, at most so long; answers whether something happened. A hint that makes the next look
-    /// sooner: on SQLite it comes from this process only. It does not end with the lease: wait no longer than `lease_until`, and claim
-    /// again whatever the answer.
+    /// Waits up to `at_most` for a claimed key to be settled. Returns whether something happened.
+    ///
+    /// It is a hint that shortens the wait: on SQLite it comes from this process only. It does not end with the lease: wait no
+    /// longer than `lease_until`, and claim again in any case.
     pub async fn wait(self, name: &RecordName, at_most: Duration) -> bool {
         let settled = async || match self.get(name).await {
             Ok(Some(found)) => !matches!(found.record.phase, Phase::Claimed { .. }),
             Ok(None) => true,
-            // Whoever looks again is told.
+            // The caller's next claim gets the error.
             Err(_) => false,
         };
         self.0.wakes.wait(&Topic::key(name), at_most, settled).await
     }
 
-    /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
+    /// Renews claims, each for its duration from now. Returns which are still valid, in the same order.
     pub async fn renew(self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
         let claims: Vec<([u8; 32], Fence, Duration)> = claims
             .iter()
             .map(|(name, fence, lease)| (name.hash(), *fence, (*lease).min(LEASE_MAX)))
             .collect();
-        // In one order, so that two nodes never wait crosswise.
+        // In one order, so two nodes never deadlock.
         let mut rows: Vec<_> = claims.iter().collect();
         rows.sort_by_key(|(name, ..)| *name);
         let rows = [
@@ -132,15 +136,16 @@ impl Keys<'_> {
         Ok(claims.iter().map(still_holds).collect())
     }
 
-    /// What is stored under a key; an expired record is there until it is swept.
+    /// Finds the record of a key. An expired record exists until it is swept.
     pub async fn get(self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
         let found =
             retry_read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) }).await?;
         Ok(found.map(|(record, _)| record))
     }
 
-    /// Records of unknown outcome, oldest first; `after` is when the last one of the page before was first claimed, and the
-    /// hash of its name.
+    /// Lists records of unknown outcome, oldest first.
+    ///
+    /// `after` is when the last one of the previous page was first claimed, and the hash of its name.
     // SPEC F2.
     pub async fn list_unknown(
         self,
@@ -150,21 +155,23 @@ impl Keys<'_> {
         let (since, name) = page_after(after);
         let values = [since.into(), (&*name).into(), i64::from(limit.min(limits::PAGE_MAX)).into()];
         let rows = self.0.driver.all(shared!("key_unknown"), &values).await?;
-        // Nothing is judged here, so no moment is needed.
+        // Nothing is judged here, so the time does not matter.
         rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
     }
 
-    /// Marks at most `limit` claims of these operations as of unknown outcome whose leases are over, so that a person sees them
-    /// though nobody asks for them again; answers how many. Name no operation that is transactional: what was lost there
-    /// was rolled back, and the next request runs it again.
+    /// Marks at most `limit` claims of these operations whose leases have expired as of unknown outcome. Returns how many.
+    ///
+    /// A person then sees them although nobody requests them again. Do not pass a transactional operation: its lost work was
+    /// rolled back, and the next request runs it again.
     // SPEC F2.
     pub async fn lapse(self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         on!(&*self.0.driver, driver => driver.key_lapse(operations, limit).await)
     }
 
-    /// Settles an action of unknown outcome by what a reconcile call found out. A person does it by [`Keys::decide`], which
-    /// records who did. The response is what its requests get from now on; without one they are told that it was done and that its
-    /// response was not kept.
+    /// Settles an action of unknown outcome with the finding of a reconcile call.
+    ///
+    /// A person uses [`Keys::decide`], which records the actor. Its requests get the response from now on; without one they
+    /// learn that it was done and that its response was not stored.
     // SPEC F2.
     pub async fn resolve(
         self,
@@ -185,7 +192,7 @@ impl Keys<'_> {
         Err(StoreError::Busy)
     }
 
-    /// The same as [`Keys::resolve`] by a person, recorded with what it changes, in one transaction.
+    /// Resolves like [`Keys::resolve`], by a person, and records it in the same transaction.
     pub async fn decide(
         self,
         name: &RecordName,
@@ -219,8 +226,8 @@ impl Keys<'_> {
         Err(StoreError::Busy)
     }
 
-    /// What to settle a record by, as it is now, or why not. The settle fails when its owner reports or somebody takes it over in the
-    /// meantime: then look again.
+    /// Returns the settle for a record as it is now, or why there is none. If the settle fails because the record changed
+    /// meanwhile, try again.
     async fn resolution(
         self,
         name: &RecordName,
@@ -239,18 +246,20 @@ impl Keys<'_> {
         })
     }
 
-    /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses; answers how
-    /// many were forgotten. Fewer than `limit` may still mean that there is more. None is forgotten while the wall clock disagrees
-    /// with the time that has passed here, and at most a day's worth in an hour: a clock that is set ahead must not make keys new.
+    /// Deletes expired keys, except those that a live message still uses. Checks at most `limit`. Returns how many it deleted.
+    ///
+    /// Fewer than `limit` may still mean that there are more. None is deleted while the wall clock disagrees with the time that
+    /// has passed here, and at most a day's worth in an hour: a clock that is set ahead must not make keys new.
     // SPEC A5.
     pub async fn sweep(self, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
         on!(&*self.0.driver, driver => driver.key_sweep(now.until, limit).await)
     }
 
-    /// Forgets at most `limit` keys of an identity with their answers, whatever their age, those of unknown outcome too, less those that are
-    /// being worked on and those that a living message still uses; answers how many. It is for programs that must leave nothing behind of somebody who has gone: a request that comes again under
-    /// a forgotten key is done again.
+    /// Deletes at most `limit` keys of an identity with their responses, whatever their age. Returns how many.
+    ///
+    /// This includes keys of unknown outcome, but not those in flight or used by a live message. It is for programs that must
+    /// delete all data of a person: a repeated request under a deleted key runs again.
     pub async fn forget_of(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
         let values = [identity.into(), i64::from(limit).into(), SqlValue::Now];
@@ -264,7 +273,7 @@ fn resolved_outcome(
     response: Option<Response>,
     policy: &Policy,
 ) -> KeyOutcome {
-    /// What is told of an action whose response nobody has.
+    /// The status of an action whose response nobody has.
     const APPLIED_STATUS: u16 = 200;
     const REFUSED_STATUS: u16 = 400;
     let status = if resolution == Resolution::Refused { REFUSED_STATUS } else { APPLIED_STATUS };

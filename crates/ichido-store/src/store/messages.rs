@@ -1,4 +1,4 @@
-//! Messages: enqueued, looked up, changed by an operator, forgotten.
+//! Messages: enqueuing, finding, applying operators' events, deleting.
 
 mod in_transaction;
 
@@ -27,11 +27,11 @@ use crate::split_retry::write_all;
 use crate::statement::{SqlValue, paired, shared};
 
 impl Messages<'_> {
-    /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at
-    /// [`crate::message`].
+    /// Enqueues a message. It is durable when this returns.
     ///
-    /// To put it in together with your own rows, see [`Messages::enqueue_in_postgres`] and
-    /// [`Messages::enqueue_in_sqlite`].
+    /// Wakes those who wait for its queue. [`crate::message`] has an example.
+    ///
+    /// To enqueue it together with your own rows, see [`Messages::enqueue_in_postgres`] and [`Messages::enqueue_in_sqlite`].
     pub async fn enqueue(self, message: NewMessage) -> Result<Enqueued, StoreError> {
         let message = message.checked()?;
         let (queue, is_claimable) = (message.queue.clone(), message.delay.is_zero());
@@ -49,8 +49,9 @@ impl Messages<'_> {
         Ok(enqueued)
     }
 
-    /// Puts many messages in; each is answered on its own, in the order they were given. Quicker than one by one; not one
-    /// transaction.
+    /// Enqueues many messages. Returns one result each, in the same order.
+    ///
+    /// Faster than one by one, but not one transaction.
     pub async fn enqueue_all(self, messages: Vec<NewMessage>) -> Vec<Result<Enqueued, StoreError>> {
         let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
         let mut plain = Vec::with_capacity(messages.len());
@@ -83,14 +84,15 @@ impl Messages<'_> {
         answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
     }
 
-    /// One message.
+    /// Finds one message.
     pub async fn get(self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
         let row = self.0.driver.optional(shared!("message_get"), &[id.into()]).await?;
         row.as_ref().map(rows::message_row).transpose()
     }
 
-    /// Messages, newest first, whole requests included; at most [`PAGE_MAX`], whatever
-    /// `limit` says. The next page is had by [`MessageFilter::after`].
+    /// Lists messages, newest first, with their requests.
+    ///
+    /// At most [`PAGE_MAX`], whatever `limit` is. [`MessageFilter::after`] selects the next page.
     pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
         let statement = if filter.of_what_is_under_way() {
@@ -109,22 +111,23 @@ impl Messages<'_> {
             filter.after.unwrap_or(Uuid::max()).into(),
             i64::from(limit.min(PAGE_MAX)).into(),
         ];
-        // A plan for any filter would take each of them for a narrow one.
+        // A generic plan would assume that every filter is selective.
         self.0.driver.all(statement.planned_anew(), &values).await?.iter().map(rows::message_row).collect()
     }
 
-    /// Every transition of a message, in order.
+    /// Lists every transition of a message, in order.
     pub async fn transitions(self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
-        // The claim first: should it end between the two looks, the events have it.
+        // The claim first: if it ends between the two reads, the events have it.
         let lease = self.0.driver.optional(paired!("step_lease"), &[id.into()]).await?;
         let events = self.0.driver.all(shared!("event_list"), &[id.into()]).await?;
         rows::transitions(&events, lease.as_ref())
     }
 
-    /// Takes one message by an operator's event: requeue, cancel, decide, reconcile. The event is made for the store's time, and may
-    /// be made more than once. The example is at [`crate::message`].
+    /// Applies an operator's event to one message: requeue, cancel, decide, reconcile.
     ///
-    /// A message that is being sent is a worker's: such an event is refused until that has ended.
+    /// `event` gets the store's time, and may be called more than once. [`crate::message`] has an example.
+    ///
+    /// A message in flight belongs to its worker: the event is refused until the attempt has ended.
     pub async fn step(
         self,
         id: Uuid,
@@ -139,24 +142,27 @@ impl Messages<'_> {
         Ok(stepped)
     }
 
-    /// Where messages are and how often each was tried, in no order; what is not there is left out. At most [`PAGE_MAX`].
+    /// Finds the states of messages and their numbers of attempts, in no order. Missing messages are omitted. At most
+    /// [`PAGE_MAX`].
     pub async fn stages(self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
         check_page_size(ids)?;
         self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
     }
 
-    /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
-    /// parked ones are kept. The key of a message that is forgotten is new again, so the clock is believed no further than by
-    /// [`Keys::sweep`](crate::Keys::sweep). Where seals are made under a key, it is
-    /// [`Messages::forget_keyed`] that the audit believes.
+    /// Deletes at most `limit` messages that were sent or cancelled before a time, with their history. Returns how many.
+    ///
+    /// Dead and parked ones are kept. The key of a deleted message is new again, so the clock is trusted no further than by
+    /// [`Keys::sweep`](crate::Keys::sweep). If seals are made with a key, use [`Messages::forget_keyed`], which the audit
+    /// accepts.
     // SPEC E3.
     pub async fn forget(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.forget_by(None, finished_before, limit).await
     }
 
-    /// Forgets at most `limit` messages of an identity in a queue, with their history, whatever their age; answers how many. Only what is
-    /// over goes: what was sent or cancelled, and letters that a person has closed. It is for programs that must leave nothing behind of
-    /// somebody who has gone. `key` is the one that seals are made under, if any.
+    /// Deletes at most `limit` messages of an identity in a queue, with their history, whatever their age. Returns how many.
+    ///
+    /// Only finished messages are deleted: sent, cancelled, and closed dead letters. It is for programs that must delete all
+    /// data of a person. `key` is the one that seals are made with, if any.
     pub async fn forget_of(
         self,
         key: Option<&AuditKey>,
@@ -170,8 +176,7 @@ impl Messages<'_> {
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
-    /// The same as [`Messages::forget`] where seals are made under a key: that sealed entries are missing is then known to have
-    /// been done by who has it.
+    /// Deletes like [`Messages::forget`], for seals made with a key: the key proves that its holder deleted the entries.
     pub async fn forget_keyed(
         self,
         key: &AuditKey,
@@ -194,8 +199,10 @@ impl Messages<'_> {
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
-    /// Forgets at most `limit` contents whose window is over; answers how many. Equal content is new from the end of its
-    /// window on, swept or not, once retention has come there ([`Keys::sweep`](crate::Keys::sweep)): this only gives the room back.
+    /// Deletes at most `limit` contents whose window has ended. Returns how many.
+    ///
+    /// Equal content is new from the end of its window on, swept or not, once retention has come there
+    /// ([`Keys::sweep`](crate::Keys::sweep)): this only frees space.
     // SPEC A7.
     pub async fn sweep_contents(self, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };

@@ -1,4 +1,4 @@
-//! Nodes and the duties that one of them has at a time.
+//! Nodes, and the tasks that one of them holds at a time.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::rows;
 use crate::statement::{SqlValue, paired, shared};
 
 impl Nodes<'_> {
-    /// Says that a node lives.
+    /// Sends a node's heartbeat.
     pub async fn beat(self, node: Uuid, name: &str) -> Result<(), StoreError> {
         check::no_nul("the node's name", name)?;
         let values = [node.into(), name.into(), SqlValue::Now];
         self.0.note_write(self.0.driver.execute(paired!("node_beat"), &values).await.map(drop))
     }
 
-    /// All nodes ever heard of, the last heard of first. None is ever forgotten; [`Node::seen_at`] tells which still live.
+    /// Lists all nodes ever seen, the one seen last first. None is ever deleted; [`Node::seen_at`] tells which are alive.
     pub async fn list(self) -> Result<Vec<Node>, StoreError> {
         self.0.driver.all(shared!("node_list"), &[]).await?.iter().map(rows::node).collect()
     }
 
-    /// Asks for a duty, or to keep it: `true` for one node at a time, until its lease lapses, after an hour at the latest.
+    /// Claims or renews a task. Returns `true` for one node at a time, until its lease lapses, after an hour at the latest.
     pub async fn claim_duty(self, duty: Duty<'_>, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
         let (duty, lease) = (duty.name(), micros(lease.min(DUTY_LEASE_MAX)));
         let values =
@@ -33,12 +33,12 @@ impl Nodes<'_> {
         Ok(self.0.driver.changed(paired!("caretaker_claim"), &values).await?.is_some())
     }
 
-    /// Leaves all duties of a node that stops to the next one, which need not wait for their leases then.
+    /// Releases all tasks of a node that stops, so the next node need not wait for their leases.
     pub async fn release_duties(self, node: Uuid) -> Result<(), StoreError> {
         self.0.driver.execute(shared!("caretaker_release"), &[node.into()]).await.map(drop)
     }
 
-    /// Who has [`Duty::Letters`], of any queue, its lease not lapsed.
+    /// Lists the holders of [`Duty::Letters`], of any queue, with a valid lease.
     pub async fn letter_keepers(self) -> Result<Vec<LettersKept>, StoreError> {
         let values = [SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
         self.0.driver.all(paired!("letters_kept"), &values).await?.iter().map(rows::letters_kept).collect()

@@ -10,21 +10,21 @@ use crate::rows::pace;
 use crate::statement::shared;
 
 impl Paces<'_> {
-    /// A destination's pace; `None` when nobody has written one.
+    /// Reads a destination's pace. Returns `None` if nobody has written one.
     pub async fn read(self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
         check::no_nul("the destination", destination)?;
         let row = self.0.driver.optional(shared!("pace_read"), &[destination.into()]).await?;
         row.as_ref().map(pace).transpose()
     }
 
-    /// Writes a destination's pace over the version that was read; `false` when somebody else was quicker.
+    /// Writes a destination's pace over the version that was read. Returns `false` if somebody else was faster.
     pub async fn write(self, destination: &str, version: i64, pace: &[u8]) -> Result<bool, StoreError> {
         check::no_nul("the destination", destination)?;
         let values = [destination.into(), version.into(), pace.into()];
         Ok(self.0.driver.changed(shared!("pace_write"), &values).await?.is_some())
     }
 
-    /// The paces of all destinations, by their names.
+    /// Lists the paces of all destinations, by name.
     pub async fn list(self) -> Result<Vec<(String, SharedPace)>, StoreError> {
         let rows = self.0.driver.all(shared!("pace_list"), &[i64::from(PACES_MAX).into()]).await?;
         rows.iter().map(|row| Ok((row.text("name")?.to_owned(), pace(row)?))).collect()

@@ -1,4 +1,4 @@
-//! Queues: woken, waited for, counted, paused.
+//! Queues: waking, waiting, counting, pausing.
 
 use std::time::Duration;
 
@@ -17,37 +17,41 @@ use crate::rows;
 use crate::statement::{SqlValue, paired, postgres_only, shared};
 use crate::transaction::Transaction;
 
-/// The longest name of a kind of key.
+/// The maximum length of a key kind's name.
 const KIND_BYTES_MAX: usize = 32;
 
 impl Queues<'_> {
-    /// Wakes those who wait for work of a queue: to be called after the commit of a transaction that put messages in. On PostgreSQL
-    /// other nodes hear it too.
+    /// Wakes those who wait for work of a queue.
+    ///
+    /// Call it after the commit of a transaction that enqueued messages. On PostgreSQL it reaches other nodes too.
     pub fn wake(self, queue: &QueueName) {
         self.0.driver.woken(queue);
         self.0.wakes.wake(Topic::queue(queue));
     }
 
-    /// Waits until a queue gets work, at most so long; answers whether it was woken. A hint that makes the next claim sooner: on
-    /// SQLite it comes from this process only, and what another one puts in is found by claiming now and then.
+    /// Waits up to `at_most` for work on a queue. Returns whether it was woken.
     ///
-    /// One wake-up is remembered while nobody waits, so that what comes between a claim and this call is not missed.
+    /// It is a hint that shortens the wait: on SQLite it comes from this process only, so claim periodically to find messages
+    /// of other processes.
+    ///
+    /// One wake-up is remembered while nobody waits, so nothing between a claim and this call is missed.
     pub async fn wait(self, queue: &QueueName, at_most: Duration) -> bool {
         let woken = self.0.wakes.wait(&Topic::queue(queue), at_most, async || false).await;
         if woken {
-            // By another node, perhaps, of which the driver has not heard.
+            // Perhaps by another node, which the driver does not know about.
             self.0.driver.woken(queue);
         }
         woken
     }
 
-    /// How many messages of each queue are in each state.
+    /// Counts the messages of each queue in each state.
     pub async fn counts(self) -> Result<Vec<Count>, StoreError> {
         self.0.driver.all(paired!("count_read"), &[]).await?.iter().map(rows::count).collect()
     }
 
-    /// By which kind of key the calls for a queue's messages go out: what was said first stands, and is answered to everybody
-    /// later. Under another kind a second try would be another action to its receiver.
+    /// Returns the kind of key that calls for a queue's messages carry. The first caller's `kind` wins.
+    ///
+    /// With another kind, a retry would be a new action to its receiver.
     // SPEC D7.
     pub async fn kind_of_key(self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
         check::name("the kind of key", kind, KIND_BYTES_MAX)?;
@@ -55,15 +59,15 @@ impl Queues<'_> {
         Ok(row.ok_or(sqlx::Error::RowNotFound)?.text("kind")?.to_owned())
     }
 
-    /// When the oldest message of a queue that could be claimed now was put in; `None` when none waits. What is delayed, or waits for
-    /// its next try, does not count.
+    /// Returns when the oldest claimable message of a queue was enqueued, or `None`. Delayed messages and retries do not count.
     pub async fn oldest(self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
         let row = self.0.driver.one(shared!("queue_oldest"), &[queue.as_str().into()]).await?;
         Ok(row.timestamp_or_none("oldest")?)
     }
 
-    /// Stops (`paused`) or resumes the claiming of a queue, on all nodes, and records who did. What is claimed goes on; messages are
-    /// still taken in.
+    /// Pauses or resumes claiming of a queue on all nodes, and records who did.
+    ///
+    /// Messages in flight continue, and new ones are still accepted.
     pub async fn pause(self, queue: &QueueName, paused: bool, by: Option<&str>) -> Result<(), StoreError> {
         check::text("the name of who pauses", by.unwrap_or_default(), limits::EXCERPT_BYTES_MAX)?;
         let work = async |transaction: &mut Transaction<'_>| {
@@ -81,13 +85,14 @@ impl Queues<'_> {
         Ok(())
     }
 
-    /// The queues that were ever paused, and how they stand; those that are left out run.
+    /// Lists the queues that were ever paused, with their state; others are running.
     pub async fn pauses(self) -> Result<Vec<QueuePause>, StoreError> {
         self.0.driver.all(shared!("queue_list"), &[]).await?.iter().map(rows::pause).collect()
     }
 
-    /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are, and are read
-    /// quicker. On SQLite there is nothing to fold.
+    /// Folds at most `limit` changes of counts into the counts. Returns how many.
+    ///
+    /// The counts stay the same, and are faster to read. On SQLite there is nothing to fold.
     pub async fn fold_counts(self, limit: u32) -> Result<u64, StoreError> {
         // SQLite's counts change with their messages, so there is nothing to fold.
         let Driver::Postgres(_) = &*self.0.driver else { return Ok(0) };

@@ -1,12 +1,13 @@
-//! Whether the store can be written to, and keeps what is written.
+//! Whether the store accepts writes and keeps them.
 
 use super::Store;
 use crate::driver::Driver;
 use crate::error::StoreError;
 
 impl Store {
-    /// Whether the database answers, an SQLite file is still where it was opened, and the disk is not full, as far as the last
-    /// writes tell. It writes nothing.
+    /// Checks that the database answers, an SQLite file is still where it was opened, and the disk is not full.
+    ///
+    /// The last writes tell whether the disk is full. It writes nothing.
     pub async fn check_ready(&self) -> Result<(), StoreError> {
         self.check_files()?;
         self.disk_space.check()?;
@@ -14,8 +15,10 @@ impl Store {
         Ok(())
     }
 
-    /// Whether an SQLite database is still where it was opened. Every write of the store checks this before it answers; call it after the
-    /// commit of a transaction of your own, before you acknowledge it. On PostgreSQL there is nothing to check.
+    /// Checks that an SQLite database is still where it was opened.
+    ///
+    /// Every write of the store checks this before it returns. Call it after the commit of your own transaction, before you
+    /// acknowledge it. On PostgreSQL there is nothing to check.
     pub fn check_files(&self) -> Result<(), StoreError> {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.check_files(),
@@ -23,8 +26,9 @@ impl Store {
         }
     }
 
-    /// Waits until an SQLite database is known to be lost ([`StoreError::FileLost`]): then nothing more is accepted, and the program
-    /// should end. On PostgreSQL it waits for ever.
+    /// Waits until an SQLite database is known to be lost ([`StoreError::FileLost`]).
+    ///
+    /// Then nothing more is accepted, and the program should exit. On PostgreSQL it waits forever.
     pub async fn files_lost(&self) -> StoreError {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.files_lost().await,
@@ -32,7 +36,7 @@ impl Store {
         }
     }
 
-    /// Takes note of what came of a write.
+    /// Records the outcome of a write.
     pub(super) fn note_write<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
         self.disk_space.note(self.skew.monotonic(), &written);
         written

@@ -12,18 +12,18 @@ use crate::error::StoreError;
 use crate::skew::RetentionProgress;
 use crate::statement::shared;
 
-/// How far retention advances before that is written down: what a restart loses of it is caught up with in half a minute.
+/// How far retention advances before it is stored. What a restart loses is caught up in half a minute.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
 
-/// The moment that counts as now for what is forgotten.
+/// The time that counts as now for deletion.
 pub(super) struct RetentionLimit {
     pub(super) until: Timestamp,
-    /// How far that is behind the wall clock.
+    /// How far it is behind the wall clock.
     pub(super) behind: Duration,
 }
 
 impl RetentionLimit {
-    /// A moment that was counted from the wall clock, counted from here.
+    /// Moves a time that was computed from the wall clock to this clock.
     pub(super) fn moved(&self, moment: Timestamp) -> Timestamp {
         let behind = i64::try_from(self.behind.as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(moment.as_micros().saturating_sub(behind))
@@ -31,7 +31,7 @@ impl RetentionLimit {
 }
 
 impl Store {
-    /// Takes retention up where an earlier process left off. The first one begins at the wall clock and writes that down at once: a
+    /// Resumes retention where an earlier process stopped. The first one begins at the wall clock and stores that at once: a
     /// process that starts with a wrong clock must find it.
     pub(super) async fn begin_retention(&self) -> Result<(), StoreError> {
         let now = self.reading().await?;
@@ -40,19 +40,19 @@ impl Store {
         if written.is_none() {
             let reached = retention.reached();
             let outcome = self.reach(reached).await;
-            // Another node may be writing it just now. If nobody does, the first round tries again and reports the error.
+            // Another node may be writing it just now. If not, the first round tries again and reports the error.
             written = outcome.is_ok().then_some(reached);
         }
         *self.skew.progress() = Some(RetentionProgress { retention, written });
         Ok(())
     }
 
-    /// Begins a round of retention; `None` when the wall clock was set since the last one, and nothing may be forgotten.
+    /// Begins a round of retention. Returns `None` if the wall clock was set since the last one: then nothing may be deleted.
     pub(super) async fn forget_until(&self) -> Result<Option<RetentionLimit>, StoreError> {
         let now = self.reading().await?;
         let (round, reached) = {
             let mut progress = self.skew.progress();
-            // It was put there when the store was opened, and nobody takes it away.
+            // It is set when the store is opened, and never removed.
             let Some(progress) = progress.as_mut() else { return Ok(None) };
             let round = progress.retention.round(now);
             let reached = progress.retention.reached();
@@ -75,21 +75,21 @@ impl Store {
         Ok(Some(RetentionLimit { until, behind: now.wall.since(until) }))
     }
 
-    /// How far retention has come, of all nodes.
+    /// Reads how far retention has come on all nodes.
     async fn reached(&self) -> Result<Option<Timestamp>, StoreError> {
         let row = self.driver.optional(shared!("retention_reached"), &[]).await?;
         Ok(row.map(|row| row.timestamp("reached")).transpose()?)
     }
 
-    /// Writes down how far retention has come.
+    /// Stores how far retention has come.
     async fn reach(&self, reached: Timestamp) -> Result<(), StoreError> {
         let values = [Uuid::nil().into(), reached.into()];
         self.driver.execute(shared!("retention_reach"), &values).await.map(drop)
     }
 
-    /// Both clocks.
+    /// Reads both clocks.
     async fn reading(&self) -> Result<Reading, StoreError> {
-        // Read first: an answer that takes long makes the wall clock later, never earlier.
+        // Read first: a slow answer makes the wall clock later, never earlier.
         let monotonic = self.skew.monotonic();
         Ok(Reading { wall: self.now().await?, monotonic })
     }

@@ -15,8 +15,9 @@ use crate::tally::{Counted, SUMS_MAX, rows, sums};
 const KEPT_BEYOND: Duration = Duration::from_mins(5);
 
 impl Tallies<'_> {
-    /// Adds what this process has counted to the counts of this minute. What could not be added is counted again; after an answer that
-    /// was lost on the way it is not, since it may be there.
+    /// Adds the counts of this process to those of this minute.
+    ///
+    /// Counts that could not be added are counted again, but not after a lost answer, because they may have been added.
     pub async fn flush(self) -> Result<(), StoreError> {
         let taken = self.0.tally.take();
         let rows = rows(&taken);
@@ -38,13 +39,13 @@ impl Tallies<'_> {
         added.map(drop)
     }
 
-    /// What was counted on all nodes in the minutes that began within the window.
+    /// Sums the counts of all nodes, for the minutes that began within the window.
     pub async fn sums(self, window: Duration) -> Result<BTreeMap<About, Counted>, StoreError> {
         let values = [micros(window).into(), SqlValue::Now, SUMS_MAX.into()];
         sums(&self.0.driver.all(paired!("tally_sums"), &values).await?)
     }
 
-    /// Forgets one minute's counts that no window looks back to, the oldest; answers how many rows that were, 0 when there are none.
+    /// Deletes the counts of the oldest minute that no window needs. Returns how many rows, or 0.
     pub async fn sweep(self) -> Result<u64, StoreError> {
         let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), SqlValue::Now];
         self.0.driver.execute(paired!("tally_sweep"), &values).await

@@ -1,4 +1,4 @@
-//! What a wake-up does beside waking.
+//! Side effects of a wake-up.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn claimed(store: &Store) -> usize {
     store.claims().take(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
 }
 
-/// What was committed late or given back is before the mark; whoever was told of it must not be sent away.
+/// Messages that were committed late or given back are before the cursor; a claim after a wake-up must find them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
     let database = fresh_database().await;
@@ -44,7 +44,7 @@ async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
     store.queues().wake(&queue);
     assert_eq!(claimed(&store).await, 1, "woken by this process");
 
-    // What was said so far was of the first message.
+    // The wake-ups so far were about the first message.
     while store.queues().wait(&queue, Duration::ZERO).await {}
     store.postgres().unwrap().expect_expensive_rescan(&message("elsewhere"));
     node.messages().enqueue(message("elsewhere")).await.unwrap();

@@ -14,7 +14,7 @@ use crate::token::{self, NewToken, Token, made, revoked};
 use crate::transaction::Transaction;
 
 impl Tokens<'_> {
-    /// Keeps a new token, and records who made it.
+    /// Stores a new token, and records who created it.
     pub async fn add(self, token: &NewToken, by: &str) -> Result<(), StoreError> {
         token.check()?;
         check::text("the name of who makes a token", by, EXCERPT_BYTES_MAX)?;
@@ -36,14 +36,14 @@ impl Tokens<'_> {
         self.0.driver.transact(work).await.map(drop)
     }
 
-    /// All tokens, the newest first, those included that let nobody in any more; at most
+    /// Lists all tokens, newest first, including expired and revoked ones; at most
     /// [`limits::TOKENS_MAX`](crate::token::limits::TOKENS_MAX).
     pub async fn list(self) -> Result<Vec<Token>, StoreError> {
         let rows = self.0.driver.all(shared!("token_list"), &[i64::from(TOKENS_MAX).into()]).await?;
         rows.iter().map(token::token).collect()
     }
 
-    /// Revokes a token for good, and records who did; `false` when there is none that still lives.
+    /// Revokes a token permanently, and records who did. Returns `false` if no such token is live.
     pub async fn revoke(self, id: Uuid, by: &str) -> Result<bool, StoreError> {
         check::text("the name of who revokes a token", by, EXCERPT_BYTES_MAX)?;
         let work = async |transaction: &mut Transaction<'_>| {

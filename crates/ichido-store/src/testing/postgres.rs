@@ -1,18 +1,17 @@
-//! PostgreSQL for tests: servers of our own, and a fresh database for each test.
+//! PostgreSQL for tests: our own servers, and a fresh database for each test.
 //!
-//! Guarantee: a server started here answers on loopback only, and is stopped and its folder removed when its [`Cluster`] is
-//! dropped or its process ends, in whatever way the process ends. It runs with `fsync` on, apart from the one server that a
-//! whole test run shares ([`Cluster::start_shared`]).
+//! Guarantee: a server started here listens on loopback only. It is stopped and its folder removed when its [`Cluster`] is
+//! dropped or its process ends, however it ends. It runs with `fsync` on, except the one server that a whole test run shares
+//! ([`Cluster::start_shared`]).
 //!
 //! A test that only needs a database calls [`fresh_database`]; all tests of one process share one server, or use
 //! the one that [`SERVER_VARIABLE`] names. A test that claims durability calls [`durable_database`]; one that stops, restarts or
 //! breaks its server starts its own with [`Cluster::start`], whatever that variable says.
 //!
-//! Neither `Drop` nor a signal handler can tidy up after `kill -9`, and statics are never dropped. So a small
-//! shell, the watcher, stands beside each server: it alone runs `initdb` and `pg_ctl`, one request after another
-//! as they come down a pipe, and when the pipe closes it stops the server and removes the folder. The pipe closes
-//! when the cluster is dropped and when the process dies, so both take the same way out. What is left then is
-//! killing the watcher itself with `kill -9`, against which nothing here helps.
+//! Neither `Drop` nor a signal handler can clean up after `kill -9`, and statics are never dropped. So a small shell, the
+//! watcher, runs beside each server. Only the watcher runs `initdb` and `pg_ctl`, one request after another from a pipe, and
+//! when the pipe closes it stops the server and removes the folder. The pipe closes when the cluster is dropped and when the
+//! process dies, so both clean up the same way. Only killing the watcher itself with `kill -9` leaves something behind.
 //!
 //! Any local user may log in as the superuser of a running cluster: these servers hold test data only.
 
@@ -42,23 +41,22 @@ use ichido_core::sync::lock;
 use self::account::{ACCOUNTS, Account};
 use self::watcher::Watcher;
 
-/// The oldest major version that its makers still mend.
+/// The oldest major version that PostgreSQL still supports.
 const MAJOR_MIN: u32 = 14;
-/// What a test needs to make a database, start it, copy it to a standby and stop it.
+/// The programs needed to create a database, start it, copy it to a standby and stop it.
 const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
-/// Debian keeps each major version in a folder of its own here, off the path.
+/// Debian keeps each major version in its own folder here, off the path.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
 /// The superuser of our own clusters.
 const SUPERUSER: &str = "ichido";
-/// Below the ports that Linux and macOS hand out by themselves, so that while a server is down for a restart no
-/// outgoing connection takes its port.
+/// Below the ephemeral ports of Linux and macOS, so no outgoing connection takes a server's port while it restarts.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
-/// How many ports to look at for one that is free.
+/// How many ports to try to find a free one.
 const PORTS_TRIED_MAX: usize = 200;
-/// How often to start a server: another process may take the port between our look and the server's.
+/// How often to start a server: another process may take the port between our check and the server's start.
 const STARTS_MAX: usize = 5;
 
-/// Enough for many tests at once. A caller's settings come after these and win.
+/// Enough for many tests at once. A caller's settings come later and win.
 const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "128MB"),
     // In the server's own folder: a server that is killed would leave its segments in `/dev/shm`.
@@ -66,22 +64,22 @@ const SETTINGS: [(&str, &str); 7] = [
     ("max_connections", "200"),
     ("max_wal_size", "1GB"),
     ("synchronous_commit", "on"),
-    // The same on every machine, as a test's expectations are.
+    // The same on every machine, because tests expect it.
     ("timezone", "UTC"),
     ("log_timezone", "UTC"),
 ];
-/// What no caller may change, because the module guarantees it.
+/// Settings that no caller may change, because the module guarantees them.
 const SETTINGS_FIXED: [(&str, &str); 1] = [("listen_addresses", "127.0.0.1")];
 /// An acknowledged write survives a crash of the machine.
 const DURABLE: [(&str, &str); 2] = [("fsync", "on"), ("full_page_writes", "on")];
-/// No sync: the server of a whole test run lives for minutes, and no test on it claims durability. The suites that do
-/// (crash, kill, syncs) start servers of their own. Connections are for several test processes at once.
+/// No sync: the server of a whole test run lives for minutes, and no test on it claims durability. The suites that do (crash,
+/// kill, syncs) start their own servers. The connections are for several test processes at once.
 const SHARED: [(&str, &str); 3] = [("fsync", "off"), ("full_page_writes", "off"), ("max_connections", "500")];
 
 /// Why there is no server or no database.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// No folder has all server binaries in a version new enough.
+    /// No folder has all server binaries in a recent enough version.
     #[error(
         "the tests need PostgreSQL {MAJOR_MIN} or later: {} in one folder, on PATH or in {DEBIAN_FOLDER}/*/bin. \
          Install it with `sudo apt-get install postgresql` (Debian, Ubuntu), `sudo dnf install postgresql-server` \
@@ -90,7 +88,7 @@ pub enum ClusterError {
         PROGRAMS.join(", ")
     )]
     NotFound,
-    /// We are root, and there is nobody else to run the server as.
+    /// We are root, and no other user exists to run the server.
     #[error("PostgreSQL refuses to run as root, and /etc/passwd has none of the users {}", ACCOUNTS.join(", "))]
     NoAccount,
     /// We are root, and the user who runs the server may not use the temporary folder.
@@ -101,13 +99,13 @@ pub enum ClusterError {
         /// The folder that is closed to that user.
         folder: PathBuf,
     },
-    /// None of the ports looked at was free.
+    /// None of the tried ports was free.
     #[error("no free port found on 127.0.0.1")]
     NoPort,
-    /// A file, folder or pipe failed us.
+    /// A file, folder or pipe failed.
     #[error("cannot {doing}")]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// Why it failed.
         source: io::Error,
@@ -115,9 +113,9 @@ pub enum ClusterError {
     /// One of PostgreSQL's programs failed.
     #[error("PostgreSQL failed to {verb}: {said}\n{log}")]
     Program {
-        /// What it was asked to do.
+        /// The requested operation.
         verb: &'static str,
-        /// What the program said.
+        /// The program's output.
         said: String,
         /// The end of the server's log.
         log: String,
@@ -125,13 +123,13 @@ pub enum ClusterError {
     /// [`SERVER_VARIABLE`] is set to something other than a URL. The value is not repeated: it may hold a password.
     #[error("{SERVER_VARIABLE} is not a URL of the form postgres://user:password@host:port/database")]
     NotUrl,
-    /// The database to copy could not be migrated.
+    /// The template database could not be migrated.
     #[error("cannot migrate the template database")]
     Template(#[source] crate::error::StoreError),
-    /// The server did not make or drop a database.
+    /// The server did not create or drop a database.
     #[error("cannot {doing} a database")]
     Database {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// Why it failed.
         source: sqlx::Error,
@@ -148,19 +146,19 @@ impl ClusterError {
     }
 }
 
-/// How a server is told to stop.
+/// How to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// In good order: sessions are told to end, everything is written out.
+    /// Cleanly: sessions are ended, everything is written out.
     Fast,
     /// As in a crash: everything is dropped, and the next start has to recover.
     Immediate,
 }
 
-/// A running server with a folder of its own. Dropping it stops the server and removes the folder.
+/// A running server with its own folder. Dropping it stops the server and removes the folder.
 ///
-/// Its methods other than [`Cluster::database`] block the thread for as long as PostgreSQL takes. A test whose
-/// tasks have to go on meanwhile calls them from `spawn_blocking`, or runs on more than one thread.
+/// Its methods other than [`Cluster::database`] block the thread for as long as PostgreSQL takes. A test whose tasks must
+/// continue meanwhile calls them from `spawn_blocking`, or runs on more than one thread.
 #[derive(Debug)]
 pub struct Cluster {
     watcher: Mutex<Watcher>,
@@ -170,8 +168,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster in a temporary folder and starts it with these settings on top of ours. What keeps the
-    /// module's guarantee (`fsync`, the addresses) cannot be set.
+    /// Creates a cluster in a temporary folder and starts it with these settings in addition to ours.
+    ///
+    /// Settings that the module guarantees (`fsync`, the addresses) cannot be changed.
     pub fn start(settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
         Self::start_on(free_ports().take(STARTS_MAX), settings)
     }
@@ -185,7 +184,7 @@ impl Cluster {
         Self::made_by(("init", SUPERUSER), ports, &[settings, &DURABLE].concat())
     }
 
-    /// Has the watcher make the data by this request, and starts a server on it.
+    /// Makes the watcher create the data with this request, and starts a server on it.
     fn made_by(
         (verb, word): (&'static str, &str),
         ports: impl Iterator<Item = u16>,
@@ -202,12 +201,12 @@ impl Cluster {
         Ok(Self { watcher: Mutex::new(watcher), folder, port, databases: AtomicU32::new(0) })
     }
 
-    /// Crashes the server and starts it again on the same port; returns when it has recovered.
+    /// Crashes the server and starts it again on the same port. Returns when it has recovered.
     pub fn restart_immediate(&self) -> Result<(), ClusterError> {
         self.ask("restart", Stop::Immediate.mode())
     }
 
-    /// Stops the server and leaves its data, for [`Cluster::start_again`].
+    /// Stops the server and keeps its data, for [`Cluster::start_again`].
     pub fn stop(&self, how: Stop) -> Result<(), ClusterError> {
         self.ask("stop", how.mode())
     }
@@ -217,24 +216,24 @@ impl Cluster {
         self.ask("start", &self.port.to_string())
     }
 
-    /// The URL of one of the cluster's databases; `postgres` is always there.
+    /// Returns the URL of one of the cluster's databases; `postgres` always exists.
     pub fn url(&self, database: &str) -> String {
-        // Said outright, because sqlx would otherwise take it from the environment (PGSSLMODE).
+        // Explicit, because sqlx would otherwise take it from the environment (PGSSLMODE).
         format!("postgres://{SUPERUSER}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// The port on 127.0.0.1, the same for the cluster's whole life.
+    /// Returns the port on 127.0.0.1, which never changes.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder with the data (`data`), the log (`server.log`) and the socket.
+    /// Returns the folder with the data (`data`), the log (`server.log`) and the socket.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     fn ask(&self, verb: &'static str, word: &str) -> Result<(), ClusterError> {
-        // A thread that panicked in between left a request unanswered at worst; the next one must still be sent.
+        // A thread that panicked meanwhile left a request unanswered at worst; the next one must still be sent.
         let mut watcher = lock(&self.watcher);
         watcher.ask(verb, word)
     }
@@ -249,7 +248,7 @@ impl Stop {
     }
 }
 
-/// Where the cluster's folder will be. The watcher makes it, so that it never stands there unwatched.
+/// Chooses the cluster's folder. The watcher creates it, so it never exists unwatched.
 fn choose_folder(account: Option<&Account>) -> Result<PathBuf, ClusterError> {
     let io = ClusterError::io("look at the temporary folder");
     let parent = std::env::temp_dir().canonicalize().map_err(&io)?;
@@ -263,7 +262,7 @@ fn choose_folder(account: Option<&Account>) -> Result<PathBuf, ClusterError> {
             }
         }
     }
-    // Short, because the path of a socket in it may have about a hundred bytes.
+    // Short, because the path of a socket in it is limited to about a hundred bytes.
     Ok(parent.join(format!("ichido-pg-{:016x}", chance())))
 }
 
@@ -283,24 +282,24 @@ fn write_settings(folder: &Path, settings: &[(&str, &str)]) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Ports on which nobody listens, in no order.
+/// Returns free ports, in no order.
 fn free_ports() -> impl Iterator<Item = u16> {
     let ports = std::iter::repeat_with(|| {
         let offset = chance() % u64::from(PORTS.end - PORTS.start);
-        // The remainder of a `u16` fits one; the fallback is never taken.
+        // The remainder of a `u16` fits in one; the fallback is never used.
         PORTS.start + u16::try_from(offset).unwrap_or_default()
     });
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
     ports.take(PORTS_TRIED_MAX).filter(is_free)
 }
 
-/// A number that differs from call to call and from process to process.
+/// Returns a number that differs from call to call and from process to process.
 fn chance() -> u64 {
-    // Each `RandomState` has keys of its own, which the system drew.
+    // Each `RandomState` has its own keys, drawn by the system.
     RandomState::new().build_hasher().finish()
 }
 
-/// The folder of the newest server binaries that are new enough and that the server's user may run.
+/// Finds the newest server binaries that are recent enough and that the server's user may run.
 fn find_binaries(account: Option<&Account>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = folders_on(&path).into_iter().chain(debian_folders());
@@ -322,19 +321,19 @@ fn debian_folders() -> Vec<PathBuf> {
     entries.map(|entry| entry.path().join("bin")).collect()
 }
 
-/// All programs in one folder: a lone `postgres` from elsewhere would not match another's `initdb`.
+/// Returns whether all programs are in one folder: a lone `postgres` would not match another's `initdb`.
 fn is_whole(folder: &Path) -> bool {
     PROGRAMS.iter().all(|program| folder.join(program).is_file())
 }
 
-/// The newest that is new enough, of folders with what their `postgres --version` answers.
+/// Chooses the newest recent enough one, of folders with their output of `postgres --version`.
 fn choose(found: impl Iterator<Item = (PathBuf, String)>) -> Option<PathBuf> {
     let known = found.filter_map(|(folder, answer)| Some((folder, major(&answer)?)));
     let newest = known.filter(|(_, major)| MAJOR_MIN <= *major).max_by_key(|(_, major)| *major);
     newest.map(|(folder, _)| folder)
 }
 
-/// The major version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or in `… 19beta1`.
+/// Parses the major version from `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or from `… 19beta1`.
 fn major(answer: &str) -> Option<u32> {
     let version = answer.strip_prefix("postgres (PostgreSQL) ")?;
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());

@@ -1,26 +1,26 @@
-//! A fresh SQLite file in a temporary folder of its own.
+//! A fresh SQLite file in its own temporary folder.
 //!
-//! Guarantee: no two files share a folder, and the folder goes with its owner, the database's log included.
+//! Guarantee: no two files share a folder, and the folder is removed with its owner, including the database's log.
 
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-/// A place for a database file, removed with all that is in it when dropped.
+/// A path for a database file. Dropping it removes the folder with everything in it.
 #[derive(Debug)]
 pub struct File {
-    /// The address to open.
+    /// The URL to open.
     pub url: String,
     folder: PathBuf,
 }
 
 impl File {
-    /// The folder that the file is in.
+    /// Returns the file's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file itself, which is made by opening it.
+    /// Returns the file's path. Opening it creates it.
     pub fn path(&self) -> PathBuf {
         self.folder.join("ichido.db")
     }
@@ -33,11 +33,11 @@ impl Drop for File {
     }
 }
 
-/// A place where no database is yet.
+/// Returns a path at which no database exists yet.
 ///
 /// # Panics
 ///
-/// When the temporary folder cannot be written.
+/// If the temporary folder cannot be written.
 #[expect(clippy::expect_used, reason = "for tests, which can go no further")]
 pub fn fresh_file() -> File {
     let folder = std::env::temp_dir().join(format!("ichido-sqlite-{}", Uuid::now_v7().simple()));

@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! Diagnostics of a PostgreSQL server.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::postgres::{first_connection, options};
 use crate::statement::DbConnection;
 use crate::{facts, micros};
 
-/// A node that beat within this time lives: nodes beat far more often.
+/// A node with a heartbeat within this time is alive: heartbeats are far more frequent.
 const LIVES_WITHIN: Duration = Duration::from_mins(1);
 
-/// Looks at a server over one connection that is set up as ours are.
+/// Inspects a server over one connection with our usual settings.
 pub(crate) async fn look(
     url: &str,
     clock: impl Fn() -> Timestamp,
     open_for: Duration,
 ) -> Result<Vitals, StoreError> {
     let options = options(url)?;
-    // What it was refused for; one that is full or starting is asked once more, with patience.
+    // A server that is full or starting gets a second try, with a longer timeout; otherwise this error is reported.
     let told = first_connection(&options).await?;
     let pool = ConnectionPool::new(options, 1, CALL_TIMEOUT);
     let row =
@@ -63,7 +63,7 @@ pub(crate) async fn look(
     Ok(Vitals { schema_found, schema_known, queues, database: Database::Postgres(Box::new(server)) })
 }
 
-/// The version of the store's schema, and its live nodes.
+/// Reads the schema version and the number of live nodes.
 async fn store(pool: &ConnectionPool) -> Result<(Option<i64>, u32), StoreError> {
     let query = sqlx::query(include_str!("../postgres/sql/vitals_store.sql")).bind(micros(LIVES_WITHIN));
     let row = pool.one(query).await?;

@@ -1,4 +1,4 @@
-//! How a file is set up.
+//! Diagnostics of an SQLite file.
 
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
@@ -9,14 +9,14 @@ use crate::facts;
 use crate::migrations::{self, newest};
 use crate::sqlite::{options, schema_found, without_clock};
 
-/// Looks at a file that is there, on a connection set up as ours are.
+/// Inspects an existing file over a connection with our usual settings.
 pub(crate) async fn look(url: &str, clock: impl Fn() -> Timestamp) -> Result<Vitals, StoreError> {
     let mut connection = options(url)?.connect().await.map_err(StoreError::Unavailable)?;
     let schema_found = schema_found(&mut connection).await?;
     let journal_mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut connection).await?.try_get(0)?;
     let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut connection).await?.try_get(0)?;
     let queues = facts::read_published(without_clock(&mut connection), schema_found, clock()).await?;
-    // Nothing was written, so that nothing can be lost.
+    // Nothing was written, so nothing can be lost.
     drop(connection.close().await);
     let database = Database::Sqlite { journal_mode, synchronous };
     Ok(Vitals { schema_found, schema_known: newest(&migrations::sqlite()), queues, database })

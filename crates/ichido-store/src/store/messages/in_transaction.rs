@@ -1,4 +1,4 @@
-//! Messages that are enqueued in the caller's own transaction.
+//! Enqueuing in the caller's own transaction.
 
 use sqlx::PgConnection;
 use sqlx::sqlite::SqliteConnection;
@@ -10,12 +10,13 @@ use crate::error::StoreError;
 use crate::message::{Enqueued, NewMessage, Numbered};
 
 impl Messages<'_> {
-    /// Puts a message in within the caller's open PostgreSQL transaction: both commit, or neither. Call
-    /// [`Queues::wake`](crate::Queues::wake) after the commit.
+    /// Enqueues a message within the caller's open PostgreSQL transaction: both commit, or neither.
     ///
-    /// The transaction must be on the store's own database; on a connection without one, the message is put in at once. Two
-    /// transactions that put in the same key wait for each other, so keep them short. A message that is out of bounds is refused
-    /// before the database sees it and leaves the transaction usable; an error of the database ends it.
+    /// Call [`Queues::wake`](crate::Queues::wake) after the commit.
+    ///
+    /// The transaction must be on the store's own database; on a connection without a transaction, the message is enqueued at
+    /// once. Two transactions that enqueue the same key wait for each other, so keep them short. A message that is out of
+    /// bounds is refused before it reaches the database and leaves the transaction usable; a database error aborts it.
     ///
     /// ```
     /// use ichido_core::key::IdempotencyKey;
@@ -51,9 +52,10 @@ impl Messages<'_> {
         self.0.postgres()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
     }
 
-    /// The same as [`Messages::enqueue_in_postgres`] for many messages, answered in the order they were given; all that are
-    /// new are put in or none is. With any that is compared by content they go in one after another: slower, and after an error only
-    /// a rollback takes back what went before.
+    /// Enqueues many messages like [`Messages::enqueue_in_postgres`]. Returns the outcomes in the same order.
+    ///
+    /// All new ones are enqueued, or none. If any is compared by content, they are enqueued one after another: this is slower,
+    /// and after an error only a rollback undoes the earlier ones.
     pub async fn enqueue_all_in_postgres(
         self,
         connection: &mut PgConnection,
@@ -70,11 +72,13 @@ impl Messages<'_> {
         Ok(answers)
     }
 
-    /// Puts a message in within the caller's open SQLite transaction: both commit, or neither. Call
-    /// [`Queues::wake`](crate::Queues::wake) after the commit.
+    /// Enqueues a message within the caller's open SQLite transaction: both commit, or neither.
     ///
-    /// Begin that transaction by [`Store::begin_immediate`](crate::Store::begin_immediate), keep it short, and await nothing else of this store inside it: while
-    /// it is open nobody else writes, and a write of this store waits 5 seconds and is then [`StoreError::Busy`].
+    /// Call [`Queues::wake`](crate::Queues::wake) after the commit.
+    ///
+    /// Begin that transaction with [`Store::begin_immediate`](crate::Store::begin_immediate), keep it short, and await nothing
+    /// else of this store inside it: while it is open nobody else can write, and a write of this store waits 5 seconds and then
+    /// fails with [`StoreError::Busy`].
     ///
     /// ```
     /// use ichido_core::key::IdempotencyKey;
@@ -110,9 +114,10 @@ impl Messages<'_> {
         self.0.sqlite()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
     }
 
-    /// The same as [`Messages::enqueue_in_sqlite`] for many messages, answered in the order they were given; all that are
-    /// new are put in or none is. With any that is compared by content they go in one after another: slower, and after an error only
-    /// a rollback takes back what went before.
+    /// Enqueues many messages like [`Messages::enqueue_in_sqlite`]. Returns the outcomes in the same order.
+    ///
+    /// All new ones are enqueued, or none. If any is compared by content, they are enqueued one after another: this is slower,
+    /// and after an error only a rollback undoes the earlier ones.
     pub async fn enqueue_all_in_sqlite(
         self,
         connection: &mut SqliteConnection,

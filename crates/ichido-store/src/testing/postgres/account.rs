@@ -1,11 +1,11 @@
-//! Who runs the server.
+//! The user who runs the server.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use super::ClusterError;
 
-/// Who runs the server when we are root, in the order of preference; PostgreSQL refuses to run as root.
+/// Users to run the server when we are root, in order of preference; PostgreSQL refuses to run as root.
 pub(super) const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
 
 /// The ordinary user who runs the server when we are root.
@@ -17,7 +17,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// None if we are an ordinary user ourselves.
+    /// Returns the user to run as, or `None` if we are an ordinary user.
     pub(super) fn needed() -> Result<Option<Self>, ClusterError> {
         let io = |doing| move |source| ClusterError::Io { doing, source };
         let id = Command::new("id").arg("-u").output().map_err(io("run `id -u`"))?;

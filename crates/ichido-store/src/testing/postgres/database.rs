@@ -9,44 +9,50 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use super::{Cluster, ClusterError, chance};
 use crate::driver::Driver;
 
-/// Names the environment variable with the URL of an administrator's database, in whose server
-/// [`fresh_database`] makes its databases instead of starting one. Not `DATABASE_URL`: that one also steers
-/// sqlx's macros, and a developer may have it set to a database that matters.
+/// The environment variable with the URL of an administrator's database.
+///
+/// [`fresh_database`] then creates its databases in that server instead of starting one. Not `DATABASE_URL`: that one also
+/// configures sqlx's macros, and a developer may have it set to a database that matters.
 pub const SERVER_VARIABLE: &str = "ICHIDO_TEST_POSTGRES";
-/// Names the environment variable with the database in that server that [`fresh_database`] copies. Without it every test
-/// runs the migrations again.
+/// The environment variable with the name of the database in that server that [`fresh_database`] copies.
+///
+/// Without it every test runs the migrations again.
 pub const TEMPLATE_VARIABLE: &str = "ICHIDO_TEST_TEMPLATE";
 
 /// PostgreSQL's own empty template. Nobody connects to it, so it can always be copied, unlike `template1`.
 const EMPTY: &str = "template0";
-/// The migrated database that [`Cluster::template`] makes.
+/// The migrated database that [`Cluster::template`] creates.
 const TEMPLATE: &str = "ichido_template";
 /// How long dropping a database in somebody else's server may take.
 const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A database for one test. Keep it for as long as the test uses the URL: in a server that is not ours,
-/// dropping this drops the database and ends the sessions in it.
+/// A database for one test.
+///
+/// Keep it for as long as the test uses the URL: in a server that is not ours, dropping this drops the database and ends the
+/// sessions in it.
 #[derive(Debug)]
 #[must_use = "dropping this drops the database"]
 pub struct Database {
-    /// Where to connect.
+    /// The URL to connect to.
     pub url: String,
     /// The database's name in its server.
     pub name: String,
-    /// From where to drop the database, if it does not go with its cluster.
+    /// The URL from which to drop the database, unless it goes with its cluster.
     administrator: Option<String>,
 }
 
-/// Makes a database for a store: in the server of [`SERVER_VARIABLE`], or else in the one server that this process
-/// shares among its tests and that ends with it. It may already hold our tables, as a copy of [`TEMPLATE_VARIABLE`].
+/// Creates a database for a store.
+///
+/// It is in the server of [`SERVER_VARIABLE`] or, without it, in the server that all tests of this process share. It may
+/// already have our tables, as a copy of [`TEMPLATE_VARIABLE`].
 ///
 /// # Panics
-/// If there is no server or it makes no database, with what to do about it; a test has no other way on.
+/// If there is no server or it creates no database, with instructions; a test cannot continue.
 pub async fn fresh_database() -> Database {
     database_from(&std::env::var(TEMPLATE_VARIABLE).unwrap_or_else(|_| EMPTY.to_owned())).await
 }
 
-/// Makes a database without any table, wherever [`fresh_database`] makes its own.
+/// Creates a database without tables, in the same server as [`fresh_database`].
 ///
 /// # Panics
 /// As [`fresh_database`].
@@ -54,13 +60,13 @@ pub async fn empty_database() -> Database {
     database_from(EMPTY).await
 }
 
-/// Makes an empty database in a server that syncs, whatever [`SERVER_VARIABLE`] says: for tests of durability.
+/// Creates an empty database in a server that syncs, whatever [`SERVER_VARIABLE`] says: for tests of durability.
 ///
 /// # Panics
 /// As [`fresh_database`].
 pub async fn durable_database() -> Database {
     static SERVER: OnceLock<Result<Cluster, ClusterError>> = OnceLock::new();
-    // This blocks the runtimes of all tests that come first, and none of them could do anything without.
+    // This blocks the runtimes of all tests that come first, and none of them could continue without it.
     let made = match SERVER.get_or_init(|| Cluster::start(&[])) {
         Ok(cluster) => cluster.database().await,
         Err(error) => panic!("no PostgreSQL for this test: {}", with_causes(error)),
@@ -82,7 +88,7 @@ async fn database_from(template: &str) -> Database {
 }
 
 impl Cluster {
-    /// Makes an empty database, which goes when the cluster goes.
+    /// Creates an empty database, which is removed with the cluster.
     pub async fn database(&self) -> Result<Database, ClusterError> {
         let number = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("ichido_test_{number}");
@@ -90,13 +96,13 @@ impl Cluster {
         Ok(Database { url: self.url(&name), name, administrator: None })
     }
 
-    /// Makes a migrated database for [`TEMPLATE_VARIABLE`] and returns its name.
+    /// Creates a migrated database for [`TEMPLATE_VARIABLE`] and returns its name.
     pub async fn template(&self) -> Result<String, ClusterError> {
         create_database(&self.url("postgres"), TEMPLATE, EMPTY).await?;
-        // Migrated, and no store is begun in it: each copy begins its own, at its own time.
+        // Migrated, but without an opened store: each copy opens its own, at its own time.
         let migrated = Driver::open(&self.url(TEMPLATE), 1, Arc::default()).await;
         drop(migrated.map_err(ClusterError::Template)?);
-        // Nobody may connect any more: a database with a session in it cannot be copied.
+        // No more connections: a database with a session in it cannot be copied.
         let sql = format!("ALTER DATABASE {TEMPLATE} WITH IS_TEMPLATE true ALLOW_CONNECTIONS false");
         let ended =
             format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{TEMPLATE}'");
@@ -125,7 +131,7 @@ impl Drop for Database {
             return;
         };
         let name = self.name.clone();
-        // A thread of its own, because a runtime cannot wait for another on the thread that it runs on.
+        // In its own thread, because a runtime cannot block on another on the same thread.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
@@ -146,7 +152,7 @@ async fn create_database(administrator: &str, name: &str, template: &str) -> Res
     let create = async {
         let connection = PgConnection::connect(administrator).await?;
         let mut sql = format!("CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'");
-        // Copied as files, a template costs a fifth of what it does through the buffers, where the server does not sync. Before
+        // If the server does not sync, copying a template as files costs a fifth of copying it through the buffers. Before
         // PostgreSQL 15 that is the only way.
         if template != EMPTY && connection.server_version_num().is_some_and(|version| 150_000 <= version) {
             sql.push_str(" STRATEGY FILE_COPY");
@@ -162,15 +168,16 @@ async fn drop_database(administrator: &str, name: &str) -> Result<(), DropError>
     Ok(execute(PgConnection::connect(administrator).await?, sql).await?)
 }
 
-/// Runs a statement over a connection of its own: each test has its own runtime, and a connection cannot move
-/// between them. There is no timeout here, because it would fire at once in a test that pauses the clock.
+/// Runs a statement over its own connection: each test has its own runtime, and a connection cannot move between them.
+///
+/// There is no timeout here, because it would fire at once in a test that pauses the clock.
 async fn execute(mut connection: PgConnection, sql: String) -> Result<(), sqlx::Error> {
-    // Safe, because the names in it are of our own making: lower-case letters, digits and underscores.
+    // Safe, because we generate the names in it: lower-case letters, digits and underscores.
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
     connection.close().await
 }
 
-/// The same URL with another database in it, whether or not it named one.
+/// Replaces or adds the database in a URL.
 pub(super) fn with_database(url: &str, database: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme, "postgres" | "postgresql") {
@@ -179,7 +186,7 @@ pub(super) fn with_database(url: &str, database: &str) -> Option<String> {
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let authority = place.split('/').next().unwrap_or_default();
     let mut with = format!("{scheme}://{authority}/{database}");
-    // A `dbname` in the query would win over the path.
+    // A `dbname` in the query would override the path.
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("dbname="));
     for (index, pair) in kept.enumerate() {
         with.push(if index == 0 { '?' } else { '&' });
@@ -188,7 +195,7 @@ pub(super) fn with_database(url: &str, database: &str) -> Option<String> {
     Some(with)
 }
 
-/// An error and what caused it, for a test's panic message, which shows no causes by itself.
+/// Formats an error with its causes, for a test's panic message, which shows no causes.
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,13 +1,14 @@
-//! A standby: a second server that follows the first, and takes its place when that is gone.
+//! A standby: a second server that follows the first and replaces it when it is gone.
 
 use super::{Cluster, ClusterError, DURABLE, STARTS_MAX, SUPERUSER, free_ports};
 
 impl Cluster {
-    /// The setting by which a server acknowledges nothing before a standby has it on its disk. Until there is one, whoever writes waits.
+    /// The setting with which a server acknowledges nothing before a standby has it on disk. Without a standby, writers wait.
     pub const SYNCHRONOUS: (&str, &str) = ("synchronous_standby_names", "*");
 
-    /// Copies this server and starts the copy as its standby, which answers questions only. Once promoted, it waits for no standby of
-    /// its own, whatever this server was told.
+    /// Copies this server and starts the copy as its read-only standby.
+    ///
+    /// Once promoted, it waits for no standby of its own, whatever this server's settings.
     pub fn standby(&self) -> Result<Self, ClusterError> {
         let from = format!("host=127.0.0.1 port={} user={SUPERUSER}", self.port);
         let (synchronous, _) = Self::SYNCHRONOUS;
@@ -18,12 +19,12 @@ impl Cluster {
         )
     }
 
-    /// Makes a standby a server of its own; returns when it takes writes.
+    /// Promotes a standby. Returns when it accepts writes.
     pub fn promote(&self) -> Result<(), ClusterError> {
         self.ask("promote", "")
     }
 
-    /// Kills all processes of the server, as when its machine loses its power.
+    /// Kills all processes of the server, like a power failure.
     pub fn kill(&self) -> Result<(), ClusterError> {
         self.ask("kill", "")
     }

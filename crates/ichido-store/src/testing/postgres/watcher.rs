@@ -1,4 +1,4 @@
-//! The shell beside a server, which alone runs PostgreSQL's programs and tidies up.
+//! The shell beside a server. Only it runs PostgreSQL's programs, and it cleans up.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -8,23 +8,23 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use super::ClusterError;
 use super::account::Account;
 
-/// How much of the server's log goes into an error.
+/// How many lines of the server's log go into an error.
 const LOG_LINES_MAX: usize = 20;
 
 /// The watcher's program, with the folder of the binaries and the cluster's folder as arguments.
 ///
-/// It answers once when it has made the folder, and then each request. A request is a line of a verb and a word;
-/// the answer is a line with the exit status, and what the program said is in the file `answer`. Requests never
-/// overlap, so the end of the pipe is never seen while a server is still on its way up. Every program reads from
-/// and writes to elsewhere, so that none holds our pipes open.
+/// It answers once when it has created the folder, and then each request. A request is a line with a verb and a word; the
+/// answer is a line with the exit status, and the program's output is in the file `answer`. Requests never overlap, so the end
+/// of the pipe is never seen while a server is starting. Every program's input and output are redirected, so none holds our
+/// pipes open.
 ///
-/// - Signals are caught, not ignored: an answer to a process that died in the meantime must not end the watcher,
-///   while its children shall start with the usual handlers.
-/// - `--no-sync` spares only the writing of the empty cluster; the server itself syncs.
-/// - `kill` is a machine that loses its power: the server's first process stands still, so that it starts no more, while its
-///   others are killed, and is killed last.
-/// - A server that a test froze (`SIGSTOP`) is woken before it is stopped, and a stuck one is killed; both only if
-///   the process of that number still sits in our data folder.
+/// - Signals are caught, not ignored: an answer to a process that died in the meantime must not end the watcher, while its
+///   children must start with the default handlers.
+/// - `--no-sync` skips the sync of the empty cluster only; the server itself syncs.
+/// - `kill` simulates a power failure: the server's first process is stopped, so it starts no more, while the others are
+///   killed, and is killed last.
+/// - A server that a test froze (`SIGSTOP`) is resumed before it is stopped, and a stuck one is killed; both only if the
+///   process with that number still has our data folder as its working directory.
 const WATCHER: &str = r#"
 trap : HUP INT TERM PIPE
 bin=$1 folder=$2 data=$2/data
@@ -62,7 +62,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 "#;
 
-/// The shell beside the server. When this goes, the shell's input ends, and it tidies up.
+/// The shell beside the server. When this is dropped, the shell's input ends, and it cleans up.
 #[derive(Debug)]
 pub(super) struct Watcher {
     shell: Child,
@@ -76,7 +76,7 @@ impl Watcher {
         command
             .args(["-c", WATCHER, "ichido-test-postgres"])
             .args([binaries, folder])
-            // Away from a folder that the server's user may not enter.
+            // Not a folder that the server's user may not enter.
             .current_dir("/")
             // Errors are recognised by their text.
             .env("LC_ALL", "C")
@@ -84,9 +84,9 @@ impl Watcher {
             .stdout(Stdio::piped())
             // Not ours: `cargo test` waits until the last holder has closed it.
             .stderr(Stdio::null())
-            // Ctrl-C ends the foreground group; the watcher has to outlive it.
+            // Ctrl-C ends the foreground group; the watcher has to survive it.
             .process_group(0);
-        // PGDATA, PGPORT and their like are meant for other servers.
+        // PGDATA, PGPORT and similar variables are meant for other servers.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PG")) {
             command.env_remove(name);
         }
@@ -100,7 +100,7 @@ impl Watcher {
         }
     }
 
-    /// Starts the server on the first of these ports that it gets.
+    /// Starts the server on the first available port of these.
     pub(super) fn start_server(&mut self, ports: impl Iterator<Item = u16>) -> Result<u16, ClusterError> {
         let mut failed = ClusterError::NoPort;
         for port in ports {
@@ -146,8 +146,8 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Waiting closes the shell's input first, which is what it ends on. A test that goes on, or the one that
-        // comes next, then finds the port and the folder free. Nothing is left to do if this fails.
+        // Waiting first closes the shell's input, which ends it. A test that continues, or the next one, then finds the port
+        // and the folder free. If this fails, nothing more can be done.
         let _ = self.shell.wait();
     }
 }
