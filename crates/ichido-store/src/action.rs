@@ -1,4 +1,4 @@
-//! Operators' actions on anything but a single message: pausing a queue, deciding about a key, requeuing many dead letters.
+//! Operators' actions on queues, keys and many dead letters at once.
 //!
 //! Guarantee: each action is an entry of the audit trail with its actor. It is chained to the earlier entries of the same
 //! subject and sealed like a message's entry. A pause, or a decision about a key, commits together with the change it

@@ -14,12 +14,12 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let store = Store::open(&file.url, 4).await?;
-//! let question = QuestionId::from_bytes([7; 32]); // A digest of all that the answer depends on.
+//! let question = QuestionId::from_bytes([7; 32]); // A digest of everything the answer depends on.
 //! let (ours, lease) = (Uuid::now_v7(), Duration::from_secs(10));
 //! let asking = store.answers().ask(question, "articles", ours, lease).await?;
 //! assert_eq!(asking, Asking::Ours { lost: 0 }); // Make the call.
 //! store.answers().keep(question, b"a cat").await?;
-//! // Whoever asks the same later is answered from here.
+//! // The same question later gets the stored answer.
 //! let asking = store.answers().ask(question, "articles", Uuid::now_v7(), lease).await?;
 //! assert!(matches!(asking, Asking::Answered(answer) if answer.bytes == b"a cat"));
 //! # Ok(())

@@ -58,8 +58,8 @@ pub(crate) const SEALS_PAGE: i64 = 8;
 /// The number of entries read at once.
 pub(crate) const ENTRIES_PAGE: i64 = 1000;
 
-/// The number of entries read before the first entry of a seal: enough to check it even if one or two before it are misplaced
-/// or are late proofs.
+/// The number of entries read before the first entry of a seal. This is enough to check it even if one or two before it are
+/// misplaced or are late proofs.
 pub(crate) const BEFORE_MAX: u8 = 4;
 
 /// Sorts before every entry.
@@ -213,7 +213,7 @@ pub(crate) fn first_seen_in(leaves: &[Leaf]) -> Vec<Uuid> {
     leaves.iter().filter(is_first).map(|leaf| leaf.id.message).collect()
 }
 
-/// Returns what the first entries of a seal follow: the last entry before them or, if there is none, the request.
+/// Returns what the first entries of a seal follow. This is the last entry before them or, if there is none, the request.
 pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, RequestCodes>) -> HashMap<Uuid, Previous> {
     let last = before.chunk_by(is_same_message).filter_map(<[Entry]>::last);
     let entries = last.map(|entry| (entry.id.message, Previous::Entry(entry.content())));
@@ -295,7 +295,7 @@ pub(crate) fn next_seal(
     Some((seal.signed(key), leaves))
 }
 
-/// Returns the number of entries per message if all entries of a list were deleted by somebody with the right to.
+/// Counts a list's entries per message. Returns `None` unless all were deleted by somebody with the right to.
 pub(crate) fn all_forgotten(
     leaves: &[u8],
     forgotten: &HashMap<Uuid, Forgotten>,

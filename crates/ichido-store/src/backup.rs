@@ -61,7 +61,7 @@ pub enum BackupError {
         #[source]
         error: io::Error,
     },
-    /// The store could not be read or the copy not written; the disk may be full.
+    /// The store could not be read or the copy not written. The disk may be full.
     #[error("the store could not be copied: {}", .0.in_full())]
     Store(StoreError),
 }

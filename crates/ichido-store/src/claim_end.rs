@@ -1,4 +1,4 @@
-//! The end of claims on messages, on either database: which rows are read, and what workers' reports result in.
+//! How claims on messages end, on either database: the rows to read, and the results of workers' reports.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired
 /// A message and the claim that it is or was under.
 pub(crate) type Pair = (Uuid, Fence);
 
-/// Returns those messages that their claims do not hold, judging by the leases that still exist.
+/// Returns the messages that their claims do not hold, judging by the remaining leases.
 pub(crate) async fn not_ours(
     connection: &mut DbConnection<'_>,
     unowned: Vec<Pair>,

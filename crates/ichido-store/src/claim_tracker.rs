@@ -1,4 +1,4 @@
-//! Tracks the claims of this process: the messages of each claim that have not ended, and the outcome of a report.
+//! Tracks the messages of this process's claims that have not ended, and applies reports about them.
 //!
 //! A claim is one lease row for many messages, and the row is deleted with the last of them. Tracking this in memory saves
 //! counting in the database. If the process dies, nothing is lost: the lease lapses and the rescue finds it empty.
@@ -58,7 +58,7 @@ impl ClaimTracker {
         }
     }
 
-    /// Removes claims that were to be renewed but were not: they are no longer ours to end.
+    /// Removes claims that were to be renewed but were not. They are no longer ours to end.
     pub(crate) fn renewed(&self, asked: &[Fence], renewed: &HashSet<Fence>) {
         lock(&self.0).retain(|fence, _| renewed.contains(fence) || !asked.contains(fence));
     }

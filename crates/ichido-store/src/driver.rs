@@ -62,7 +62,7 @@ impl Driver {
         }
     }
 
-    /// Notes that an older message of a queue can be claimed again, from before the last claim's position.
+    /// Notes that a message before the last claim's position can be claimed again.
     pub(crate) fn note_requeued(&self, queue: &QueueName) {
         if let Self::Postgres(postgres) = self {
             postgres.note_requeued(queue);

@@ -29,7 +29,7 @@ pub(crate) async fn find_first(
         .collect()
 }
 
-/// Returns the outcome for a message whose key was used before, or whose content was used within its window.
+/// Returns the outcome for a message whose key, or whose content within its window, was used before.
 ///
 /// Returns `None` if the message is new. If it is compared by content, its content is then reserved.
 // SPEC A7.

@@ -8,14 +8,14 @@
 //!
 //! | error | was it done? | what to do |
 //! |---|---|---|
-//! | [`Busy`](StoreError::Busy) | no | the same again, after a short wait |
-//! | [`Unavailable`](StoreError::Unavailable) | no | the same again later; when opening, look at the cause first |
-//! | [`Full`](StoreError::Full) | no | free some space; the same again |
-//! | [`FileLost`](StoreError::FileLost) | nothing is kept | stop; put the file back, or restore a backup; start again |
-//! | [`Unknown`](StoreError::Unknown), never of a read | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
-//! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address), [`WrongDatabase`](StoreError::WrongDatabase) | no | mend what was passed in |
-//! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
-//! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
+//! | [`Busy`](StoreError::Busy) | no | retry after a short wait |
+//! | [`Unavailable`](StoreError::Unavailable) | no | retry later; when opening, check the cause first |
+//! | [`Full`](StoreError::Full) | no | free some space, then retry |
+//! | [`FileLost`](StoreError::FileLost) | nothing is kept | stop; restore the file or a backup; restart |
+//! | [`Unknown`](StoreError::Unknown), never of a read | unknown | retry under the same key or fence: nothing is done twice, but a claim may find itself in flight until its lease expires |
+//! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address), [`WrongDatabase`](StoreError::WrongDatabase) | no | fix the arguments |
+//! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | fix the deployment |
+//! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | alert a person: neither goes away without help |
 
 use std::error::Error as _;
 use std::path::PathBuf;

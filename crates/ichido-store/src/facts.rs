@@ -53,7 +53,7 @@ use crate::{guarantee_columns, rows};
 
 /// A node that was seen within this time is alive: heartbeats are far more frequent.
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(30);
-/// How long a node's facts are kept after it was last seen, if another node serves the queue.
+/// How long facts of an absent node are kept, if another node serves the queue.
 pub(crate) const KEPT_FOR: Duration = Duration::from_hours(1);
 
 /// The schema version that introduced the facts.

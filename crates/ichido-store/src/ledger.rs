@@ -3,7 +3,7 @@
 //! Guarantee: a key is claimed by one unique insert, and every later change of its record compares the fence, so only the
 //! current owner's report counts. [`ichido_core::ledger::admit`] decides the outcome of a claim, from the stored record.
 //!
-//! # A request that arrives
+//! # Claim and settle a request
 //!
 //! ```
 //! use std::sync::Arc;
@@ -43,17 +43,17 @@
 //!     KeyClaim { name: name.clone(), fingerprint, request_digest, policy, hops: None, trace: None }
 //! };
 //!
-//! // The first request runs; its duplicate does not, and another request under the key is refused.
+//! // The first request runs; its duplicate does not, and a different request under the key is a conflict.
 //! let KeyClaimed::Run { fence, .. } = store.keys().claim(request(b"one apple")).await? else {
 //!     return Err("nobody was here before".into());
 //! };
 //! assert!(matches!(store.keys().claim(request(b"one apple")).await?, KeyClaimed::InFlight { .. }));
 //! assert_eq!(store.keys().claim(request(b"two apples")).await?, KeyClaimed::Mismatch);
 //!
-//! // The work takes long: keep the claim. `false` would mean that it is no longer ours.
+//! // The work takes long: renew the claim. `false` would mean that it is no longer ours.
 //! assert_eq!(store.keys().renew(&[(name.clone(), fence, policy.lease())]).await?, [true]);
 //!
-//! // The work is done. `ichido_core::ledger::settle` says what to keep, from what came of it.
+//! // The work is done. `ichido_core::ledger::settle` decides what to store, from the outcome.
 //! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
 //! let outcome = KeyOutcome::Keep {
 //!     settled: Settled::Applied,
@@ -65,7 +65,7 @@
 //! let settled = store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await?;
 //! assert_eq!(settled, KeySettled::Stands);
 //!
-//! // Whoever waited for it wakes up, and asks again.
+//! // Those who waited for it wake up, and claim again.
 //! assert!(store.keys().wait(&name, Duration::from_secs(2)).await);
 //! assert_eq!(store.keys().claim(request(b"one apple")).await?, KeyClaimed::Replay(response));
 //! assert!(store.keys().get(&name).await?.is_some_and(|found| found.completed_at.is_some()));
@@ -73,7 +73,7 @@
 //! # }
 //! ```
 //!
-//! # An outcome that nobody knows
+//! # Resolve an unknown outcome
 //!
 //! An owner that lost the response settles with [`KeyOutcome::Hold`]. If an owner died, the next claim notices once the lease
 //! has expired. Either way that claim returns [`KeyClaimed::Unknown`], and nothing runs until somebody finds out and calls
@@ -107,7 +107,7 @@
 //! # // Its owner is gone.
 //! # store.skew_by(policy.lease() + Duration::from_secs(1));
 //! assert!(matches!(store.keys().claim(request).await?, KeyClaimed::Unknown { .. }));
-//! // The far side was asked, and says that it was done.
+//! // The receiver was asked, and reports that it was done.
 //! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
 //! let resolved = store.keys().resolve(&name, Resolution::Applied, Some(response), &policy).await?;
 //! assert_eq!(resolved, KeyResolved::Stands);
@@ -172,7 +172,7 @@ pub mod limits {
 }
 
 impl KeyClaim {
-    /// Refuses values that are out of bounds or that a database cannot hold, before they join a batch.
+    /// Refuses values that a database cannot hold, before they join a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let RecordName { operation, identity, .. } = &self.name;
         check::name("the operation", operation, limits::OPERATION_BYTES_MAX)?;

@@ -21,7 +21,7 @@
 //! `ichido_core` makes all decisions; events, verdicts and policies come from there. [`error`] lists what to do about each
 //! error.
 //!
-//! # The tables
+//! # Tables
 //!
 //! Tables are named `ichido.ledger` and so on in PostgreSQL, `ichido_ledger` in SQLite. Hot tables are small and narrow; large
 //! data is written once.

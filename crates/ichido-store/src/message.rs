@@ -34,7 +34,7 @@
 //! };
 //! assert_eq!(store.messages().enqueue(message).await?, Enqueued::Same { id });
 //!
-//! // Claim. When there is nothing, wait for a wake-up and look again after a bound in any case.
+//! // Claim. If there is nothing, wait for a wake-up, and claim again after a timeout in any case.
 //! let terms = ClaimTerms {
 //!     node: Uuid::now_v7(),
 //!     lease: Duration::from_secs(30),
@@ -50,7 +50,7 @@
 //! }
 //! let work = &works[0];
 //!
-//! // Call the destination, and renew the claim while that takes long. It answers 503.
+//! // Call the destination, and renew the claim if that takes long. It answers 503.
 //! assert_eq!(store.claims().renew(&[work.fence], terms.lease).await?, [true]);
 //! let answer = Answer { status: 503, headers: &[], body: b"", echo: Echo::Absent };
 //!
@@ -59,7 +59,7 @@
 //! let safety = work.history.safety(receiver, work.claimed_at);
 //! let verdict = Table::http().judge(&Seen::Answer(answer), work.claimed_at);
 //! let failure = NonZeroU32::new(work.history.tries).ok_or("this try counts")?;
-//! let dice = 0.5; // Yours to draw, from 0 up to 1.
+//! let dice = 0.5; // Draw it yourself, from 0 up to 1.
 //! let wait = Retry::OUTBOX.wait(failure, dice, verdict.hint);
 //! let tried = Tried {
 //!     fence: work.fence,
@@ -73,7 +73,7 @@
 //! let stepped = store.claims().settle(Settlement::of(work, event, note)).await?;
 //! assert!(matches!(stepped, Stepped::Now(State::Failed { .. })));
 //!
-//! // It is claimable again when its wait is over and somebody promotes it.
+//! // It is claimable again after its backoff, once somebody promotes it.
 //! # store.skew_by(wait + Duration::from_secs(1));
 //! assert_eq!(store.claims().promote(1_000).await?, [(queue.clone(), 1)]);
 //! # let work = &store.claims().take(&queue, few, terms).await?[0];
@@ -83,26 +83,26 @@
 //! # let event = Event::Failed { fence, failure, effect, safety, travels_until };
 //! # store.claims().settle(Settlement::of(work, event, Note::default())).await?;
 //!
-//! // Later it is dead, and a person sends it again.
+//! // Later it is dead, and a person requeues it.
 //! let dead = store.dead_letters().list(LetterState::Dead, Some(&queue), None, 100).await?;
 //! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
 //! let requeue = |_now| Event::Requeued { allowed: true, safety: Safety::Keyed };
 //! let stepped = store.messages().step(dead[0].message.id, requeue, &note).await?;
 //! assert!(matches!(stepped, Stepped::Now(State::Queued { .. })));
 //!
-//! // What happened, how it stands, and how much there is.
+//! // Its history, its state, and the counts.
 //! let steps = store.messages().transitions(id).await?;
 //! assert_eq!(steps.last().map(|step| step.kind.as_str()), Some("requeued"));
 //! assert_eq!(store.messages().get(id).await?.ok_or("it is kept")?.status, Stage::Queued);
 //! assert_eq!(store.queues().counts().await?[0].count, 1);
 //!
-//! // A listing goes on after the last of the page before.
+//! // The next page begins after the last message of the previous one.
 //! let mut filter = MessageFilter { queue: Some(queue.clone()), ..MessageFilter::default() };
 //! while let Some(last) = store.messages().list(&filter, 100).await?.last() {
 //!     filter.after = Some(last.id);
 //! }
 //!
-//! // A paused queue takes messages in and gives none out.
+//! // A paused queue accepts messages, and none can be claimed.
 //! store.queues().pause(&queue, true, Some("olivia")).await?;
 //! assert!(store.claims().take(&queue, few, terms).await?.is_empty());
 //! # Ok(())
@@ -250,7 +250,7 @@ impl NewMessage {
         }
     }
 
-    /// Refuses values that are out of bounds or that a database cannot hold, before they join a batch.
+    /// Refuses values that a database cannot hold, before they join a batch.
     pub(crate) fn checked(self) -> Result<Self, StoreError> {
         self.check()?;
         let same_content = self.same_content.map(|same| SameContent { window: bounded(same.window), ..same });
@@ -331,12 +331,12 @@ pub(crate) fn answer((id, new): &Numbered, first: First) -> Enqueued {
 /// Who claims, for how long, and with which safeguards.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms {
-    /// The node that claims: an id that is new for each start of the program, shown in the audit trail.
+    /// The node that claims. Its id is new for each start of the program, and is shown in the audit trail.
     pub node: Uuid,
     /// How long the claim is valid without renewal.
     pub lease: Duration,
-    /// Whether the start of each call will be marked ([`Begun::NotYet`]) with [`Claims::begin`](crate::Claims::begin): for
-    /// irreversible work without keys.
+    /// Whether the start of each call will be marked ([`Begun::NotYet`]) with [`Claims::begin`](crate::Claims::begin). Use it
+    /// for irreversible work without keys.
     ///
     /// A message that a worker died with is always claimed this way ([`Work::begun`] shows it). [`rescue`](crate::rescue) has
     /// an example.

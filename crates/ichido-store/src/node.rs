@@ -3,7 +3,7 @@
 //! Guarantee: if two nodes write a pace over the same version, one succeeds and the other learns that it did not, so no change
 //! is lost.
 //!
-//! # The upkeep
+//! # Maintenance
 //!
 //! Each call does a bounded amount of work and returns how much; a full batch means that there may be more. Promoting and
 //! rescuing are for every node, and several may do them at once. The rest is for one node at a time, the one that holds that
@@ -35,7 +35,7 @@
 //! let finished_before = Timestamp::from_micros(store.now().await?.as_micros() - kept_for);
 //! while store.messages().forget(finished_before, PART).await? == u64::from(PART) {}
 //!
-//! // A pace is read, changed and written; whoever is told `false` reads again.
+//! // A pace is read, changed and written; after `false`, read it again.
 //! assert_eq!(store.paces().read("mail.example").await?, None);
 //! assert!(store.paces().write("mail.example", SharedPace::NEVER_WRITTEN, b"9/s").await?);
 //! assert!(!store.paces().write("mail.example", SharedPace::NEVER_WRITTEN, b"8/s").await?);
@@ -86,7 +86,7 @@ impl Duty<'_> {
 /// counts as lapsed.
 pub(crate) const DUTY_LEASE_MAX: Duration = Duration::from_hours(1);
 
-/// The name of the task of moving dead letters; for one queue, the queue's name follows a colon.
+/// The name of the task of moving dead letters. For one queue, the queue's name follows a colon.
 const LETTERS: &str = "letters";
 
 /// A bulk operation that holds [`Duty::Letters`] with a valid lease.

@@ -97,7 +97,7 @@ pub(crate) struct EventStamp {
 }
 
 impl RowChanges {
-    /// Adds a message's step, by an event, from a state to another, possibly through a third.
+    /// Adds a message's step from one state to another, possibly through a third.
     pub(crate) fn add(
         &mut self,
         moving: &MovedMessage,

@@ -40,7 +40,7 @@ use wake::Wakes;
 /// retried alone.
 const LOCK_TIMEOUT: &str = "200ms";
 
-/// The same for parts of a batch that has already waited: one of its rows is locked, and we only need to find out which.
+/// The same for parts of a batch that has already waited. One of its rows is locked, and we only need to find out which.
 const PART_LOCK_TIMEOUT: &str = "5ms";
 
 /// How long a node waits for another node's migration.

@@ -1,4 +1,4 @@
-//! Reads ledger records from rows of both databases, and decides what a claim or a settle makes of them.
+//! Reads ledger records from rows of both databases, and decides claims and settles.
 
 use ichido_core::clock::Now;
 use ichido_core::fence::Fence;
@@ -160,7 +160,7 @@ pub(crate) const fn state_name(phase: &Phase) -> &'static str {
     }
 }
 
-/// Returns where a page of records begins: after the last record of the previous page, or at the start.
+/// Returns where a page begins: after the last record of the previous page, or at the start.
 pub(crate) fn page_after(last: Option<(Timestamp, [u8; 32])>) -> (Timestamp, Vec<u8>) {
     last.map_or((Timestamp::EPOCH, Vec::new()), |(since, name)| (since, name.to_vec()))
 }

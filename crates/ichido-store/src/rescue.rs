@@ -3,7 +3,7 @@
 //! Guarantee: each message that a lapsed lease still holds takes exactly one step, decided by the lifecycle. A message that was
 //! settled just before takes none.
 //!
-//! # A worker that dies
+//! # Rescue the messages of a dead worker
 //!
 //! If repeating a call would do harm and the destination does not deduplicate by key, a claim sets `marks`, and the start of
 //! each call is marked. The rescue then returns messages whose call had not started to the queue, and parks those that may have
@@ -35,10 +35,10 @@
 //! let (guarantee, travels_for) = (Guarantee::Nothing, Duration::from_mins(10));
 //! let terms = ClaimTerms { node: Uuid::now_v7(), lease, marks: true, guarantee, travels_for };
 //! let works = store.claims().take(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
-//! // Right before the call: `false` means that the claim was lost meanwhile, and the call must not be made.
+//! // Right before the call: `false` means that the claim was lost, and the call must not be made.
 //! assert_eq!(store.claims().begin(&[(works[0].id, works[0].fence)]).await?, [true]);
 //!
-//! // The worker dies. When its lease is over, any node rescues what it held, one claim at a time.
+//! // The worker dies. When its lease has expired, any node rescues its messages, one claim at a time.
 //! # store.skew_by(lease + Duration::from_secs(1));
 //! let of_queue =
 //!     |_queue: &QueueName| RescueTerms { guarantee, wait: Duration::from_secs(2), travels_for };
@@ -101,7 +101,8 @@ pub struct RescueTerms {
     pub guarantee: Guarantee,
     /// The backoff of a message that is charged with a death.
     pub wait: Duration,
-    /// How long after its claim a call may be in flight: the hard deadline plus the time that the destination takes to settle.
+    /// How long after its claim a call may be in flight. It is the hard deadline plus the time that the destination takes to
+    /// settle.
     pub travels_for: Duration,
 }
 
@@ -131,8 +132,8 @@ pub struct Unserved {
     pub since: Timestamp,
 }
 
-/// Returns the ranges in which lapsed leases end, in microseconds, both ends included: up to now, and beyond the end of any
-/// lease taken now.
+/// Returns the ranges in which lapsed leases end, in microseconds, both ends included. They are up to now, and beyond the end
+/// of any lease taken now.
 ///
 /// This is [`lease_has_lapsed`](ichido_core::clock::lease_has_lapsed) as two ranges, because an index is searched by one range
 /// at a time.

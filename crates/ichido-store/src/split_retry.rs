@@ -33,11 +33,11 @@ pub struct Manner {
 
 /// Writes one batch and returns the result of each job, in order.
 pub trait Write<J, R>: Send + Sync + 'static {
-    /// Whether a busy database is busy for every job alike, so splitting a batch would only wait once per part: SQLite has one
-    /// writer, PostgreSQL has row locks.
+    /// Whether a busy database is busy for every job alike. Splitting a batch would then only wait once per part. SQLite has
+    /// one writer, PostgreSQL has row locks.
     const BUSY_FOR_ALL: bool;
 
-    /// Returns a job's subject: two jobs about one subject are written in the order they came. Used only with a side queue,
+    /// Returns a job's subject. Two jobs about one subject are written in the order they came. Used only with a side queue,
     /// which a single writer never needs.
     fn about(_job: &J) -> u64 {
         0

@@ -47,7 +47,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// More than we have, so each statement is prepared once per connection.
 const STATEMENTS_MAX: usize = 256;
 
-/// How often to retry opening while another process turns the same new file into a WAL database: SQLite does not wait for that.
+/// How often to retry opening while another process turns the same new file into a WAL database. SQLite does not wait for that.
 const OPEN_TRIES: u32 = 40;
 const OPEN_WAIT: Duration = Duration::from_millis(25);
 

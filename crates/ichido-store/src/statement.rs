@@ -139,7 +139,7 @@ pub(crate) enum SqlValue<'v> {
     Small(Option<i16>),
     Real(Option<f64>),
     Truth(bool),
-    /// The current time: PostgreSQL adds the store's skew to its own clock, SQLite gets the time itself.
+    /// The current time. PostgreSQL adds the store's skew to its own clock, SQLite gets the time itself.
     Now,
     /// Lists are arrays on PostgreSQL and JSON on SQLite, where ids and hashes are hexadecimal.
     Ids(&'v [Uuid]),
@@ -181,7 +181,7 @@ values! {
 /// Declares the types of columns, and how each value is encoded in JSON for SQLite.
 macro_rules! columns {
     ($($variant:ident($type:ty) => $in_json:expr;)+) => {
-        /// A column of a batch of rows, in the order of the rows; `None` is NULL.
+        /// A column of a batch of rows, in the order of the rows. `None` is NULL.
         pub(crate) enum Column<'v> {
             $($variant(Vec<Option<$type>>),)+
         }

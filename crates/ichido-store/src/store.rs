@@ -190,7 +190,7 @@ impl Store {
         self.skew.passed()
     }
 
-    /// Moves the store's wall clock by this many microseconds, as an operator sets a machine's clock: no time passes.
+    /// Moves the store's wall clock by this many microseconds. No time passes, as when an operator sets a machine's clock.
     #[cfg(feature = "testing")]
     pub fn step_clock(&self, micros: i64) {
         self.skew.step(micros);

@@ -37,7 +37,7 @@ pub(crate) struct TakenMessage {
 /// The outcome of an event on a message that was taken out of its table.
 pub(crate) enum StepOutcome {
     Refused(Why),
-    /// It succeeded under an earlier claim, and `holder` has claimed it since: the success is stored as a proof.
+    /// It succeeded under an earlier claim, and `holder` has claimed it since. The success is stored as a proof.
     Proof {
         fence: Fence,
         holder: Fence,

@@ -21,7 +21,7 @@ use ichido_core::sync::lock;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// The maximum number of subjects that a process counts between two flushes: queues and operations are few.
+/// The maximum number of subjects that a process counts between two flushes. Queues and operations are few.
 pub const SUBJECTS_MAX: usize = 1_000;
 /// The maximum number of counts read at once.
 pub(crate) const SUMS_MAX: i64 = 200_000;

@@ -65,8 +65,7 @@ pub struct Server {
     pub clock: ClockReading,
     /// Whether we may see the transactions of other users.
     pub sees_everybody: bool,
-    /// The transactions in this database that have been open for longer than `open_for`, the oldest first; at most
-    /// [`OPEN_TRANSACTIONS_MAX`].
+    /// The transactions open for longer than `open_for`, the oldest first; at most [`OPEN_TRANSACTIONS_MAX`].
     pub open_transactions: Vec<OpenTransaction>,
 }
 

@@ -80,7 +80,7 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
         }
     }
 
-    /// Waits up to `at_most` for a wake-up of a key, or for the end of a turn to look at it.
+    /// Waits up to `at_most` for a wake-up of a key, or for a look at it.
     ///
     /// `look` returns whether something happened, and runs only in this waiter's turn. However the wait ends, the caller checks
     /// again.

@@ -191,7 +191,7 @@ pub(crate) async fn fence_last(connection: &mut DbConnection<'_>) -> Result<i64,
     Ok(connection.one(paired!("fence_last"), &[]).await?.number("fence")?)
 }
 
-/// Reports entries that wait for a seal to the verifier: on PostgreSQL those in a span of positions, on SQLite those that are
+/// Reports entries that wait for a seal to the verifier. On PostgreSQL these are in a span of positions, on SQLite they are
 /// noted.
 pub(crate) async fn waiting(
     connection: &mut DbConnection<'_>,
@@ -203,7 +203,7 @@ pub(crate) async fn waiting(
     Ok(())
 }
 
-/// Reports entries that are neither sealed nor waiting: on PostgreSQL those from a position on, on SQLite those that are not
+/// Reports entries that are neither sealed nor waiting. On PostgreSQL these are from a position on, on SQLite they are not
 /// noted.
 pub(crate) async fn unlisted(
     connection: &mut DbConnection<'_>,
@@ -233,7 +233,7 @@ pub(crate) async fn gone(
     .await
 }
 
-/// Checks every entry against the rules, message by message, and that every message is where its last entry says.
+/// Checks every entry against the rules, and that every message is where its last entry says.
 pub(crate) async fn judge(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,

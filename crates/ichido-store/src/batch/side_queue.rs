@@ -52,7 +52,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
         Self { batches, subjects, writer: PhantomData }
     }
 
-    /// Splits a batch into jobs that may be written now, and jobs about a subject in the side queue.
+    /// Separates jobs that may be written now from jobs about a subject in the side queue.
     pub(super) fn part(&self, batch: PendingJobs<J, R>) -> (PendingJobs<J, R>, PendingJobs<J, R>) {
         let subjects = lock(&self.subjects.0);
         if subjects.is_empty() {

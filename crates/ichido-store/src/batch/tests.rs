@@ -26,7 +26,7 @@ impl Write<u32, u32> for GatedWriter {
     }
 }
 
-/// Measured by results, not by time: the others get results while the locked jobs still wait.
+/// Measured by results, not by time. The others get results while the locked jobs still wait.
 #[tokio::test]
 async fn what_is_held_holds_up_nobody_who_comes_later() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));

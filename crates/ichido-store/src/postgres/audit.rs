@@ -162,8 +162,8 @@ impl Postgres {
     }
 }
 
-/// Returns the end of the next span: before the horizon, with about `limit` entries in it. Returns `None` if there are none.
-/// The entries of one transaction stay together.
+/// Returns the end of the next span. It is before the horizon, and the span has about `limit` entries. Returns `None` if there
+/// are none. The entries of one transaction stay together.
 async fn span(
     connection: &mut PgConnection,
     since: i64,

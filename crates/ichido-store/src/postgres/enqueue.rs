@@ -19,7 +19,7 @@ use crate::micros;
 use crate::split_retry::Manner;
 use crate::statement::{SqlValue, postgres_only};
 
-/// How often to look for the first message of a duplicate; it may be swept between insert and read.
+/// How often to look for the first message of a duplicate. It may be swept between insert and read.
 const ROUNDS_MAX: usize = 3;
 
 impl Postgres {

@@ -56,7 +56,7 @@ mod tests {
         }
     }
 
-    /// The list matches this version of the driver: a listed parameter that it does not know would be logged with its value.
+    /// The list matches this version of the driver. A listed parameter that it does not know would be logged with its value.
     #[test]
     fn the_driver_reads_every_supported_parameter() {
         for name in SUPPORTED {

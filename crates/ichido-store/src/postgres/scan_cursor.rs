@@ -15,10 +15,10 @@ use uuid::Uuid;
 /// The minimum time that claims continue from the cursor before one scans from the start again.
 const RESCAN_AFTER: Duration = Duration::from_millis(100);
 
-/// A scan from the start is followed by a pause of this many times its own cost, which limits its share of time.
+/// The pause after a scan from the start, as a multiple of its cost. This limits its share of time.
 const RESCAN_SHARE: u32 = 20;
 
-/// The number of scans that must have been expensive: a single one may have hit a busy moment.
+/// The number of scans that must have been expensive. A single one may have hit a busy moment.
 const SAMPLES: usize = 3;
 
 /// Below this cost, an empty queue is always rescanned from the start.
@@ -71,7 +71,7 @@ impl ScanCursor {
         self.last_rescan = None;
     }
 
-    /// Notes a wake-up: a claim that finds nothing after the cursor then scans from the start, whatever the cost.
+    /// Notes a wake-up. A claim that finds nothing after the cursor then scans from the start, whatever the cost.
     pub(super) fn wake(&mut self) {
         self.is_woken = true;
     }

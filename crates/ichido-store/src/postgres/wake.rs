@@ -1,6 +1,6 @@
 //! Wake-ups: immediate in this process, soon on other nodes, with polling as the fallback.
 //!
-//! Whoever waits for work, or for the outcome of a key, waits with a timeout and then checks again. A wake-up only shortens the
+//! A caller that waits for work, or for the outcome of a key, waits with a timeout and then checks again. A wake-up only shortens the
 //! wait, so a lost one costs nothing but time. Between nodes, wake-ups use PostgreSQL's NOTIFY, never inside a caller's
 //! transaction. Those of a few milliseconds are combined into one notification, because every notifying commit takes a lock
 //! that all of them share.
@@ -27,11 +27,11 @@ const CHANNEL: &str = "ichido";
 const GATHER_FOR: Duration = Duration::from_millis(5);
 /// The maximum size of a notification; PostgreSQL allows 8,000 bytes.
 const MESSAGE_BYTES_MAX: usize = 7_500;
-/// The maximum number of wake-ups waiting to be sent; more are dropped, and polling finds the work.
+/// The maximum number of wake-ups waiting to be sent. More are dropped, and polling finds the work.
 const WAITING_MAX: usize = 10_000;
-/// The maximum number of topics with a remembered wake-up; beyond it a wake-up without a waiter is dropped.
+/// The maximum number of topics with a remembered wake-up. Beyond it a wake-up without a waiter is dropped.
 const REMEMBERED_MAX: usize = 10_000;
-/// After this long without a notification the server is pinged: a dead connection is as silent as an idle one.
+/// After this long without a notification the server is pinged. A dead connection is as silent as an idle one.
 const SILENT_MAX: Duration = Duration::from_secs(30);
 /// The timeout of the ping, and of connecting.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -166,7 +166,7 @@ async fn listen(
     }
 }
 
-/// Opens a connection that listens, from its own pool, so a dead one does not reduce the store's connections.
+/// Opens a connection that listens. It has its own pool, so a dead one does not reduce the store's connections.
 async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
     let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER_TIMEOUT);
     let mut listener = PgListener::connect_with(&pool.connect_lazy_with(options.clone())).await?;

@@ -89,7 +89,7 @@ impl Postgres {
         lock(&self.cursors).remove(queue);
     }
 
-    /// Simulates a long-open snapshot: the cursor is after all messages, and a scan from the start is expensive.
+    /// Simulates a long-open snapshot. The cursor is after all messages, and a scan from the start is expensive.
     #[cfg(test)]
     pub(crate) fn expect_expensive_rescan(&self, message: &crate::message::NewMessage) {
         self.with_cursor(&message.queue, |cursor| {
@@ -194,7 +194,7 @@ impl Postgres {
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
     }
 
-    /// Returns those messages that their claims do not hold, judging by the leases that still exist.
+    /// Returns the messages that their claims do not hold, judging by the remaining leases.
     async fn not_ours(
         &self,
         pool: &ConnectionPool,

@@ -113,7 +113,7 @@ async fn a_lost_answer_is_looked_for() {
     assert!(results.iter().all(|result| matches!(result, Ok(true))), "{results:?}");
 }
 
-/// The database still executes the lost write, or somebody else has locked the row: neither means that nothing was done.
+/// The database still executes the lost write, or somebody else has locked the row. Neither means that nothing was done.
 #[tokio::test(start_paused = true)]
 async fn busy_after_a_lost_answer_is_unknown() {
     for count in [1, 8] {

@@ -84,7 +84,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Keeps a claim that this process still holds by its own clock from lapsing, whatever the wall clock says.
+    /// Extends a lapsed claim that this process still holds by its own clock.
     fn keep_own(&self, found: &mut FoundRecord) {
         let now = found.now.wall;
         let fence = found.key.record.fence;

@@ -42,7 +42,7 @@ impl OwnClaims {
         lock(&self.until).remove(&fence);
     }
 
-    /// Returns how much longer a claim of this process is valid, or `None` if it has lapsed or is not ours.
+    /// Returns the time left of a claim, or `None` if it has lapsed or is not ours.
     pub(super) fn left(&self, fence: Fence) -> Option<Duration> {
         let until = *lock(&self.until).get(&fence)?;
         let left = u64::try_from(until.saturating_sub(self.now())).ok()?;

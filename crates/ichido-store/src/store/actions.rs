@@ -10,7 +10,7 @@ use crate::statement::shared;
 use crate::transaction::Transaction;
 
 impl Actions<'_> {
-    /// Records an action that changes no other row, such as the start and the end of a bulk operation.
+    /// Records an action that changes no other row, such as the start of a bulk operation or its end.
     pub async fn add(self, action: &Action) -> Result<(), StoreError> {
         action.check()?;
         let work = async |transaction: &mut Transaction<'_>| transaction.record(action).await.map(Some);

@@ -40,7 +40,7 @@ impl Alerts<'_> {
         self.0.driver.execute(shared!("alert_clear"), &[id.into(), since.into()]).await.map(drop)
     }
 
-    /// Resolves an incident that has been clear since then, and enqueues the messages about it, in one transaction.
+    /// Resolves a clear incident and enqueues the messages about it, in one transaction.
     ///
     /// Returns `false` if it is resolved already or has recurred; then nothing is enqueued.
     pub async fn resolve(

@@ -36,7 +36,7 @@ impl AuditTrail<'_> {
         retry_read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
     }
 
-    /// Deletes the lists of seals whose entries are all deleted, checking at most `limit` seals after a number (0 for all).
+    /// Deletes the lists of seals whose entries are all deleted. Checks at most `limit` seals after a number (0 for all).
     ///
     /// Root and count stay, and with them the chain.
     pub async fn prune(

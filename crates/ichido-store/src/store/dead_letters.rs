@@ -87,7 +87,7 @@ impl DeadLetters<'_> {
             .collect()
     }
 
-    /// Applies an operator's event to each of these dead letters, in one transaction and a few statements.
+    /// Applies an operator's event to each of these dead letters, in one transaction.
     ///
     /// Returns the outcomes in the same order. At most [`PAGE_MAX`]. [`crate::letter`] has an example.
     ///
@@ -153,7 +153,8 @@ impl DeadLetters<'_> {
         Ok(replaced)
     }
 
-    /// Counts the messages of these queues that died from `since` to before `until` and are still dead, open or closed.
+    /// Counts the messages of these queues that died from `since` to before `until`. Only those still dead are counted, open or
+    /// closed.
     ///
     /// At most [`LETTERS_COUNTED_MAX`](crate::alert::limits::LETTERS_COUNTED_MAX) of each kind are counted.
     pub async fn counts(
@@ -175,7 +176,7 @@ impl DeadLetters<'_> {
             .collect()
     }
 
-    /// Returns since when the oldest open dead or parked message of a queue waits for a person, or `None`.
+    /// Returns since when the oldest open letter of a queue waits for a person, or `None`.
     pub async fn oldest(
         self,
         state: LetterState,

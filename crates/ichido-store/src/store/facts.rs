@@ -30,7 +30,7 @@ impl Facts<'_> {
         self.0.driver.execute(paired!("facts_forget"), &values).await.map(drop)
     }
 
-    /// Notes that a node stops: its facts then count only while no live node serves the queue.
+    /// Notes that a node stops. Its facts then count only while no live node serves the queue.
     pub async fn end(self, node: Uuid) -> Result<(), StoreError> {
         self.0.driver.execute(shared!("facts_end"), &[node.into()]).await.map(drop)
     }

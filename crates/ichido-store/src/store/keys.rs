@@ -159,7 +159,7 @@ impl Keys<'_> {
         rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
     }
 
-    /// Marks at most `limit` claims of these operations whose leases have expired as of unknown outcome. Returns how many.
+    /// Marks at most `limit` lapsed claims of these operations as unknown. Returns how many.
     ///
     /// A person then sees them although nobody requests them again. Do not pass a transactional operation: its lost work was
     /// rolled back, and the next request runs it again.

@@ -149,20 +149,20 @@ impl Messages<'_> {
         self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
     }
 
-    /// Deletes at most `limit` messages that were sent or cancelled before a time, with their history. Returns how many.
+    /// Deletes at most `limit` messages that were sent or cancelled before a time. Returns how many.
     ///
-    /// Dead and parked ones are kept. The key of a deleted message is new again, so the clock is trusted no further than by
-    /// [`Keys::sweep`](crate::Keys::sweep). If seals are made with a key, use [`Messages::forget_keyed`], which the audit
-    /// accepts.
+    /// Their history is deleted too; dead and parked ones are kept. The key of a deleted message is new again, so the clock is
+    /// trusted no further than by [`Keys::sweep`](crate::Keys::sweep). If seals are made with a key, use
+    /// [`Messages::forget_keyed`], which the audit accepts.
     // SPEC E3.
     pub async fn forget(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.forget_by(None, finished_before, limit).await
     }
 
-    /// Deletes at most `limit` messages of an identity in a queue, with their history, whatever their age. Returns how many.
+    /// Deletes at most `limit` finished messages of an identity in a queue. Returns how many.
     ///
-    /// Only finished messages are deleted: sent, cancelled, and closed dead letters. It is for programs that must delete all
-    /// data of a person. `key` is the one that seals are made with, if any.
+    /// Their history is deleted too, and their age does not matter. Finished are sent and cancelled messages, and closed dead
+    /// letters. It is for programs that must delete all data of a person. `key` is the one that seals are made with, if any.
     pub async fn forget_of(
         self,
         key: Option<&AuditKey>,
@@ -176,7 +176,7 @@ impl Messages<'_> {
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
-    /// Deletes like [`Messages::forget`], for seals made with a key: the key proves that its holder deleted the entries.
+    /// Deletes like [`Messages::forget`], for seals made with a key. The key proves that its holder deleted the entries.
     pub async fn forget_keyed(
         self,
         key: &AuditKey,

@@ -33,7 +33,7 @@ impl Nodes<'_> {
         Ok(self.0.driver.changed(paired!("caretaker_claim"), &values).await?.is_some())
     }
 
-    /// Releases all tasks of a node that stops, so the next node need not wait for their leases.
+    /// Releases all tasks of a node that stops. The next node then need not wait for their leases.
     pub async fn release_duties(self, node: Uuid) -> Result<(), StoreError> {
         self.0.driver.execute(shared!("caretaker_release"), &[node.into()]).await.map(drop)
     }

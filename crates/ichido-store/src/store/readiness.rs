@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::error::StoreError;
 
 impl Store {
-    /// Checks that the database answers, an SQLite file is still where it was opened, and the disk is not full.
+    /// Checks that the store can be written to: the database answers, its file is in place, the disk is not full.
     ///
     /// The last writes tell whether the disk is full. It writes nothing.
     pub async fn check_ready(&self) -> Result<(), StoreError> {

@@ -30,7 +30,7 @@ async fn claimed(store: &Store) -> usize {
     store.claims().take(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
 }
 
-/// Messages that were committed late or given back are before the cursor; a claim after a wake-up must find them.
+/// Messages that were committed late or given back are before the cursor. A claim after a wake-up must find them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
     let database = fresh_database().await;

@@ -53,7 +53,7 @@ const SUPERUSER: &str = "ichido";
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// How many ports to try to find a free one.
 const PORTS_TRIED_MAX: usize = 200;
-/// How often to start a server: another process may take the port between our check and the server's start.
+/// How often to start a server. Another process may take the port between our check and the server's start.
 const STARTS_MAX: usize = 5;
 
 /// Enough for many tests at once. A caller's settings come later and win.
@@ -168,7 +168,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Creates a cluster in a temporary folder and starts it with these settings in addition to ours.
+    /// Creates a cluster in a temporary folder and starts it with these additional settings.
     ///
     /// Settings that the module guarantees (`fsync`, the addresses) cannot be changed.
     pub fn start(settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
@@ -321,7 +321,7 @@ fn debian_folders() -> Vec<PathBuf> {
     entries.map(|entry| entry.path().join("bin")).collect()
 }
 
-/// Returns whether all programs are in one folder: a lone `postgres` would not match another's `initdb`.
+/// Returns whether all programs are in one folder. A lone `postgres` would not match another's `initdb`.
 fn is_whole(folder: &Path) -> bool {
     PROGRAMS.iter().all(|program| folder.join(program).is_file())
 }

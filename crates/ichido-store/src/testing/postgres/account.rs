@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::ClusterError;
 
-/// Users to run the server when we are root, in order of preference; PostgreSQL refuses to run as root.
+/// Users to run the server when we are root, in order of preference. PostgreSQL refuses to run as root.
 pub(super) const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
 
 /// The ordinary user who runs the server when we are root.
@@ -40,7 +40,7 @@ impl Account {
         })
     }
 
-    /// Makes the command run as this user; the standard library then also drops root's other groups.
+    /// Makes the command run as this user. The standard library then also drops root's other groups.
     pub(super) fn take(account: Option<&Self>, command: &mut Command) {
         if let Some(account) = account {
             command.uid(account.uid).gid(account.gid);

@@ -168,7 +168,7 @@ async fn drop_database(administrator: &str, name: &str) -> Result<(), DropError>
     Ok(execute(PgConnection::connect(administrator).await?, sql).await?)
 }
 
-/// Runs a statement over its own connection: each test has its own runtime, and a connection cannot move between them.
+/// Runs a statement over its own connection. Each test has its own runtime, and a connection cannot move between them.
 ///
 /// There is no timeout here, because it would fire at once in a test that pauses the clock.
 async fn execute(mut connection: PgConnection, sql: String) -> Result<(), sqlx::Error> {
