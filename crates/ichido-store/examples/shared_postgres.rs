@@ -1,5 +1,6 @@
-//! The PostgreSQL server of a whole test run. It prints the server's URL and the template's name, each on a line, and stops
-//! when its input closes.
+//! Runs the PostgreSQL server of a whole test run.
+//!
+//! It prints the server's URL and the template's name, each on a line, and stops when its input closes.
 
 use std::error::Error;
 use std::io::{Read as _, Write as _};

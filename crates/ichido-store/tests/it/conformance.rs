@@ -1,7 +1,7 @@
-//! What every database must do alike: one test per behaviour, run over each.
+//! Behaviour that every database must share: one test per behaviour, run on each.
 //!
-//! A failure names the behaviour and the database: `conformance::ledger::a_second_arrival_waits::postgres`. A case uses
-//! nothing but the public interface of the store; time passes by moving the store's clock, never by sleeping.
+//! A failure names the behaviour and the database: `conformance::ledger::a_second_arrival_waits::postgres`. A case uses only
+//! the store's public interface; time passes by moving the store's clock, never by sleeping.
 
 mod actions;
 mod alerts;

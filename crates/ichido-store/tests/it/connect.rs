@@ -1,4 +1,4 @@
-//! Opening a store where none can be opened says why, in the words of whoever refused.
+//! Opening a store that cannot be opened reports why, in the words of the database.
 
 use std::error::Error as _;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use ichido_store::error::StoreError;
 use ichido_store::testing::postgres::fresh_database;
 use tokio::net::TcpListener;
 
-/// What opening this address fails for.
+/// Returns the error of opening this URL.
 async fn cause(url: &str) -> sqlx::Error {
     match Store::open(url, 2).await.map(drop) {
         Err(error @ StoreError::Unavailable(_)) => {
@@ -52,7 +52,7 @@ async fn a_role_that_is_not_there_is_told_as_such() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_told_as_silent() {
-    // Connections are taken up by the system, and nobody ever reads from them.
+    // The system accepts connections, and nobody ever reads from them.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("its number").port();
     let error = cause(&format!("postgres://nobody@127.0.0.1:{port}/nothing?sslmode=disable")).await;

@@ -1,8 +1,8 @@
-//! Killed at any moment, nothing acknowledged is lost and nothing is half there.
+//! Killed at any moment, nothing acknowledged is lost and nothing is incomplete.
 //!
-//! A child process puts messages in, sends them and settles keys, and says on its standard output what was acknowledged to it.
-//! The parent kills it with SIGKILL in the middle, over and over, on the same database, and then looks. A server that is
-//! restarted under load is the same with the roles turned: the callers stay, the database dies.
+//! A child process enqueues and sends messages and settles keys, and prints what was acknowledged to it. The parent kills it
+//! with SIGKILL in the middle, repeatedly, on the same database, and then checks the database. A server that is restarted under
+//! load is the same with the roles reversed: the callers stay, the database dies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -30,12 +30,12 @@ use uuid::Uuid;
 use crate::wire::words::{other, until_alone};
 
 const LEASE: Duration = Duration::from_secs(30);
-/// How the child finds the database, and how it knows which keys are its own.
+/// How the child finds the database, and which keys are its own.
 const URL: &str = "ICHIDO_CRASH_URL";
 const ROUND: &str = "ICHIDO_CRASH_ROUND";
 
 fn kills() -> u64 {
-    // `cargo xtask soak` asks for more.
+    // `cargo xtask soak` sets more.
     std::env::var("ICHIDO_CRASH_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
 }
 
@@ -76,7 +76,7 @@ fn message(text: &str) -> NewMessage {
     NewMessage { tries_allowed, ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec()) }
 }
 
-/// Everything that was acknowledged, by what the lines say.
+/// Everything that was acknowledged, parsed from the child's lines.
 #[derive(Debug, Default)]
 struct Acknowledged {
     enqueued: BTreeMap<String, Uuid>,
@@ -99,7 +99,7 @@ impl Acknowledged {
     }
 }
 
-/// One caller of each kind, several times over, until the error that ends the world, or for ever.
+/// Runs several callers of each kind, until an error ends them, or forever.
 async fn load(store: Store, prefix: String, say: impl Fn(String) + Clone + Send + Sync + 'static) {
     let mut tasks = tokio::task::JoinSet::new();
     for caller in 0..4 {
@@ -179,7 +179,7 @@ async fn send_some(store: &Store, say: &impl Fn(String)) {
     }
 }
 
-/// A database that goes away may be called away, busy, or of unknown outcome; anything else is a fault of ours.
+/// A database that goes away may be unavailable, busy, or of unknown outcome; anything else is a bug.
 fn expected(error: &StoreError) {
     assert!(
         matches!(error, StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_)),
@@ -187,7 +187,7 @@ fn expected(error: &StoreError) {
     );
 }
 
-/// Not a test of its own: the child that is killed.
+/// Not a test: the child that is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by the tests below as a process of its own"]
 async fn child() {
@@ -201,7 +201,7 @@ async fn child() {
     .await;
 }
 
-/// Starts a child on the database, reads what it says, and kills it after so many lines.
+/// Starts a child on the database, reads its output, and kills it after this many lines.
 fn run_and_kill(url: &str, round: u64, lines: u64, acknowledged: &mut Acknowledged) {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--ignored", "--exact", "crash::child", "--nocapture"])
@@ -219,7 +219,7 @@ fn run_and_kill(url: &str, round: u64, lines: u64, acknowledged: &mut Acknowledg
         acknowledged.line(&line);
     }
     child.kill().expect("killed");
-    // What it had said before it died counts too; only the last line may be cut.
+    // Everything it printed before it died counts; only the last line may be cut off.
     let rest: Vec<String> = said.collect();
     let whole = rest.split_last().map_or(&rest[..], |(_, whole)| whole);
     for line in whole {
@@ -239,7 +239,7 @@ async fn everything(store: &Store) -> Vec<ichido_store::message::MessageRow> {
     }
 }
 
-/// What was acknowledged is there, what is there is whole, and all of it can still be sent.
+/// Asserts that everything acknowledged exists, everything is complete, and all of it can still be sent.
 async fn check(store: &Store, acknowledged: &Acknowledged) {
     for (key, id) in &acknowledged.enqueued {
         let row = store.messages().get(*id).await.expect("read").unwrap_or_else(|| panic!("{key} is lost"));
@@ -273,14 +273,14 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
     is_whole(store).await;
 }
 
-/// However the process was killed, an audit accuses nobody.
+/// Asserts that an audit finds nothing, however the process was killed.
 // SPEC F5.
 async fn is_whole(store: &Store) {
     let report = store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, []);
 }
 
-/// Takes what the dead held back and sends all of it; every message ends sent, once.
+/// Rescues and sends everything; every message ends sent, once.
 async fn finish(store: &Store) {
     store.skew_by(LEASE * 2);
     let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
@@ -319,7 +319,7 @@ async fn finish(store: &Store) {
     is_whole(store).await;
 }
 
-/// The same sequence in every run, so that a failure can be had again; the moments differ anyway.
+/// The same sequence in every run, so a failure can be reproduced; the timing differs anyway.
 fn dice(seed: u64) -> u64 {
     let mixed = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40
@@ -332,7 +332,7 @@ async fn killed_at_random(url: &str) {
         run_and_kill(url, round, lines, &mut acknowledged);
     }
     if url.starts_with("postgres") {
-        // The server may still be at what the last one asked for.
+        // The server may still be executing the last statement.
         until_alone(&mut other(url).await).await;
     }
     let store = Store::open(url, 4).await.expect("the store opens again");
@@ -386,7 +386,7 @@ async fn callers_get_an_error_or_the_truth_when_the_server_is_restarted() {
     while let Ok(line) = heard.try_recv() {
         acknowledged.line(&line);
     }
-    // Whatever was still on its way comes to rest when the last connection of the old store is gone.
+    // Everything in flight has ended when the last connection of the old store is gone.
     store.postgres_pool().expect("a store on PostgreSQL").close().await;
     drop(store);
     until_alone(&mut other(&database.url).await).await;

@@ -1,4 +1,4 @@
-//! What is acknowledged is on the disk: the settings that say so, where a killed process could not tell.
+//! What is acknowledged is on disk: the settings that ensure it, which killing a process could not show.
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;

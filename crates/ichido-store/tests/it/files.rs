@@ -1,4 +1,4 @@
-//! An SQLite database whose file is removed, moved or replaced while a store has it open: nothing is acknowledged any more.
+//! An SQLite database whose file is removed, moved or replaced while in use: nothing is acknowledged any more.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::conformance::ledger::{keep, name, request, response};
 use crate::fixture::{message, succeeded};
 
-/// What somebody does to the folder of a database.
+/// Damage to the folder of a database.
 type FileDamage = (&'static str, fn(&Path));
 
 const FILE_DAMAGE: [FileDamage; 7] = [
@@ -67,7 +67,7 @@ async fn claimed(store: &Store) -> Work {
     store.claims().take(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
 }
 
-/// The paths that acknowledge something, or let a call begin.
+/// The operations that acknowledge something, or let a call start.
 const PATHS: [&str; 11] = [
     "put",
     "batch",
@@ -82,7 +82,7 @@ const PATHS: [&str; 11] = [
     "settle in a transaction",
 ];
 
-/// A message that is compared by its content.
+/// A message that is compared by content.
 fn by_content(key: &str) -> NewMessage {
     let queue = QueueName::parse("mail").unwrap();
     let same = ichido_store::message::SameContent {
@@ -145,7 +145,7 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
     }
 }
 
-/// Who asks whether the server is ready is told, though nothing was written since.
+/// A readiness check reports the loss, though nothing was written since.
 #[tokio::test]
 async fn a_look_finds_the_loss_before_anything_is_written() {
     for (what, harm) in FILE_DAMAGE {
@@ -156,7 +156,7 @@ async fn a_look_finds_the_loss_before_anything_is_written() {
     }
 }
 
-/// Others may have begun a new file meanwhile. Nothing is written any more, so the next start finds what was acknowledged, and no more.
+/// Others may have created a new file meanwhile. Nothing more is written, so the next start finds only what was acknowledged.
 #[tokio::test]
 async fn a_file_that_was_lost_stays_lost_though_it_comes_back() {
     let (file, store) = opened().await;
@@ -180,7 +180,7 @@ async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close
     store.messages().enqueue(message("before")).await.unwrap();
     std::fs::remove_file(file.folder().join("ichido.db-wal")).unwrap();
     lost("the log is removed", "put", store.messages().enqueue(message("after")).await);
-    // Another connection makes a new, empty log. What it reads there does not matter.
+    // Another connection creates a new, empty log. What it reads there does not matter.
     let pool = SqlitePool::connect(&file.url).await.unwrap();
     drop(sqlx::query("SELECT count(*) FROM ichido_messages").fetch_one(&pool).await);
     assert!(file.folder().join("ichido.db-wal").exists());
@@ -191,7 +191,7 @@ async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close
     assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
 }
 
-/// SQLite removes its log by name when it closes, but not once its database is elsewhere: under that name is now another one's log.
+/// SQLite removes its log by name when it closes, but not once its database is elsewhere: that name is now another one's log.
 #[tokio::test]
 async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
     let (file, store) = opened().await;
@@ -210,7 +210,7 @@ async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
     assert!(matches!(next.messages().enqueue(message("restored")).await.unwrap(), Enqueued::Same { .. }));
 }
 
-/// The name that the next start opens is the link's.
+/// The next start opens the link's name.
 #[tokio::test]
 async fn a_link_to_the_file_is_followed_and_one_that_leads_elsewhere_is_found() {
     let (real, other) = (fresh_file(), fresh_file());
@@ -224,8 +224,8 @@ async fn a_link_to_the_file_is_followed_and_one_that_leads_elsewhere_is_found() 
     lost("the link leads elsewhere", "put", store.messages().enqueue(message("after")).await);
 }
 
-/// A lock on a file goes with the first of this process's descriptors of it that is closed. Without it another process takes itself for
-/// the last one, and removes the log.
+/// Closing any descriptor of a file drops this process's locks on it. Another process would then consider itself the last one
+/// and remove the log.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn opening_a_store_again_leaves_the_locks_of_the_first_one() {

@@ -1,4 +1,4 @@
-//! A fresh database, opened as one node sees it or as several do, and the words in which the cases speak.
+//! A fresh database, opened by one node or several, and helpers for the cases.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -21,15 +21,15 @@ use uuid::Uuid;
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Longer than any lease here.
 pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
-/// How long a failed message waits before its next try.
+/// The backoff of a failed message.
 pub(crate) const BACKOFF: Duration = Duration::from_mins(1);
-/// How long a call may still be travelling after its claim.
+/// How long a call may be in flight after its claim.
 pub(crate) const TRAVELS_FOR: Duration = Duration::from_mins(10);
-/// The longest that a case may take: far beyond any of them, and below the bounds of waits that must be woken.
+/// The time limit of a case: far beyond any of them, and below the timeouts of waits that must be woken.
 const CASE_MAX: Duration = Duration::from_mins(5);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 
-/// A destination that honours keys for a day.
+/// A destination that deduplicates by key for a day.
 pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: DAY };
 
 /// A fresh database and the store on it.
@@ -41,7 +41,7 @@ pub(crate) struct StoreFixture {
     is_touched: Arc<AtomicBool>,
 }
 
-/// What is removed with the fixture.
+/// Removed with the fixture.
 enum TestDatabase {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
@@ -66,23 +66,23 @@ impl StoreFixture {
         Self { store, url, database: Arc::new(database), is_touched: Arc::default() }
     }
 
-    /// The same database as another node sees it. Its clock is its own.
+    /// Opens the same database as another node, with its own clock.
     pub(crate) async fn another_node(&self) -> Store {
         Store::open(&self.url, 4).await.expect("the database opens again")
     }
 
-    /// The database's address.
+    /// Returns the database's URL.
     pub(crate) fn url(&self) -> &str {
         self.touch();
         &self.url
     }
 
-    /// The case writes what no worker would: an audit of it may find something.
+    /// Notes that the case writes what no worker would: an audit may find something.
     pub(crate) fn touch(&self) {
         self.is_touched.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the database carries wake-ups from node to node.
+    /// Returns whether the database carries wake-ups between nodes.
     pub(crate) fn tells_other_nodes(&self) -> bool {
         matches!(*self.database, TestDatabase::Postgres { .. })
     }
@@ -100,7 +100,7 @@ impl StoreFixture {
         new_id(self.put(message(key)).await)
     }
 
-    /// Puts `count` messages in, in the order of their ids.
+    /// Enqueues `count` messages, in the order of their ids.
     pub(crate) async fn enqueue_many(&self, count: usize) -> Vec<Uuid> {
         let messages = (0..count).map(|number| message(&format!("m{number}"))).collect();
         let answers = self.store.messages().enqueue_all(messages).await;
@@ -111,18 +111,18 @@ impl StoreFixture {
         self.store.claims().take(&queue(), many(count), terms()).await.expect("a claim")
     }
 
-    /// Claims when there is exactly one message to be had.
+    /// Claims when exactly one message is available.
     pub(crate) async fn claim_one(&self) -> Work {
         only(self.claim(10).await)
     }
 
-    /// Claims one message of a queue that marks the beginning of its calls.
+    /// Claims messages with start marks.
     pub(crate) async fn claim_with_marks(&self, count: u32) -> Vec<Work> {
         let terms = ClaimTerms { marks: true, ..terms() };
         self.store.claims().take(&queue(), many(count), terms).await.expect("a claim")
     }
 
-    /// Marks that the call of a message is about to start, where its claim asks for that.
+    /// Marks that the call of a message is about to start, if its claim requires that.
     pub(crate) async fn start(&self, work: &Work) {
         if work.begun == Begun::NotYet {
             let marked = self.store.claims().begin(&[(work.id, work.fence)]).await.expect("an answer");
@@ -142,7 +142,7 @@ impl StoreFixture {
         assert_eq!(self.settle(work, succeeded(work)).await, Stepped::Now(State::Sent));
     }
 
-    /// Puts one message in and lets its first try be the last.
+    /// Enqueues one message and lets its first attempt be the last.
     pub(crate) async fn dead(&self, key: &str, effect: Effect) -> Uuid {
         let id = self.enqueue(key).await;
         let work = self.claim_one().await;
@@ -151,7 +151,7 @@ impl StoreFixture {
         id
     }
 
-    /// Puts one message in and lets its first try end in doubt.
+    /// Enqueues one message and lets its first attempt end in doubt.
     pub(crate) async fn parked(&self, key: &str) -> (Uuid, Work) {
         let id = self.enqueue(key).await;
         let work = self.claim_one().await;
@@ -175,7 +175,7 @@ impl StoreFixture {
             .sum()
     }
 
-    /// Takes a message by an operator's event.
+    /// Applies an operator's event to a message.
     pub(crate) async fn step(&self, id: Uuid, event: Event) -> Stepped {
         let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
         self.store.messages().step(id, |_| event, &note).await.expect("an answer")
@@ -189,13 +189,13 @@ impl StoreFixture {
         self.row(id).await.status.as_str()
     }
 
-    /// A message's transitions, each as `from>to`.
+    /// Returns a message's transitions, each as `from>to`.
     pub(crate) async fn steps(&self, id: Uuid) -> Vec<String> {
         let transitions = self.store.messages().transitions(id).await.expect("an answer");
         transitions.into_iter().map(|step| format!("{}>{}", step.from, step.to)).collect()
     }
 
-    /// How many messages of the queue are in each state; states without any are left out.
+    /// Counts the messages of the queue by state, without empty states.
     pub(crate) async fn counts(&self) -> BTreeMap<String, i64> {
         let counts = self.store.queues().counts().await.expect("an answer");
         counts
@@ -236,7 +236,7 @@ pub(crate) fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).expect("at least one")
 }
 
-/// A message that may be tried three times, whose request is its key.
+/// A message with three attempts, whose request is its key.
 pub(crate) fn message(text: &str) -> NewMessage {
     NewMessage {
         tries_allowed: many(3),
@@ -279,22 +279,22 @@ fn failed(work: &Work, failure: Failure, effect: Effect) -> Event {
     Event::Failed { fence: work.fence, failure, effect, safety: Safety::Keyed, travels_until }
 }
 
-/// It failed, and may be tried again after the backoff.
+/// A failure that will be retried after the backoff.
 pub(crate) fn will_retry(work: &Work) -> Event {
     failed(work, Failure::Again { due: work.claimed_at.plus(BACKOFF) }, Effect::NotDone)
 }
 
-/// No retry can mend it.
+/// A failure that no retry can fix.
 pub(crate) fn final_failure(work: &Work, effect: Effect) -> Event {
     failed(work, Failure::ForGood, effect)
 }
 
-/// Nobody knows what came of it.
+/// A failure with an unknown effect.
 pub(crate) fn in_doubt(work: &Work) -> Event {
     failed(work, Failure::InDoubt, Effect::Unknown)
 }
 
-/// Not begun after all.
+/// A call that was never started.
 pub(crate) fn given_back(work: &Work) -> Event {
     Event::GivenBack { fence: work.fence, due: work.claimed_at }
 }
@@ -308,13 +308,12 @@ pub(crate) fn bad_request() -> Note {
     }
 }
 
-/// A case that waits for ever has failed, and says so.
+/// Fails a case that never ends.
 pub(crate) async fn in_time(case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
 }
 
-/// Runs a case in time. Whatever it does through the store follows by the rules, so an audit of what it leaves behind
-/// finds nothing.
+/// Runs a case with a time limit. Everything it does through the store follows the rules, so an audit finds nothing.
 // SPEC F5.
 pub(crate) async fn audited<A: Future<Output = ()>>(
     fixture: StoreFixture,

@@ -1,4 +1,4 @@
-//! What keeps a store well: copies of it, and a look at how its database is set up.
+//! Backups, and database diagnostics.
 
 mod backup;
 mod vitals;

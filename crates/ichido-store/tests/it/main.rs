@@ -16,7 +16,7 @@ mod schema;
 mod secrets;
 mod spawned;
 mod sqlite;
-#[cfg(target_os = "linux")] // strace is Linux's.
+#[cfg(target_os = "linux")] // strace is for Linux.
 mod syncs;
 mod tls;
 mod traps;

@@ -1,18 +1,19 @@
-//! With a long history of finished messages behind it (a million in `cargo xtask soak`), the store's statements still go by their indexes, and a claim costs what it did.
+//! Query plans on PostgreSQL: with a long history (a million messages in `cargo xtask soak`) statements still use their
+//! indexes, and a claim costs the same.
 
 use ichido_store::Store;
 use ichido_store::testing::postgres::fresh_database;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
 
-/// How many finished messages there are; another number by the environment.
+/// The number of finished messages; the environment can change it.
 fn history() -> i64 {
     std::env::var("ICHIDO_PLANS_HISTORY").ok().and_then(|rows| rows.parse().ok()).unwrap_or(100_000)
 }
 
 const CLAIM: i64 = 100;
 
-/// Finished messages with their events, and settled keys, as one statement each. Ids are those of last year.
+/// Adds finished messages with their events, and settled keys, with one statement each. Ids are from last year.
 async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
     let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
     let moment = "'2025-01-01'::timestamptz + n * interval '1 ms'";
@@ -39,7 +40,7 @@ async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
     }
 }
 
-/// A few that wait, one lapsed lease, one letter, one that is scheduled.
+/// Adds a few waiting messages, one lapsed lease, one letter, one scheduled message.
 async fn add_present(connection: &mut PgConnection) {
     let id = "(lpad(to_hex(1767225600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
     let statements = [
@@ -68,7 +69,7 @@ async fn add_present(connection: &mut PgConnection) {
     }
 }
 
-/// Dead letters of long ago, which are kept.
+/// Adds old dead letters, which are kept.
 async fn add_letters(connection: &mut PgConnection) {
     let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
     let letters = format!(
@@ -83,7 +84,7 @@ struct QueryPlan {
     buffers: i64,
 }
 
-/// Runs a statement as the server would from its cache, rolled back, and tells its plan.
+/// Runs a statement with a cached plan, rolls it back, and returns its plan.
 async fn plan(connection: &mut PgConnection, sql: &'static str, arguments: &str) -> QueryPlan {
     plan_as(connection, "SET LOCAL plan_cache_mode = force_generic_plan", sql, arguments).await
 }
@@ -108,7 +109,7 @@ async fn plan_as(
 }
 
 impl QueryPlan {
-    /// No table that grows with history is read from end to end.
+    /// Asserts that no table that grows with history is scanned.
     fn goes_by(&self, index: &str) {
         assert!(
             self.text.contains(&format!("\"Index Name\": \"{index}\"")),
@@ -145,7 +146,7 @@ async fn claim(connection: &mut PgConnection) -> QueryPlan {
     plan(connection, CLAIM_SQL, &arguments).await
 }
 
-/// Both halves: those whose time is over, and those that end later than any lease can.
+/// Both halves: leases that have expired, and those that end later than any lease can.
 async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
     for ends_too_late in [false, true] {
         let lapse = format!("ARRAY['op'], 100, 0, {ends_too_late}, 3600000000");
@@ -155,7 +156,7 @@ async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
     }
     let rescue = include_str!("../../src/postgres/sql/rescue_lock.sql");
     for ends_too_late in [false, true] {
-        // As on the store's own connections: the few leases of this test would be read whole.
+        // As on the store's own connections: the few leases of this test would otherwise be scanned.
         let how = "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
         let arguments = format!("0, ARRAY['orders'], {ends_too_late}, 86400000000");
         let rescue = plan_as(connection, how, rescue, &arguments).await;
@@ -171,7 +172,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     add_present(&mut connection).await;
     add_history(&mut connection, 1, 1_000).await;
-    // A small table would rather be read whole; what is compared is the same plan.
+    // A small table would rather be scanned; the same plan must be compared.
     connection
         .execute("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
         .await
@@ -184,7 +185,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     add_history(&mut connection, 1_001, history()).await;
     let old = claim(&mut connection).await;
     old.goes_by("ready_pkey");
-    // Reading a claimed message by its id may take one page more, because that index is a level deeper; nothing else may.
+    // Reading a claimed message by its id may take one more page, because that index is a level deeper; nothing else may.
     assert!(
         old.buffers <= young.buffers + CLAIM,
         "a claim touched {} pages with 1,000 messages behind it, and {} with the whole history",
@@ -215,7 +216,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         .await
         .goes_by("messages_pkey");
     let page = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
-    // Planned anew for each question, because a filter that is not there must not count.
+    // Planned for each query, because an unset filter must not count.
     let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
     let list = plan_as(&mut connection, anew, include_str!("../../src/sql/message_list.sql"), page).await;
     list.goes_by("messages_pkey");
@@ -264,7 +265,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     drop(store);
 }
 
-/// What alerts are made of is read by the minute, however much is kept of the hours before.
+/// Counters for alerts are read by the minute, however many hours are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_counts_of_a_window_are_found_among_many() {
     let database = fresh_database().await;
@@ -285,10 +286,10 @@ async fn the_counts_of_a_window_are_found_among_many() {
     drop(store);
 }
 
-/// What is to be sealed is found by the summaries of stretches, without reading what was sealed long ago.
+/// Entries to seal are found by the block summaries, without reading what was sealed long ago.
 // SPEC F5.
 async fn spans_are_found(connection: &mut PgConnection) {
-    // As the store's own connections are set up.
+    // With the settings of the store's own connections.
     connection.execute("SET enable_seqscan = off").await.expect("set");
     connection.execute("INSERT INTO ichido.events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, NULL, NULL, effect FROM ichido.events LIMIT 100").await.expect("new entries");
     let last = "(SELECT max(position) FROM ichido.events)";

@@ -1,7 +1,8 @@
-//! With a hundred thousand finished messages behind it, SQLite still goes by the store's indexes, and an operation costs what it did.
+//! Query plans on SQLite: with a hundred thousand finished messages statements still use their indexes, and an operation costs
+//! the same.
 //!
-//! The statements are the ones that ship, planned twice: as a fresh file plans them, and after `ANALYZE`, which the owner of a file
-//! may run at any time. Cost is counted in steps of SQLite's virtual machine, which do not depend on the machine below.
+//! The statements are the shipped ones, planned twice: on a fresh file, and after `ANALYZE`, which the owner of a file may run
+//! at any time. Cost is counted in steps of SQLite's virtual machine, which do not depend on the hardware.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -33,20 +34,20 @@ const TTL: Duration = Duration::from_hours(72);
 /// After the history, before the present: 2025-07-01.
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
-/// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
+/// Statements that scan a table of live messages only, or of a few rows, however long the history.
 const SMALL: [(&str, &str); 24] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
     ("node_list.sql", "SCAN ichido_nodes"),
-    // As many as there are queues, times the nodes that served them within an hour.
+    // The number of queues, times the nodes that served them within an hour.
     ("facts_list.sql", "SCAN f"),
     ("facts_forget.sql", "SCAN ichido_queue_facts"),
     ("facts_end.sql", "SCAN ichido_queue_facts"),
-    // As many as there are queues, and tokens.
+    // The number of queues, and of tokens.
     ("queue_list.sql", "SCAN ichido_queues"),
     ("token_list.sql", "SCAN ichido_tokens"),
-    // A row for each duty.
+    // A row for each task.
     ("caretaker_release.sql", "SCAN ichido_caretakers"),
     ("letters_kept.sql", "SCAN ichido_caretakers"),
     ("message_list_live.sql", "SCAN ichido_ready"),
@@ -54,27 +55,27 @@ const SMALL: [(&str, &str); 24] = [
     ("message_list_live.sql", "SCAN live"),
     // The priorities in use.
     ("queue_oldest.sql", "SCAN u"),
-    ("step_lease.sql", "SCAN l"), // Leases: one for each batch that is being sent.
-    ("seal_entries.sql", "SCAN u"), // What no seal has yet, up to a limit.
+    ("step_lease.sql", "SCAN l"),   // Leases: one for each batch in flight.
+    ("seal_entries.sql", "SCAN u"), // Unsealed entries, up to a limit.
     ("unsealed.sql", "SCAN u"),
     ("lease_list.sql", "SCAN l"),
     ("fence_last.sql", "SCAN ichido_fence"),
-    // What waits or is dead, when all of the trail is read anyway.
+    // Waiting and dead messages, when the whole trail is read anyway.
     ("place_orphans.sql", "SCAN ichido_letters USING COVERING INDEX sqlite_autoindex_ichido_letters_1"),
     ("place_orphans.sql", "SCAN ichido_scheduled USING COVERING INDEX ichido_scheduled_due"),
     ("place_orphans.sql", "SCAN ichido_ready"),
-    // Not small, but rare: what is kept of keys, when a person has all of somebody's forgotten.
+    // Not small, but rare: stored keys, when all data of a person is deleted.
     ("key_forget_of.sql", "SCAN l"),
 ];
 
-/// A connection of the test's own; what it loads need not survive.
+/// Opens the test's own connection; what it loads need not survive.
 async fn connect_beside(file: &File) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(file.path()).synchronous(SqliteSynchronous::Off);
-    // In KiB: all of the history, so that loading it does not write pages twice.
+    // In KiB: the whole history, so loading it does not write pages twice.
     options.pragma("cache_size", "-200000").connect().await.unwrap()
 }
 
-/// Finished messages with their events, a tenth of them dead letters; settled keys, and contents. Ids are those of last year.
+/// Adds finished messages with their events, a tenth of them dead letters; settled keys, and contents. Ids are from last year.
 async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
     let numbers =
         format!("WITH RECURSIVE i (n) AS (SELECT {from} UNION ALL SELECT n + 1 FROM i WHERE n < {to})");
@@ -110,13 +111,13 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
     }
 }
 
-/// The lines of a statement's plan. No value is bound: a plan that is good only for some values is not good.
+/// Returns the lines of a statement's plan. No value is bound: a plan that is good only for some values is not good.
 async fn plan(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
     let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
     connection.fetch_all(explain).await.unwrap().iter().map(|row| row.get("detail")).collect()
 }
 
-/// What a statement must go by.
+/// The indexes that a statement must use.
 struct ExpectedPlan {
     name: &'static str,
     by: &'static [&'static str],
@@ -128,7 +129,7 @@ macro_rules! expected {
     };
 }
 
-/// SQLite's own name for the index of a message's id.
+/// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
 fn statements() -> [ExpectedPlan; 44] {
@@ -137,10 +138,10 @@ fn statements() -> [ExpectedPlan; 44] {
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
         "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
         "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
-        // The oldest that waits.
+        // The oldest waiting message.
         "queue_oldest" by ["SEARCH r USING PRIMARY KEY (queue=? AND priority>?)", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
         "letter_oldest" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=?)"];
-        // What nobody knows the outcome of.
+        // Unknown outcomes.
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
         // The outcome of a key.
@@ -161,7 +162,7 @@ fn statements() -> [ExpectedPlan; 44] {
             "SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)",
             "SEARCH b USING PRIMARY KEY (fence=? AND message_id=?)",
         ];
-        // What comes due.
+        // Due messages.
         "promote_find" by ["USING INDEX ichido_scheduled_due (due<?)"];
         "promote_ready" by ["ichido_scheduled USING PRIMARY KEY (message_id=?)"];
         "promote_done" by ["ichido_scheduled USING PRIMARY KEY (message_id=?)"];
@@ -220,27 +221,27 @@ async fn goes_by_its_indexes(connection: &mut SqliteConnection, expected: &Expec
         for by in expected.by {
             assert!(plan.iter().any(|line| line.contains(by)), "{}: no {by:?} in {plan:#?}", expected.name);
         }
-        // The index has the order, so that the first page is not the last of a sort.
+        // The index has the order, so the first page does not need a sort.
         assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{} sorts: {plan:#?}", expected.name);
     }
 }
 
-/// Whether a line of a plan reads a table from end to end. A batch, which our statements call `i`, is no table, and a subquery has
-/// lines of its own.
+/// Returns whether a line of a plan scans a table. A batch, which our statements call `i`, is not a table, and a subquery has
+/// its own lines.
 fn reads_all(line: &str) -> bool {
     let of_a_batch = ["VIRTUAL TABLE", "CONSTANT ROW", "VALUES CLAUSE", "("];
     line.strip_prefix("SCAN ")
         .is_some_and(|what| what != "i" && !of_a_batch.iter().any(|of| what.contains(of)))
 }
 
-/// The text of a statement, as the store gives it to SQLite.
+/// Returns the text of a statement, as the store gives it to SQLite.
 fn text(name: &str) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let file = |folder: &str| std::fs::read_to_string(source.join(folder).join(format!("{name}.sql")));
     file("sqlite/sql").or_else(|_| file("sql")).unwrap().replace("ichido.", "ichido_")
 }
 
-/// A statement as it ships, and as it is run for a batch: the store repeats its row.
+/// Returns a statement as it ships, and as it runs for a batch: the store repeats its row.
 fn forms(sql: &str) -> Vec<String> {
     let mut forms = vec![sql.to_owned()];
     if let Some(row) = sql.lines().find(|line| line.starts_with("(?")) {
@@ -267,7 +268,7 @@ async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConne
     assert!(statements().len() < files, "the statements are there: {files}");
 }
 
-/// Messages come in while a queue is paused, and each of them wakes a worker that asks in vain.
+/// Messages arrive while a queue is paused, and each of them wakes a worker that claims nothing.
 #[tokio::test]
 async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
     let file = fresh_file();
@@ -308,7 +309,7 @@ async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
     let _store = Store::open(&file.url, 1).await.unwrap();
     let mut connection = connect_beside(&file).await;
     add_history(&mut connection, 1, OLD).await;
-    // The audit makes it for itself.
+    // The audit creates it itself.
     connection.execute(include_str!("../../src/sqlite/sql/listed_make.sql")).await.unwrap();
     for analysed in [false, true] {
         if analysed {
@@ -321,7 +322,7 @@ async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
     }
 }
 
-/// A store whose steps are counted.
+/// A store whose virtual-machine steps are counted.
 struct CountedStore {
     store: Store,
     steps: Arc<AtomicU64>,
@@ -338,7 +339,7 @@ impl CountedStore {
         Self { store, steps }
     }
 
-    /// How many steps an operation takes, and what it answers.
+    /// Returns how many steps an operation takes, and its result.
     async fn cost<T>(&self, operation: impl Future<Output = T>) -> (u64, T) {
         let before = self.steps.load(Ordering::Relaxed);
         let answer = operation.await;
@@ -400,7 +401,7 @@ impl CountedStore {
         self.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
     }
 
-    /// The cost of each operation in turn, each on as much as the last time.
+    /// Measures each operation in turn, each on the same amount as the last time.
     async fn costs(&self) -> Vec<(&'static str, u64)> {
         let (claim, work) = self.claimed().await;
         let settlements = work
@@ -451,7 +452,7 @@ async fn count_into(steps: &Arc<AtomicU64>, connection: &mut SqliteConnection) {
     });
 }
 
-/// The cost of a page of each listing.
+/// Measures a page of each listing.
 async fn pages(connection: &mut SqliteConnection) -> Vec<(&'static str, u64)> {
     let steps = Arc::new(AtomicU64::new(0));
     count_into(&steps, connection).await;
@@ -504,7 +505,7 @@ async fn an_operation_on_sqlite_costs_the_same_with_a_hundred_times_the_history(
     let old = [old.0, old.1].concat();
     for ((operation, young), (_, old)) in young.into_iter().zip(old) {
         assert!(u64::from(BATCH) < young, "{operation}: {young} steps were counted");
-        // The count misses the last few steps of a statement, and retention walks past the letters it left behind.
+        // The count misses the last few steps of a statement, and retention passes the letters it left behind.
         assert!(
             old <= young + young / 20,
             "{operation}: {young} steps with {YOUNG} behind, {old} with {OLD}"

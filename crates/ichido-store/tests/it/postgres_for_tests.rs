@@ -1,4 +1,4 @@
-//! What the tests' own PostgreSQL promises: durable, apart, restartable, and gone afterwards.
+//! PostgreSQL for tests: durable, separate, restartable, and removed afterwards.
 
 use std::collections::HashSet;
 use std::fs::Permissions;
@@ -14,9 +14,9 @@ use ichido_store::testing::postgres::{
 };
 use sqlx::{Connection as _, PgConnection};
 
-/// Set for a copy of this test binary that one of the tests starts; without it the copies' part does nothing.
+/// Set for a copy of this test binary that one of the tests starts; without it the copies' parts do nothing.
 const COPY_VARIABLE: &str = "ICHIDO_TEST_COPY";
-/// How often to look, 5 ms apart, before giving up on a condition.
+/// How often to check a condition, 5 ms apart, before giving up.
 const LOOKS_MAX: u32 = 12_000;
 
 async fn connect(url: &str) -> PgConnection {
@@ -42,14 +42,13 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("never so: {what}");
 }
 
-/// The process that is the server, read from its lock file.
+/// Reads the server's process id from its lock file.
 fn server_of(folder: &Path) -> String {
     let lock = std::fs::read_to_string(folder.join("data/postmaster.pid")).unwrap();
     lock.lines().next().unwrap().to_owned()
 }
 
-/// Whether the process still does anything: one that has ended stays listed until its parent, here the
-/// system's first process, takes note.
+/// Returns whether a process still runs. A process that has ended stays listed until its parent, here init, reaps it.
 fn runs(pid: &str) -> bool {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid).join("status"));
     status.is_ok_and(|status| !status.contains("\nState:\tZ"))
@@ -110,7 +109,7 @@ async fn the_server_runs_as_an_ordinary_user_and_on_loopback_only() {
     assert_eq!(cluster.folder().metadata().unwrap().mode() & 0o777, 0o700);
     let url = cluster.url("postgres");
     assert_eq!(ask(&url, "SHOW listen_addresses").await, "127.0.0.1");
-    // Root's groups are left behind too.
+    // Root's groups are dropped too.
     let status = std::fs::read_to_string(server.join("status")).unwrap();
     let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap();
     assert!(!groups.split_whitespace().any(|group| group == "0"), "{groups}");
@@ -158,12 +157,12 @@ async fn a_stopped_server_refuses_and_comes_back_when_started_again() {
     for how in [Stop::Fast, Stop::Immediate] {
         cluster.stop(how).unwrap();
         assert!(PgConnection::connect(&database.url).await.is_err());
-        // Twice is a mistake in the test, and is told.
+        // Twice is a mistake in the test, and is reported.
         assert!(matches!(cluster.stop(how), Err(ClusterError::Program { .. })));
         cluster.start_again().unwrap();
         assert_eq!(ask(&database.url, "SELECT 'back'").await, "back");
     }
-    // A cluster may also be dropped while it is stopped.
+    // A stopped cluster can be dropped as well.
     cluster.stop(Stop::Fast).unwrap();
     let folder = cluster.folder().to_owned();
     drop(cluster);
@@ -193,7 +192,7 @@ async fn a_frozen_server_goes_too() {
     until("the server is gone", || !runs(&server)).await;
 }
 
-/// A copy of this binary that runs one of its parts.
+/// Returns a command that runs one part of this binary in a copy.
 fn copy(part: &str) -> Command {
     let part = format!("postgres_for_tests::{part}");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -247,7 +246,7 @@ async fn part_with_clusters_until_killed() {
 
 #[tokio::test]
 async fn a_process_killed_while_its_server_starts_leaves_nothing_either() {
-    // From the first moment of `initdb` to the last of the start.
+    // From the beginning of `initdb` to the end of the start.
     for sign in [".", "data", "data/base", "data/postgresql.conf", "server.log", "data/postmaster.pid"] {
         let temp = tempfolder();
         let mut copy = copy("part_with_clusters_until_killed");
@@ -270,12 +269,12 @@ fn tempfolder() -> PathBuf {
     let number = RandomState::new().build_hasher().finish();
     let folder = std::env::temp_dir().join(format!("ichido-t-{number:x}"));
     std::fs::create_dir(&folder).unwrap();
-    // Like /tmp, because the server's user has to make and remove folders in it.
+    // Like /tmp, because the server's user has to create and remove folders in it.
     std::fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
     folder
 }
 
-/// Whether a process was started with this path, or one below it, on its command line.
+/// Returns whether a process has this path, or one below it, on its command line.
 fn is_named(path: &Path) -> bool {
     let path = path.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -352,7 +351,7 @@ async fn part_with_a_given_server() {
     assert_ne!(one.name, other.name);
     println!("port:{}", ask(&one.url, "SHOW port").await);
     assert_eq!(ask(&one.url, "SELECT current_database()::text").await, one.name);
-    // A session that is still open does not keep the database, nor does a panic.
+    // Neither an open session nor a panic keeps the database.
     let mut open = connect(&other.url).await;
     run(&mut open, "CREATE TABLE t (x int)").await;
     let panicked = tokio::spawn(async move { panics_with(other) }).await;
@@ -398,7 +397,7 @@ async fn a_temporary_folder_closed_to_the_servers_user_is_told() {
 async fn what_a_server_acknowledged_is_on_the_standby_that_takes_its_place() {
     let primary = Cluster::start(&[Cluster::SYNCHRONOUS]).unwrap();
     let standby = primary.standby().unwrap();
-    // The first that is written: it waits until the standby follows.
+    // The first write: it waits until the standby follows.
     let database = primary.database().await.unwrap();
     run(&mut connect(&database.url).await, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)").await;
     assert_eq!(ask(&standby.url("postgres"), "SELECT pg_is_in_recovery()::text").await, "true");

@@ -1,4 +1,4 @@
-//! The schema that the migrations make is the one that was reviewed; many nodes may make it at once; a newer one is refused.
+//! The migrated schema is the reviewed one; many nodes may migrate at once; a newer schema is refused.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use ichido_store::testing::postgres::empty_database;
 use ichido_store::testing::sqlite::fresh_file;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 
-/// What a person reviews: tables with their columns, constraints, indexes, views, sequences and functions.
+/// What is reviewed: tables with their columns, constraints, indexes, views, sequences and functions.
 const POSTGRES_DUMP: [&str; 6] = [
     "SELECT format('table %s: %s %s%s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), \
          CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation THEN ' COLLATE \"C\"' ELSE '' END, \
@@ -25,7 +25,7 @@ const POSTGRES_DUMP: [&str; 6] = [
     "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'ichido'::regnamespace ORDER BY proname",
 ];
 
-/// Compares with the reviewed file; `ICHIDO_BLESS=1` writes it anew, to be reviewed.
+/// Compares with the reviewed file; `ICHIDO_BLESS=1` rewrites it, for review.
 fn compare(file: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema").join(file);
     if std::env::var_os("ICHIDO_BLESS").is_some() {
@@ -54,7 +54,7 @@ async fn the_schema_on_postgres_is_the_reviewed_one() {
     compare("postgres.txt", &dump);
 }
 
-/// What a person reviews: the statements that made each table, index, view and trigger, by name.
+/// What is reviewed: the statements that create each table, index, view and trigger, by name.
 const SQLITE_DUMP: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! An error never holds what was to be stored: whatever the database says of it, and however the error is printed.
+//! An error never contains what was to be stored, whatever the database reports, and however the error is printed.
 
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
@@ -18,7 +18,7 @@ fn message() -> NewMessage {
     }
 }
 
-/// Everything that can be printed of an error and of its causes.
+/// Returns everything that can be printed of an error and its causes.
 fn printed(error: &StoreError) -> String {
     let first: &dyn std::error::Error = error;
     let causes = std::iter::successors(Some(first), |error| error.source());

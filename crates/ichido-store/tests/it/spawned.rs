@@ -1,4 +1,4 @@
-//! Every call of a store can be made in a task of its own: checked by the compiler, which is all that these functions are for.
+//! Every call of a store can be spawned as a task. The compiler checks this; these functions exist only for that.
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::{Policy, RecordName, Resolution};
@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What a runtime asks of a task.
+/// Requires what a runtime requires of a task.
 fn can_be_spawned(_task: impl Future<Output = Result<(), StoreError>> + Send + 'static) {}
 
 #[expect(dead_code, reason = "never called: that it compiles is the proof")]

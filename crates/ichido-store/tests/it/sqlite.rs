@@ -1,4 +1,4 @@
-//! What is special about SQLite: one file, one writer, transactions that begin as immediate, the machine's own clock.
+//! What is specific to SQLite: one file, one writer, immediate transactions, the machine's own clock.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -33,7 +33,7 @@ async fn opened() -> (File, Store) {
     (file, store)
 }
 
-/// The caller's own pool on the same file, with a table of the caller's.
+/// Opens the caller's own pool on the same file, with a table.
 async fn callers(file: &File) -> SqlitePool {
     let options = SqliteConnectOptions::from_str(&file.url).unwrap().busy_timeout(LEASE);
     let pool = SqlitePool::connect_with(options).await.unwrap();
@@ -91,7 +91,7 @@ fn keep(status: u16) -> KeyOutcome {
     }
 }
 
-/// Lets everybody who is ready come as far as they get: there is one thread.
+/// Lets every ready task run as far as it can: there is one thread.
 async fn all_wait() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -112,7 +112,7 @@ fn terms() -> ClaimTerms {
 async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate() {
     let (file, store) = opened().await;
     let pool = callers(&file).await;
-    // The trap: a plain BEGIN reads, somebody else writes, and the write fails at once whatever the timeout.
+    // The trap: a plain BEGIN reads, somebody else writes, and the write fails at once, whatever the timeout.
     let mut deferred = pool.begin().await.unwrap();
     sqlx::query("SELECT count(*) FROM orders").fetch_one(&mut *deferred).await.unwrap();
     store.messages().enqueue(message("k1")).await.unwrap();
@@ -148,14 +148,14 @@ async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     };
     assert!(matches!(store.keys().claim(claim()).await.unwrap(), KeyClaimed::InFlight { .. }));
     assert_eq!(store.claims().rescue(&rescue).await.unwrap(), None);
-    // Its own clock goes on: once the lease has passed on it, the claims are free.
+    // Its own clock continues: once the lease has passed on it, the claims are free.
     store.skew_by(LEASE);
     assert_eq!(store.claims().rescue(&rescue).await.unwrap(), Some(1));
     let KeyClaimed::Run { fence: next, .. } = store.keys().claim(claim()).await.unwrap() else {
         panic!("not run")
     };
     assert!(fence < next);
-    // Another process knows nothing but the wall clock.
+    // Another process knows only the wall clock.
     sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();
     let other = Store::open(&file.url, 2).await.unwrap();
     assert!(matches!(other.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
@@ -239,7 +239,7 @@ async fn a_full_disk_is_told_and_the_writer_goes_on_when_there_is_room() {
 async fn a_transaction_that_sqlite_rolled_back_by_itself_does_not_stop_the_writer() {
     let (file, store) = opened().await;
     let pool = callers(&file).await;
-    // As SQLite does on some failures of the disk.
+    // As SQLite does on some disk failures.
     sqlx::query(
         "CREATE TRIGGER ichido_fail BEFORE INSERT ON ichido_messages WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
     )
@@ -277,7 +277,7 @@ async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
     });
     assert_eq!(settled.await.unwrap(), KeySettled::Stands);
     fences.insert("late", claimed(&store, "late").await);
-    // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
+    // The first waits for the caller's transaction to end; the others wait behind it and are written in one transaction.
     let open = Store::begin_immediate(&pool).await.unwrap();
     let mut waiting = Vec::new();
     for (key, fence, outcome) in [
@@ -323,7 +323,7 @@ async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
     let fence = claimed(&store, "settled").await;
     store.messages().enqueue(message("sent")).await.unwrap();
     let work = store.claims().take(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
-    // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
+    // The first waits for the caller's transaction to end; the others wait behind it and are written in one transaction.
     let open = Store::begin_immediate(&pool).await.unwrap();
     let put = |key: &'static str| {
         let store = store.clone();

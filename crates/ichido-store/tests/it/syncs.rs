@@ -1,8 +1,8 @@
-//! What is acknowledged is on the disk: the kernel is asked how often it was told to put it there.
+//! What is acknowledged is on disk: counts the syncs that the kernel was asked for.
 //!
-//! A killed process cannot show that a sync is missing, because the kernel keeps what the process wrote. So a child process writes
-//! through the store under `strace`, and the syncs of SQLite's log are counted between one acknowledgement and the next. PostgreSQL
-//! counts its own.
+//! Killing a process cannot show that a sync is missing, because the kernel keeps what the process wrote. So a child process
+//! writes through the store under `strace`, and the syncs of SQLite's log are counted between one acknowledgement and the next.
+//! PostgreSQL counts its own.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -27,24 +27,25 @@ use uuid::Uuid;
 /// How the child finds the database.
 const URL: &str = "ICHIDO_SYNCS_URL";
 const ROUNDS: usize = 10;
-/// Writes of one round: enqueue, claim, settle, and a key's claim and settle.
+/// The writes of one round: enqueue, claim, settle, and a key's claim and settle.
 const WRITES: usize = 5;
 const CALLERS: usize = 64;
-/// The most syncs that 64 callers at once may need: the first may go alone, and the rest wait for it together. One more, now and
-/// then, when the log is copied into the database.
+/// The maximum number of syncs for 64 concurrent callers: the first may go alone, and the rest share one. Occasionally one
+/// more, when the log is checkpointed.
 const SHARED_MAX: usize = 4;
 const LEASE: Duration = Duration::from_secs(30);
-/// How often opening is measured. The least counts: on a slow machine the server may sync by itself meanwhile, which only adds.
+/// How often opening is measured. The minimum counts: on a slow machine the server may sync on its own meanwhile, which only
+/// adds.
 const OPENINGS: usize = 3;
-/// The longest that connections may take to end: far beyond what it takes.
+/// How long connections may take to end: far beyond what they need.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Tells the parent, through the trace, that everything up to here was acknowledged. Nobody else goes to the root folder.
+/// Marks in the trace that everything up to here was acknowledged. Nobody else changes to the root folder.
 fn mark() {
     std::env::set_current_dir("/").unwrap();
 }
 
-/// How often the log was synced before the first mark, between each mark and the next, and after the last.
+/// Counts the syncs of the log before the first mark, between marks, and after the last.
 fn syncs_between_marks(trace: &str) -> Vec<usize> {
     let mut syncs = vec![0];
     for line in trace.lines() {
@@ -52,14 +53,14 @@ fn syncs_between_marks(trace: &str) -> Vec<usize> {
         if line.contains(" chdir(\"/\"") {
             syncs.push(0);
         } else if is_sync && line.contains("-wal>") {
-            // One that is not finished in this line is counted here and not where it goes on: the caller waits for its end.
+            // An unfinished call is counted here and not where it resumes: the caller waits for its end.
             *syncs.last_mut().unwrap() += 1;
         }
     }
     syncs
 }
 
-/// Runs a child of this program on a file under strace; answers the syncs between its marks.
+/// Runs a child of this program on a file under strace. Returns the syncs between its marks.
 fn trace(child: &str, file: &File) -> Vec<usize> {
     may_trace();
     let trace = file.folder().join("trace");
@@ -81,7 +82,7 @@ fn strace(trace: &Path) -> Command {
     strace
 }
 
-/// Not being able to look is not the same as having seen.
+/// Fails if tracing is not allowed: not being able to look is not the same as having seen nothing.
 fn may_trace() {
     match strace(Path::new("/dev/null")).arg("true").output() {
         Err(error) => panic!(
@@ -97,7 +98,7 @@ fn may_trace() {
     }
 }
 
-/// Not a test of its own: the child that is traced.
+/// Not a test: the child that is traced.
 #[tokio::test]
 #[ignore = "run by the tests below as a process of its own, under strace"]
 async fn child_one_after_another() {
@@ -138,7 +139,7 @@ async fn child_one_after_another() {
     }
 }
 
-/// Not a test of its own: the child that is traced.
+/// Not a test: the child that is traced.
 #[tokio::test]
 #[ignore = "run by the tests below as a process of its own, under strace"]
 async fn child_at_once() {
@@ -150,7 +151,7 @@ async fn child_at_once() {
         for number in 0..CALLERS {
             let store = store.clone();
             callers.spawn(async move {
-                // Work of different kinds shares a commit too: there is one writer for all of it.
+                // Different kinds of jobs share a commit too: there is one writer for all.
                 if number % 2 == 0 {
                     assert!(matches!(store.messages().enqueue(message()).await, Ok(Enqueued::New { .. })));
                 } else {
@@ -221,9 +222,9 @@ fn callers_at_once_share_the_syncs_of_sqlite() {
     assert!(groups.iter().all(|syncs| shared.contains(syncs)), "syncs for {CALLERS} callers: {groups:?}");
 }
 
-/// How often a server has synced its log, by the counters of all who have left.
+/// Returns how often a server has synced its log, by the counters of all ended sessions.
 async fn wal_syncs(connection: &mut PgConnection) -> i64 {
-    // Since PostgreSQL 18 the counter stands elsewhere.
+    // Since PostgreSQL 18 the counter is elsewhere.
     let version: i32 = sqlx::query("SELECT current_setting('server_version_num')::integer")
         .fetch_one(&mut *connection)
         .await
@@ -237,7 +238,7 @@ async fn wal_syncs(connection: &mut PgConnection) -> i64 {
     sqlx::query(sql).fetch_one(connection).await.unwrap().get(0)
 }
 
-/// Waits until this connection is the last: whoever leaves hands in its counters first.
+/// Waits until this connection is the last: ending sessions publish their counters first.
 async fn alone(connection: &mut PgConnection) {
     let others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
     let gone = async {
@@ -248,12 +249,12 @@ async fn alone(connection: &mut PgConnection) {
     tokio::time::timeout(PATIENCE, gone).await.expect("the connections of a closed store end");
 }
 
-/// How many syncs a store's whole life takes that writes so often.
+/// Returns how many syncs a store takes from opening to closing, with this many writes.
 async fn life(url: &str, connection: &mut PgConnection, rounds: usize) -> i64 {
     let before = wal_syncs(connection).await;
     let store = Store::open(url, 1).await.unwrap();
     for _ in 0..rounds {
-        // Neither of the two wakes anybody: a NOTIFY would be a commit more.
+        // Neither of the two wakes anybody: a NOTIFY would be one more commit.
         assert!(matches!(store.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
         let later = NewMessage { delay: LEASE, ..message() };
         assert!(matches!(store.messages().enqueue(later).await.unwrap(), Enqueued::New { .. }));
@@ -266,11 +267,11 @@ async fn life(url: &str, connection: &mut PgConnection, rounds: usize) -> i64 {
 
 #[tokio::test]
 async fn every_answer_of_postgres_comes_after_a_sync_of_its_own() {
-    // A server of its own, whose writer in the background does not sync while we count.
+    // Its own server, whose background writer does not sync while we count.
     let cluster = Cluster::start(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]).unwrap();
     let database = cluster.database().await.unwrap();
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    // The first life makes the schema; those after it show what opening alone takes.
+    // The first run creates the schema; later ones show the cost of opening alone.
     life(&database.url, &mut connection, 0).await;
     let mut opened = i64::MAX;
     for _ in 0..OPENINGS {

@@ -1,4 +1,4 @@
-//! The way to PostgreSQL can be encrypted, and its server asked who it is.
+//! Connections to PostgreSQL can be encrypted, and the server authenticated.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -10,7 +10,7 @@ use ichido_store::testing::postgres::{Cluster, Database};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use sqlx::{Connection as _, PgConnection};
 
-/// A server that speaks TLS as `localhost`, and who signed for it.
+/// A server with TLS as `localhost`, and its certificate authority.
 struct TlsCluster {
     database: Database,
     cluster: Cluster,
@@ -41,7 +41,7 @@ impl TlsCluster {
         secured
     }
 
-    /// The address with other parameters, and the host's name or number.
+    /// Returns the URL with other parameters, and the host's name or address.
     fn url(&self, host: &str, parameters: &str) -> String {
         let (before, _) = self.database.url.split_once('?').expect("parameters");
         let number = format!("127.0.0.1:{}", self.cluster.port());
@@ -61,7 +61,7 @@ fn key() -> KeyPair {
     KeyPair::generate().expect("a key")
 }
 
-/// Writes a file that the server's user owns and nobody else reads, as PostgreSQL wants its key.
+/// Writes a file that only the server's user can read, as PostgreSQL requires of its key.
 fn give(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).expect("written");
@@ -71,7 +71,7 @@ fn give(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// How many of the store's connections there are, and how many of them are encrypted.
+/// Counts the store's connections, and how many of them are encrypted.
 async fn connections(database: &Database) -> (i64, i64) {
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     sqlx::query_as(

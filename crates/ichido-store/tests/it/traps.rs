@@ -1,4 +1,4 @@
-//! The traps of batching on PostgreSQL, each with a test that fails without its mend.
+//! The traps of batching on PostgreSQL, each with a test that fails without its fix.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn message(key: &str) -> NewMessage {
     NewMessage::new(queue, "alice", IdempotencyKey::parse(key).expect("a key"), key.as_bytes().to_vec())
 }
 
-/// A batch with one key that sits in somebody's open transaction must not stall whole: the row goes on alone and is told
-/// that the store is busy, and the others are put in.
+/// One key in somebody's open transaction must not stall the whole batch: that row is retried alone and gets `Busy`, and the
+/// others are enqueued.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_in_an_open_transaction_does_not_hold_up_its_batch() {
     let database = fresh_database().await;
@@ -49,12 +49,12 @@ async fn a_key_in_an_open_transaction_does_not_hold_up_its_batch() {
     assert_eq!(store.messages().enqueue(message("held")).await.expect("found"), Enqueued::Same { id });
 }
 
-/// Two batches with the same keys in opposite order must not wait for each other crosswise.
+/// Two batches with the same keys in opposite order must not deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_batches_with_the_same_keys_in_opposite_order_both_succeed() {
     let database = durable_database().await;
     let mut administrator = PgConnection::connect(&database.url).await.expect("connected");
-    // The server looks for deadlocks before a wait for a lock times out: it counts them, and a slow machine has none.
+    // The server looks for deadlocks before a lock wait times out: it counts them, and a slow machine has none.
     let at_once =
         sqlx::AssertSqlSafe(format!("ALTER DATABASE \"{}\" SET deadlock_timeout = '1ms'", database.name));
     sqlx::query(at_once).execute(&mut administrator).await.expect("the database looks for deadlocks at once");
@@ -70,7 +70,7 @@ async fn two_batches_with_the_same_keys_in_opposite_order_both_succeed() {
     assert_never_deadlocked([store, other], &database.url).await;
 }
 
-/// Enqueues messages, and those again whose row another batch held for too long; returns how many were new.
+/// Enqueues messages, retrying those whose row another batch locked for too long. Returns how many were new.
 async fn enqueue_all(store: &Store, mut messages: Vec<NewMessage>) -> usize {
     let mut new = 0;
     while !messages.is_empty() {
@@ -89,7 +89,7 @@ async fn enqueue_all(store: &Store, mut messages: Vec<NewMessage>) -> usize {
     new
 }
 
-/// `now()` is the transaction's start: a lease taken at the end of a long transaction must not be born lapsed.
+/// `now()` is the transaction's start: a lease taken at the end of a long transaction must not start out lapsed.
 #[tokio::test]
 async fn a_lease_runs_from_the_moment_of_the_claim() {
     let database = fresh_database().await;
@@ -120,7 +120,8 @@ async fn a_lease_runs_from_the_moment_of_the_claim() {
     assert_eq!(work.len(), 1);
 }
 
-/// Acknowledged means durable: on every connection that the store writes with, whatever the role or the database says.
+/// Acknowledged means durable, on every connection that the store writes with, whatever the role or the database is configured
+/// for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_connection_waits_for_the_disk() {
     let database = durable_database().await;
@@ -145,11 +146,10 @@ async fn every_connection_waits_for_the_disk() {
     }
 }
 
-/// A caller's connection keeps its plans from when the ledger was known to be small, and reading it whole was the cheapest way. What
-/// settles there must not.
+/// A caller's connection keeps plans from when the ledger was small and a scan was cheapest. Settling there must not use them.
 #[tokio::test]
 async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
-    /// From the sixth time on a statement's plan is kept.
+    /// From the sixth execution on, a statement's plan is cached.
     const TIMES: usize = 12;
     let database = fresh_database().await;
     let store = Store::open(&database.url, 2).await.expect("the store opens");

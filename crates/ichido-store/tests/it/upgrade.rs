@@ -1,4 +1,4 @@
-//! A node of the next release adds to the schema while this one runs: statements that are prepared already go on.
+//! A node of the next release changes the schema while this one runs: prepared statements still work.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use ichido_store::testing::{postgres, sqlite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 use uuid::Uuid;
 
-/// sqlx prepares a statement the first time; PostgreSQL keeps its plan from the sixth time on.
+/// sqlx prepares a statement the first time; PostgreSQL caches its plan from the sixth time on.
 const TIMES: usize = 8;
 
 fn message(key: &str) -> NewMessage {
@@ -24,7 +24,7 @@ fn message(key: &str) -> NewMessage {
     NewMessage::new(queue, "alice", IdempotencyKey::parse(key).expect("a key"), key.as_bytes().to_vec())
 }
 
-/// Puts a message in and lets it die, so that it is in every listing.
+/// Enqueues a message and lets it die, so it is in every listing.
 async fn die(store: &Store, key: &str) -> Uuid {
     let put = store.messages().enqueue(message(key)).await.expect("put in");
     let Enqueued::New { id } = put else { panic!("{put:?}") };

@@ -1,4 +1,5 @@
-//! Bad wires, held rows and batches that meet: each case tries to make the store answer wrongly, stall or lose something.
+//! Network faults, locked rows and colliding batches: each case tries to make the store return a wrong result, stall or lose
+//! something.
 
 mod apart;
 mod away;

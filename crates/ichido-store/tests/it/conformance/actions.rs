@@ -1,4 +1,4 @@
-//! What operators do to other things than messages is in the trail, with who did it, and sealed.
+//! Operators' actions on anything but messages are in the audit trail, with their actor, and sealed.
 // SPEC D13, F5.
 
 use ichido_core::audit::verify::Kind;

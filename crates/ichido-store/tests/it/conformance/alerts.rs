@@ -1,4 +1,4 @@
-//! Alerts: what is counted over all nodes, and incidents with what tells of them.
+//! Alerts: counters over all nodes, and incidents with the messages about them.
 // SPEC A15.
 
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn notices(alert: &NewAlert, what: &str) -> Vec<NewMessage> {
     vec![NewMessage::new(queue_named("ichido-alerts.ops"), "ichido", key, what.as_bytes().to_vec())]
 }
 
-/// How many messages wait for the alerts' queue.
+/// Counts the messages that wait in the alerts' queue.
 async fn waiting(fixture: &StoreFixture) -> usize {
     let filter = MessageFilter { queue: Some(queue_named("ichido-alerts.ops")), ..MessageFilter::default() };
     let all = fixture.store.messages().list(&filter, 100).await.unwrap();
@@ -44,7 +44,7 @@ async fn waiting(fixture: &StoreFixture) -> usize {
     all.len()
 }
 
-/// A statement beside the store.
+/// Runs a statement beside the store.
 async fn execute(fixture: &StoreFixture, postgres: &'static str, sqlite: &'static str) {
     if fixture.store.is_sqlite() {
         let path = fixture.url().trim_start_matches("sqlite:");
@@ -54,7 +54,7 @@ async fn execute(fixture: &StoreFixture, postgres: &'static str, sqlite: &'stati
     }
 }
 
-/// Nobody can put messages in, until this is called again.
+/// Makes enqueuing fail, until it is called again.
 async fn refuse_messages(fixture: &StoreFixture, refuses: bool) {
     let (postgres, sqlite) = if refuses {
         (
@@ -94,7 +94,7 @@ both_databases! {
         assert_eq!(fixture.store.alerts().firing().await.unwrap().len(), 4);
     }
 
-    /// Two caretakers for a moment: one opens it, and one message is put in.
+    /// Two nodes hold the task for a moment: one opens the incident, and one message is enqueued.
     #[test]
     async fn of_two_nodes_that_open_and_end_an_incident_one_does(fixture: StoreFixture) {
         let node = fixture.another_node().await;
@@ -130,7 +130,7 @@ both_databases! {
         assert_eq!(fixture.store.alerts().firing().await.unwrap()[0].resolved_at, None);
     }
 
-    /// Record and message are one transaction: where one cannot be written, neither is there.
+    /// Record and message are one transaction: if one cannot be written, neither exists.
     #[test]
     async fn an_incident_is_not_there_without_what_tells_of_it(fixture: StoreFixture) {
         let new = alert(&fixture).await;
@@ -164,7 +164,7 @@ both_databases! {
         assert_eq!(left.iter().map(|alert| alert.id).collect::<Vec<_>>(), [open.id]);
     }
 
-    /// A node of the next release may watch for more: this one goes on with what it knows.
+    /// A node of the next release may have more rules: this one continues with those it knows.
     #[test]
     async fn what_a_later_release_watches_for_is_passed_over(fixture: StoreFixture) {
         let new = alert(&fixture).await;
@@ -201,7 +201,8 @@ both_databases! {
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
     }
 
-    /// SPEC A14: who repeats is counted, however it was put in.
+    /// Repetitions are counted, however the message was enqueued.
+    // SPEC A14.
     #[test]
     async fn arrivals_and_repetitions_are_counted_over_all_nodes(fixture: StoreFixture) {
         let node = fixture.another_node().await;
@@ -223,7 +224,7 @@ both_databases! {
         assert_eq!(orders.left.mean(), Reading { value: 2.0, samples: 2 });
         let create = &sums[&About::Operation("orders.create".to_owned())];
         assert_eq!((create.arrived, create.repeated), (1, 1));
-        // What was added is not added again.
+        // Counts are not added twice.
         fixture.store.tallies().flush().await.unwrap();
         assert_eq!(fixture.store.tallies().sums(QUARTER).await.unwrap(), sums);
     }
@@ -278,7 +279,7 @@ both_databases! {
         assert_eq!(counts(since, until).await, (3, 0));
         assert_eq!(counts(since, middle).await, (2, 0));
         assert_eq!(counts(middle, until).await, (1, 0));
-        // Whoever is done with a letter has not undone its death.
+        // Closing a letter does not undo its death.
         fixture.step(first, ichido_core::lifecycle::Event::Discarded).await;
         assert_eq!(counts(since, until).await, (3, 0));
     }
@@ -295,7 +296,7 @@ both_databases! {
     }
 }
 
-/// The table of counts goes, or comes back.
+/// Renames the table of counts away, or back.
 async fn rename_tallies(fixture: &StoreFixture, comes_back: bool) {
     let (postgres, sqlite) = if comes_back {
         ("ALTER TABLE ichido.away RENAME TO tallies", "ALTER TABLE away RENAME TO ichido_tallies")

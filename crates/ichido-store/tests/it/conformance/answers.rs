@@ -1,4 +1,4 @@
-//! What models answered is kept, and what may have been billed for nothing is known.
+//! Answers of models are stored, and calls that may have been billed without an answer are known.
 // SPEC B7, B12.
 
 use std::time::Duration;
@@ -78,7 +78,7 @@ both_databases! {
         assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }), "she was heard of");
         store.skew_by(LEASE);
         assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 1 });
-        // A call whose outcome its own run does not know is one more.
+        // A call whose own run does not know the outcome counts as lost, too.
         store.answers().fail(question(1), bob, true).await.unwrap();
         assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 2 });
         store.answers().keep(question(1), b"yes").await.unwrap();
@@ -91,7 +91,7 @@ both_databases! {
         ask(store, 1, ann).await;
         store.skew_by(LEASE);
         ask(store, 1, bob).await;
-        // She was only slow, and is heard of after all.
+        // The run was only slow, and reports after all.
         assert_eq!(store.answers().keep(question(1), b"hers").await.unwrap().unwrap().bytes, b"hers");
         let stands = store.answers().keep(question(1), b"his").await.unwrap().unwrap();
         assert_eq!(stands.bytes, b"hers");

@@ -1,4 +1,4 @@
-//! The audit trail: what is sealed cannot be changed, removed or added to without being found and named.
+//! The audit trail: sealed entries cannot be changed, removed or added without being found and named.
 // SPEC F5, D13.
 
 use ichido_core::audit::AuditKey;
@@ -32,7 +32,7 @@ fn wrong_key() -> AuditKey {
     AuditKey::parse(&[8; 32]).unwrap()
 }
 
-/// Seals what can be sealed now, in seals of at most so many entries; answers how many were sealed.
+/// Seals what can be sealed now, with at most `limit` entries per seal. Returns how many entries were sealed.
 async fn seal_now(store: &Store, limit: u32) -> u64 {
     let (key, mut sealed) = (key(), 0);
     loop {
@@ -44,7 +44,7 @@ async fn seal_now(store: &Store, limit: u32) -> u64 {
     }
 }
 
-/// Seals all there is. PostgreSQL's oldest transaction may be one of another test's, on the same server: it is waited for.
+/// Seals everything. PostgreSQL's oldest transaction may belong to another test on the same server: wait for it.
 pub(crate) async fn seal(store: &Store, limit: u32) -> u64 {
     until_sealable(store).await;
     let mut sealed = seal_now(store, limit).await;
@@ -55,8 +55,7 @@ pub(crate) async fn seal(store: &Store, limit: u32) -> u64 {
     sealed
 }
 
-/// Waits until no transaction is open, in any database of the server, that began before an entry of ours was written: it would part
-/// the entries into two seals.
+/// Waits until no transaction on the server is older than our entries: it would split them into two seals.
 async fn until_sealable(store: &Store) {
     const LATER: &str = "SELECT count(*) FROM ichido.events, ichido.position_base \
          WHERE position >= base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
@@ -76,7 +75,7 @@ pub(crate) async fn assert_whole(fixture: &StoreFixture) -> Report {
     report
 }
 
-/// What was found, where an entry could be named.
+/// Returns the findings that name an entry.
 pub(crate) fn named(report: &Report) -> Vec<(Kind, Uuid)> {
     report.findings.iter().filter_map(|finding| Some((finding.kind, finding.entry?.message))).collect()
 }
@@ -85,7 +84,7 @@ fn kinds(report: &Report) -> Vec<Kind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
-/// Somebody who can write the database does; `{t}` is how its tables' names begin. `{id}` is written as `x'…'` in SQLite.
+/// Writes to the database as an attacker would. `{t}` is the prefix of its tables; `{id}` is `x'…'` in SQLite.
 pub(crate) async fn write(fixture: &StoreFixture, sql: &str) -> u64 {
     if fixture.store.is_sqlite() {
         let mut connection = SqliteConnection::connect(fixture.url()).await.unwrap();
@@ -98,12 +97,12 @@ pub(crate) async fn write(fixture: &StoreFixture, sql: &str) -> u64 {
     }
 }
 
-/// An id as the database's SQL writes it.
+/// Formats an id as an SQL literal.
 pub(crate) fn literal(fixture: &StoreFixture, id: Uuid) -> String {
     if fixture.store.is_sqlite() { format!("x'{}'", id.simple()) } else { format!("'{id}'::uuid") }
 }
 
-/// The lists of all seals.
+/// Reads the lists of all seals.
 async fn lists(fixture: &StoreFixture) -> Vec<(i64, Vec<u8>)> {
     let sql = "SELECT number, leaves FROM {t}seals WHERE leaves IS NOT NULL ORDER BY number";
     if fixture.store.is_sqlite() {
@@ -199,7 +198,8 @@ both_databases! {
         assert_eq!(named(&verify(&fixture).await), [(Kind::Changed, ids[1])]);
     }
 
-    /// SPEC F5: what was asked for is sealed with the first entry, and found whichever seal that is in.
+    /// The request is sealed with the first entry, and found whichever seal that is in.
+    // SPEC F5.
     #[test]
     async fn a_changed_request_is_found_and_its_message_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 40).await;
@@ -241,7 +241,8 @@ both_databases! {
         }
     }
 
-    /// SPEC F5: what retention took with the entries is not missed, and what it left is still judged.
+    /// What retention deleted with the entries is not missed, and what it left is still checked.
+    // SPEC F5.
     #[test]
     async fn a_changed_request_is_found_beside_what_was_forgotten(fixture: StoreFixture) {
         sent(&fixture, 5).await;
@@ -269,7 +270,7 @@ both_databases! {
         assert!(report.findings[0].at.is_some(), "that much is known of it still");
     }
 
-    /// It cannot be told from a new one but by where it lies: in a span that was sealed without it.
+    /// Only its position distinguishes it from a new entry: it is in a span that was sealed without it.
     #[test]
     async fn an_inserted_entry_is_found_and_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 20).await;
@@ -299,7 +300,7 @@ both_databases! {
         let work = { fixture.enqueue("last").await; fixture.claim_one().await };
         fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 10).await;
-        // Each tells what the other told.
+        // Each entry has the other's content.
         let (one, other) = (literal(&fixture, ids[0]), literal(&fixture, work.id));
         let swap = format!(
             "UPDATE {{t}}events SET kind = CASE kind WHEN 'failed' THEN 'succeeded' ELSE 'failed' END, \
@@ -311,7 +312,7 @@ both_databases! {
         assert_eq!(found, [(Kind::Changed, ids[0]), (Kind::Changed, work.id)]);
     }
 
-    /// Who can write the database, and knows all of this code but not the key, changes an entry and mends what he can.
+    /// An attacker with write access who knows this code but not the key changes an entry and repairs what they can.
     #[test]
     async fn without_the_key_nobody_mends_the_seals(fixture: StoreFixture) {
         let ids = sent(&fixture, 6).await;
@@ -323,7 +324,7 @@ both_databases! {
         // The list alone.
         let lists = lists(&fixture).await.into_iter().map(|(number, list)| (number, leaf::read(&list).unwrap()));
         let position_of = |leaves: &[Leaf]| leaves.iter().position(|leaf| leaf.id.message == ids[2]);
-        // Somebody else's open transaction may have parted the entries into two seals.
+        // Another open transaction may have split the entries into two seals.
         let mut found = lists.filter_map(|(number, leaves)| Some((number, position_of(&leaves)?, leaves)));
         let (number, position, mut leaves) = found.next().unwrap();
         leaves[position].content = ichido_core::audit::Code::from_bytes([1; 32]);
@@ -332,7 +333,7 @@ both_databases! {
         assert_eq!(kinds(&report), [Kind::SealChanged, Kind::Changed]);
         assert_eq!(named(&report), named(&changed), "the entry is still named");
 
-        // Everything, from the first seal on: by another key, and by none.
+        // Everything, from the first seal on: with another key, and with none.
         for forged in [Some(wrong_key()), None] {
             write(&fixture, "DELETE FROM {t}seals").await;
             if fixture.store.is_sqlite() {
@@ -391,7 +392,7 @@ both_databases! {
         assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 3).await.unwrap(), 3);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.forgotten), (6, 3));
-        // Without the key it is not believed.
+        // Without the key it is not trusted.
         assert_eq!(fixture.store.messages().forget(moment, 10).await.unwrap(), 2);
         let report = verify(&fixture).await;
         let mut found = named(&report);
@@ -433,7 +434,7 @@ both_databases! {
         assert_eq!((report.sealed, report.unsealed), (0, 0));
     }
 
-    /// A node whose clock is a day ahead, and one whose clock is not: seals go by the order of writing.
+    /// One node's clock is a day ahead: seals follow the order of writing.
     #[test]
     async fn clocks_that_differ_do_not_matter(fixture: StoreFixture) {
         let ahead = fixture.another_node().await;
@@ -472,7 +473,7 @@ both_databases! {
         assert_eq!(leaves[2].previous, Previous::Entry(leaves[1].content));
     }
 
-    /// Workers settle, two nodes seal, a third forgets, all at once: each entry is sealed once, and nothing is missed.
+    /// Workers settle, two nodes seal and a third deletes, all at once: each entry is sealed once, and nothing is missed.
     #[test]
     async fn sealing_beside_writers_other_sealers_and_retention_misses_nothing(fixture: StoreFixture) {
         const COUNT: usize = 300;
@@ -522,7 +523,7 @@ both_databases! {
     }
 }
 
-/// An entry whose transaction commits after later ones were written is waited for, and those after it with it.
+/// An entry whose transaction commits after later ones were written is waited for, and so are those after it.
 #[tokio::test]
 async fn a_late_commit_is_waited_for() {
     let fixture = StoreFixture::postgres().await;
@@ -544,7 +545,7 @@ async fn a_late_commit_is_waited_for() {
     assert_eq!(assert_whole(&fixture).await.sealed, 4);
 }
 
-/// A position is not what an entry says, but it may not be moved to where no seal looks.
+/// A position is not part of an entry, but it must not be moved to where no seal looks.
 #[tokio::test]
 async fn an_entry_moved_out_of_its_span_is_found() {
     let fixture = StoreFixture::postgres().await;
@@ -566,7 +567,7 @@ async fn an_entry_moved_out_of_its_span_is_found() {
     }
 }
 
-/// A server that took over a dump counts its transactions from lower numbers.
+/// A server that imported a dump counts its transactions from lower numbers.
 #[tokio::test]
 async fn a_dump_in_another_server_goes_on() {
     let fixture = StoreFixture::postgres().await;
@@ -576,7 +577,7 @@ async fn a_dump_in_another_server_goes_on() {
     write(&fixture, &format!("{default} 5000000000 + pg_current_xact_id()::text::bigint")).await;
     sent(&fixture, 3).await;
     assert_eq!(seal(&fixture.store, 2).await, 3);
-    // As if the numbers had never been so high here.
+    // As if the numbers had never been this high here.
     write(&fixture, "UPDATE ichido.position_base SET base = 0").await;
     write(&fixture, &format!("{default} pg_current_xact_id()::text::bigint")).await;
     let store = fixture.another_node().await;
@@ -588,7 +589,7 @@ async fn a_dump_in_another_server_goes_on() {
     assert_eq!(assert_whole(&fixture).await.sealed, 4);
 }
 
-/// On SQLite what waits for its seal is noted, so that even there an entry is missed.
+/// SQLite notes entries that wait for a seal, so a missing one is found even there.
 #[tokio::test]
 async fn an_entry_removed_before_its_seal_is_missed_on_sqlite() {
     let fixture = StoreFixture::sqlite().await;

@@ -1,4 +1,4 @@
-//! The audit trail before it is sealed: what was made up does not follow from what was before it, and rows that are gone are missed.
+//! The audit trail before sealing: forged entries do not follow from earlier ones, and missing rows are found.
 // SPEC F5.
 
 use ichido_core::audit::verify::Kind;
@@ -14,7 +14,7 @@ use crate::fixture::{BACKOFF, DAY, StoreFixture, message, new_id, will_retry};
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
 
-/// Copies the last entry of a message as a success, under a fence that is so much greater, dated when that one was claimed.
+/// Copies the last entry of a message as a success, with a fence that is greater by `fences`, dated when that one was claimed.
 async fn forge(fixture: &StoreFixture, id: Uuid, fences: i64, tries: i64) {
     let id = literal(fixture, id);
     let forged = format!(
@@ -25,7 +25,7 @@ async fn forge(fixture: &StoreFixture, id: Uuid, fences: i64, tries: i64) {
     assert_eq!(write(fixture, &forged).await, 1);
 }
 
-/// What was found of messages, whether or not an entry of theirs could be named.
+/// Returns the findings about messages, whether or not they name an entry.
 async fn found(fixture: &StoreFixture) -> Vec<(Kind, Uuid)> {
     let report = verify(fixture).await;
     report.findings.iter().filter_map(|finding| Some((finding.kind, finding.message?))).collect()
@@ -53,7 +53,7 @@ both_databases! {
         assert_eq!(kinds, [Kind::DoesNotFollow, Kind::Removed], "taking it back does not help");
     }
 
-    /// Under a fence that was issued, to another message.
+    /// With a fence that was issued to another message.
     #[test]
     async fn a_forged_success_of_a_dead_message_is_found_under_any_fence(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
@@ -110,7 +110,7 @@ both_databases! {
         assert_eq!(found(&fixture).await, [(Kind::StateRemoved, held.id)]);
     }
 
-    /// A row that was put in would send it twice; one that was changed would let it be requeued.
+    /// An inserted row would send it twice; a changed row would allow a requeue.
     #[test]
     async fn a_row_that_says_something_else_than_the_entries_is_found(fixture: StoreFixture) {
         let ids = sent(&fixture, 2).await;
@@ -158,7 +158,7 @@ both_databases! {
         assert_eq!(report.late, []);
     }
 
-    /// The limit that the documents name: nobody can tell it from the truth.
+    /// The documented limit: it cannot be distinguished from the truth.
     #[test]
     async fn a_history_that_the_rules_allow_is_not_found_before_it_is_sealed(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;

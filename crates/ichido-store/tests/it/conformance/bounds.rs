@@ -1,4 +1,4 @@
-//! What is refused or cut to its bound before a database sees it, alike on both.
+//! Values that are refused or capped before they reach a database, the same on both.
 
 use std::num::NonZeroU32;
 
@@ -22,7 +22,7 @@ use super::ledger::{keep, name, request};
 use crate::both_databases;
 use crate::fixture::{BACKOFF, DAY, StoreFixture, many, message, new_id, queue, terms, will_retry};
 
-/// The longest that anything lasts.
+/// The maximum duration.
 const HUNDRED_YEARS: Duration = Duration::from_hours(100 * 366 * 24);
 
 fn has_nul<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
@@ -68,7 +68,7 @@ both_databases! {
 
     #[test]
     async fn a_history_that_cannot_be_counted_blocks_nobody(fixture: StoreFixture) {
-        // What its holder says of it was made up.
+        // The holder's report is made up.
         fixture.touch();
         let id = fixture.enqueue("k1").await;
         let mut work = fixture.claim_one().await;
@@ -133,7 +133,7 @@ both_databases! {
             *ttl = Duration::MAX;
         }
         assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Stands);
-        // Leases do not last for ever: a duty's an hour.
+        // Leases are limited: a task's to an hour.
         assert!(store.nodes().claim_duty(Duty::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
         assert!(!store.nodes().claim_duty(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
         fixture.pass(HUNDRED_YEARS.saturating_sub(DAY));

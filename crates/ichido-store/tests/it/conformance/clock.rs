@@ -1,4 +1,4 @@
-//! A wall clock that is set ahead and back again: leases lapse, dead nodes are dead, and no key is forgotten early.
+//! A wall clock that is set ahead and back again: leases lapse, dead nodes are dead, and no key is deleted early.
 
 use std::time::Duration;
 
@@ -22,21 +22,21 @@ use crate::fixture::{DAY, KEYED, StoreFixture, many, message, new_id, queue, ter
 const MONTH: Duration = Duration::from_hours(30 * 24);
 /// How long messages are kept.
 const KEPT: Duration = Duration::from_hours(90 * 24);
-/// As long as the clock was ahead when keys were forgotten.
+/// How far the clock was ahead when keys were deleted.
 const LONG_AHEAD: Duration = Duration::from_hours(100 * 24);
 
 fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap()
 }
 
-/// A node whose clock is ahead.
+/// Opens a node whose clock is ahead.
 async fn ahead_by(fixture: &StoreFixture, time: Duration) -> Store {
     let node = fixture.another_node().await;
     node.step_clock(micros(time));
     node
 }
 
-/// All that a round of retention does; answers how much it forgot.
+/// Runs a round of retention. Returns how much it deleted.
 async fn retain(store: &Store) -> u64 {
     let now = store.now().await.unwrap();
     let before = Timestamp::from_micros(now.as_micros() - micros(KEPT));
@@ -45,14 +45,14 @@ async fn retain(store: &Store) -> u64 {
     keys + contents + store.messages().forget(before, 100).await.unwrap()
 }
 
-/// A key that is settled, and a message that is sent.
+/// Settles a key and sends a message.
 async fn done(fixture: &StoreFixture) {
     fixture.settled("k1", EffectMode::Opaque, b"done").await;
     fixture.enqueue("sent").await;
     fixture.send(&fixture.claim_one().await).await;
 }
 
-/// Neither takes effect again.
+/// Asserts that neither takes effect again.
 async fn assert_done(fixture: &StoreFixture) {
     assert_done_on(&fixture.store).await;
 }
@@ -64,7 +64,7 @@ async fn assert_done_on(store: &Store) {
     assert!(matches!(enqueued, Enqueued::Same { .. }), "{enqueued:?}");
 }
 
-/// Puts everything back by so long, as if it had been written that much earlier.
+/// Moves all timestamps back, as if everything had been written earlier.
 async fn write_earlier(fixture: &StoreFixture, time: Duration) {
     let by = micros(time);
     let by =
@@ -102,7 +102,7 @@ both_databases! {
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
     }
 
-    /// The receiver keeps keys for a day, and nobody knows whether that is over.
+    /// The receiver keeps keys for a day, and it is unknown whether that is over.
     #[test]
     async fn a_call_of_a_clock_that_was_ahead_is_not_repeated_on_the_strength_of_its_key(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
@@ -250,7 +250,7 @@ both_databases! {
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
         retain(&fixture.store).await;
-        // The key is kept for three days: within two hours it cannot go, within four it does.
+        // The key is kept for three days: it must survive two hours, and be gone after four.
         fixture.pass(Duration::from_hours(2));
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.pass(Duration::from_hours(2));

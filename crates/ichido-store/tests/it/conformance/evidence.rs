@@ -1,4 +1,4 @@
-//! A success whose claim was lost is evidence: what it proves is not sent again.
+//! A success whose claim was lost is evidence: the message is not sent again.
 // SPEC D12, E1.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::fixture::{
     AFTER_LEASE, BACKOFF, KEYED, StoreFixture, final_failure, given_back, in_doubt, succeeded, will_retry,
 };
 
-/// A message that was lost by one worker and is sent by a second; the first one reports its success.
+/// One worker loses a message, a second one sends it, and the first reports its success.
 async fn answered_during_the_resend(fixture: &StoreFixture) -> (Work, Work) {
     fixture.enqueue("k1").await;
     let zombie = fixture.claim_one().await;
@@ -37,7 +37,7 @@ async fn never_sent_again(fixture: &StoreFixture) {
     fixture.assert_counts(&[("sent", 1)]).await;
 }
 
-/// One way in which the second try ends without success.
+/// Ends the second attempt without success, with this event.
 async fn ends_by(fixture: StoreFixture, event: impl Fn(&Work) -> Event) {
     let (_, second) = answered_during_the_resend(&fixture).await;
     assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent));
@@ -123,7 +123,7 @@ both_databases! {
             let report = |work: &Work, event| Settlement::of(work, event, Note::default());
             let (proof, end) = (report(&zombie, succeeded(&zombie)), report(&second, will_retry(&second)));
             let store = fixture.store.clone();
-            // The two meet at one row, and a batch does not wait long for a row.
+            // Both lock the same row, and a batch does not wait long for a lock.
             let late = tokio::spawn(async move {
                 while_busy(|| async { store.claims().settle_all(vec![proof.clone()]).await.remove(0) }).await
             });

@@ -1,4 +1,4 @@
-//! What workers publish of their queues: the weaker counts, and the last word stays.
+//! Facts that workers publish about their queues: the weaker ones apply, and the last ones stay.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn name(queue: &str) -> QueueName {
     QueueName::parse(queue).unwrap()
 }
 
-/// As a worker does when it starts.
+/// Publishes like a worker that starts.
 async fn publish(store: &Store, node: Uuid, queue: &str, facts: QueueFacts) {
     store.queues().kind_of_key(&name(queue), "derived").await.unwrap();
     store.nodes().beat(node, &format!("node-{}", node.as_u128())).await.unwrap();
@@ -107,7 +107,7 @@ both_databases! {
         said.sort_by_key(|(node, _)| *node);
         assert_eq!(said, [(A, KEPT), (B, other)]);
 
-        // Neither order nor the kind of guarantee matters.
+        // Neither the order nor the kind of guarantee matters.
         publish(&fixture.store, A, "orders", QueueFacts { guarantee: Guarantee::Nothing, ..KEPT }).await;
         let facts = published(&fixture.store, "orders").await.facts;
         assert_eq!(facts, QueueFacts { guarantee: Guarantee::Nothing, ..other });
@@ -141,7 +141,7 @@ both_databases! {
         fixture.pass(DAY);
         let queue = published(&fixture.store, "orders").await;
         assert_eq!((queue.facts, queue.nodes.len()), (weak, 2), "those of all that lived last");
-        // A node that serves another queue takes nothing away.
+        // A node that serves another queue changes nothing.
         publish(&fixture.store, Uuid::from_u128(3), "mail", KEPT).await;
         assert_eq!(published(&fixture.store, "orders").await, queue);
         assert_eq!(published(&fixture.store, "mail").await.facts, KEPT);

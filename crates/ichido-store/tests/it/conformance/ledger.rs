@@ -1,4 +1,5 @@
-//! The ledger: a request arrives under a key, and runs once (SPEC A2 to A6, C3, C5, C6, D10).
+//! The ledger: a request arrives under a key, and runs once.
+// SPEC A2 to A6, C3, C5, C6, D10.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -74,7 +75,7 @@ impl StoreFixture {
         self.store.keys().claim(claim).await.expect("an answer")
     }
 
-    /// Claims a key that is free.
+    /// Claims a free key.
     pub(crate) async fn run(&self, text: &str, mode: EffectMode) -> Fence {
         match self.arrive(request(text, mode)).await {
             KeyClaimed::Run { fence, .. } => fence,

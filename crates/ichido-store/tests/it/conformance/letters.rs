@@ -1,4 +1,4 @@
-//! Dead and parked letters: found by a filter, taken many at a time, closed, replaced.
+//! Dead letters: filtering, applying events to many, closing, replacing.
 // SPEC D17, E3, E4, F2.
 
 use ichido_core::lifecycle::{Decision, Event, Found, Stage, State, Why};
@@ -36,7 +36,7 @@ fn of_identity(identity: &str) -> LetterFilter {
     LetterFilter { identity: Some(identity.to_owned()), ..LetterFilter::default() }
 }
 
-/// Requeues letters. Whoever waits too long for the other one is told that the store is busy, and asks again.
+/// Requeues letters. Retries if the store is busy because the other caller holds the locks too long.
 async fn take_all(store: &Store, ids: &[Uuid]) -> Vec<LetterStepped> {
     let note = by_olivia();
     while_busy(|| store.dead_letters().step(ids, |_, _| REQUEUE, &note)).await
@@ -64,7 +64,7 @@ impl StoreFixture {
         id
     }
 
-    /// Lets many die, in as many claims as it takes.
+    /// Lets many messages die, in as many claims as needed.
     async fn many_dead(&self, count: usize) -> Vec<Uuid> {
         let ids = self.enqueue_many(count).await;
         let mut left = count;
@@ -314,7 +314,7 @@ both_databases! {
         fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(fixture.take(&[old], REQUEUE).await, [LetterStepped::Refused(Why::HasSuccessor)]);
         assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
-        // Nor discarded, from where it could be requeued beside the new one.
+        // Nor discarded: it could then be requeued beside the new one.
         assert_eq!(fixture.take(&[old], Event::Discarded).await, [LetterStepped::Refused(Why::HasSuccessor)]);
         assert_eq!(fixture.step(old, Event::Discarded).await, Stepped::Refused(Why::HasSuccessor));
         assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));

@@ -1,4 +1,4 @@
-//! The mark before an irreversible call: what may have begun is never sent again as if it had not.
+//! The start mark before an irreversible call: a call that may have started is never repeated as if it had not.
 // SPEC D12, F2.
 
 use ichido_core::lifecycle::{Begun, State, Why};

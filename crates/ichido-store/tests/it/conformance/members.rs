@@ -1,4 +1,4 @@
-//! A report is heard of the messages that its claim holds, and of no others.
+//! A report counts only for messages that its claim holds.
 // SPEC D12.
 
 use ichido_core::lifecycle::{State, Why};
@@ -10,7 +10,7 @@ use crate::fixture::{
     AFTER_LEASE, BACKOFF, KEYED, StoreFixture, given_back, message, new_id, only, succeeded, will_retry,
 };
 
-/// Reports about another message than the one that is held.
+/// Creates reports about another message than the one that is held.
 fn about(other: Uuid, work: &Work) -> Vec<Settlement> {
     [succeeded(work), will_retry(work), given_back(work)]
         .map(|event| Settlement { id: other, ..Settlement::of(work, event, Note::default()) })

@@ -1,4 +1,4 @@
-//! What a person does with messages.
+//! Operators' events on messages.
 // SPEC D2, D17, E3, E4, F2.
 
 use std::time::Duration;
@@ -273,7 +273,7 @@ both_databases! {
         fixture.claim_one().await;
     }
 
-    /// A claim, an outcome or a death has a lease behind it; an operator has none, and the message would be lost.
+    /// A claim, an outcome or a death needs a lease; an operator has none, and the message would be lost.
     #[test]
     async fn a_workers_event_is_not_an_operators(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
@@ -295,7 +295,7 @@ both_databases! {
         fixture.enqueue_many(5_000).await;
         other.claims().take(&queue(), many(1), terms()).await.unwrap();
         fixture.step(old, REQUEUE).await;
-        // The other node looks from the beginning again now and then, long before it has come to the end.
+        // The other node rescans from the start periodically, long before it reaches the end.
         for _ in 0..4_000 {
             let work = other.claims().take(&queue(), many(1), terms()).await.unwrap();
             if ids(&work) == [old] {

@@ -1,4 +1,4 @@
-//! Putting messages in.
+//! Enqueuing messages.
 // SPEC A7, D1, D2, D3.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::fixture::{
 
 const WINDOW: Duration = Duration::from_hours(72);
 
-/// A message for the same page as every other one of these, under a key of its own.
+/// A message with the same content as every other one of these, under its own key.
 pub(crate) fn press(text: &str) -> NewMessage {
     let content = Digest::of_bytes(b"https://example.org/");
     NewMessage { same_content: Some(SameContent { content, window: WINDOW }), ..message(text) }
@@ -299,7 +299,7 @@ both_databases! {
         fixture.pass(WINDOW / 2);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
         assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
-        // Taken over by a later one, it lives as long as that.
+        // Extended by a later message, it lives as long as that.
         fixture.pass(WINDOW / 2);
         let second = new_id(fixture.put(press("k3")).await);
         fixture.pass(WINDOW / 2);

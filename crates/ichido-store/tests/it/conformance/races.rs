@@ -1,4 +1,4 @@
-//! Two at once: whatever the order, one of them wins and nothing is lost or done twice.
+//! Races: whatever the order, one side wins and nothing is lost or done twice.
 // SPEC D12, D16.
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::fixture::{
     rescue_terms, succeeded, terms, will_retry,
 };
 
-/// How often a race is run; each time the two meet a little differently.
+/// How often a race is run; the timing differs each time.
 const ROUNDS: usize = 25;
 
-/// Takes a message by an operator's event.
+/// Applies an operator's event to a message.
 async fn step(store: &Store, id: Uuid, event: Event) -> Stepped {
     let note = Note::default();
     while_busy(|| store.messages().step(id, |_| event, &note)).await
@@ -46,7 +46,7 @@ async fn rescue(store: &Store) -> Option<usize> {
     while_busy(|| store.claims().rescue(|_| rescue_terms(KEYED))).await
 }
 
-/// Claims until nothing is left, and sends it all; answers what was sent.
+/// Claims and sends until nothing is left. Returns what was sent.
 async fn drain(store: &Store) -> Vec<Uuid> {
     let mut sent = Vec::new();
     loop {
@@ -63,14 +63,15 @@ async fn drain(store: &Store) -> Vec<Uuid> {
     }
 }
 
-/// Makes a new message from a letter.
+/// Replaces a letter with a new message.
 async fn edit(store: &Store, old: Uuid, key: &str) -> Replaced {
     let note = Note::default();
     while_busy(|| store.dead_letters().replace(old, message(key), &note)).await
 }
 
 both_databases! {
-    /// SPEC D17: of those who edit one letter at once, one wins, and the others are told that something was made from it.
+    /// Of several replacements of one letter at once, one wins, and the others learn that it was replaced.
+    // SPEC D17.
     #[test]
     async fn of_two_who_edit_one_letter_at_once_one_wins_and_the_other_is_told(fixture: StoreFixture) {
         let other = fixture.another_node().await;
@@ -89,7 +90,8 @@ both_databases! {
         }
     }
 
-    /// SPEC D17: an edit while it is learnt that the letter was not done comes before that, and is refused, or after it, and stands.
+    /// A replacement while a reconcile finds "not done" comes first and is refused, or second and is applied.
+    // SPEC D17.
     #[test]
     async fn an_edit_while_the_effect_is_learnt_goes_by_what_was_known(fixture: StoreFixture) {
         let other = fixture.another_node().await;
@@ -134,7 +136,7 @@ both_databases! {
                 .map(|work| tokio::spawn(settle(fixture.store.clone(), work.clone(), succeeded(work))))
                 .collect();
             for settler in settlers {
-                // Late or in time, a success is a success.
+                // Late or not, a success is a success.
                 assert_eq!(settler.await.unwrap(), Stepped::Now(State::Sent));
             }
             rescuer.await.unwrap();
@@ -301,7 +303,7 @@ both_databases! {
         }
     }
 
-    /// A key that expires is swept while a request under it arrives: the request replays or runs, and is never stuck.
+    /// An expired key is swept while a request under it arrives: the request replays or runs, and is never stuck.
     #[test]
     async fn of_a_sweep_and_a_replay_at_once_both_are_right(fixture: StoreFixture) {
         let other = fixture.another_node().await;
@@ -335,7 +337,7 @@ both_databases! {
             };
             fixture.store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
             fixture.pass(ttl);
-            // The other node's clock is behind: to it the key has not expired, and only a sweep takes it away.
+            // The other node's clock is behind: for it the key has not expired, and only a sweep removes it.
             let (_, behind, ahead) = tokio::join!(
                 while_busy(|| fixture.store.keys().sweep(10)),
                 while_busy(|| other.keys().claim(claim())),
@@ -369,7 +371,7 @@ both_databases! {
             let again = fixture.put(message(&format!("k{number}"))).await;
             assert!(matches!(again, Enqueued::Same { .. }), "{number}: {again:?}");
         }
-        // What was put in is whole: as many are claimable as are counted.
+        // Messages are complete: as many are claimable as are counted.
         let counted = fixture.counts().await.get("queued").copied();
         assert_eq!(counted, i64::try_from(drain(&fixture.store).await.len()).ok());
     }
@@ -409,7 +411,7 @@ both_databases! {
                         }
                         round += 1;
                         for (index, work) in work.iter().enumerate() {
-                            // Now and then a worker forgets one.
+                            // Occasionally a worker abandons one.
                             if !(index + number + round).is_multiple_of(7) {
                                 settle(store.clone(), work.clone(), succeeded(work)).await;
                             }

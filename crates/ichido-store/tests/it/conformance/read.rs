@@ -1,4 +1,4 @@
-//! Looking at messages, and what nodes tell each other.
+//! Reading messages, and the nodes' shared state.
 // SPEC D1, D6, D13, E3.
 
 use std::time::Duration;
@@ -90,7 +90,7 @@ both_databases! {
             assert!(page.len() <= 7);
             after = Some(last.id);
             seen.extend(page.iter().map(|row| row.id));
-            // What comes in meanwhile is newer than the page, and moves nothing.
+            // Messages that arrive meanwhile are newer than the page, and do not shift it.
             fixture.enqueue(&format!("late{}", seen.len())).await;
         }
         all.reverse();
@@ -287,7 +287,7 @@ both_databases! {
         for number in 0..5 {
             dead.push(fixture.dead(&format!("k{number}"), Effect::NotDone).await);
         }
-        // Newest by death, not by birth: the first one dies again.
+        // Newest by death, not by creation: the first one dies again.
         fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::Neither }).await;
         let work = fixture.claim_one().await;
         fixture.settle(&work, final_failure(&work, Effect::NotDone)).await;
@@ -395,7 +395,7 @@ both_databases! {
         assert_ne!(fixture.enqueue("k1").await, first);
     }
 
-    /// What is not over of an identity stays, and so does what is another's or in another queue.
+    /// Unfinished messages of an identity stay, and so do those of others or in other queues.
     #[test]
     async fn what_is_over_of_an_identity_is_forgotten_whatever_its_age(fixture: StoreFixture) {
         let sent = fixture.enqueue("sent").await;
@@ -524,7 +524,7 @@ both_databases! {
         assert_eq!(listed().await, []);
     }
 
-    /// Else the node that has one duty would keep all others from being done by those who can.
+    /// Otherwise the node that holds one task would keep all others from the nodes that can do them.
     #[test]
     async fn each_duty_is_given_apart(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));

@@ -35,7 +35,8 @@ both_databases! {
         assert_eq!((rescued.count, rescued.parked, rescued.dead), (1, vec![], vec![]));
     }
 
-    /// SPEC F2, D12: the call was made under what its holder believed, whatever the one who rescues was told since.
+    /// The call was made under its holder's settings, whatever the rescuer's settings are now.
+    // SPEC F2, D12.
     #[test]
     async fn of_holder_and_rescuer_the_one_who_promises_less_is_believed(fixture: StoreFixture) {
         let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
@@ -58,7 +59,8 @@ both_databases! {
         }
     }
 
-    /// SPEC F2: a receiver that its holder said to forget keys sooner may have forgotten the first of two calls.
+    /// By the holder's settings the receiver may already have forgotten the first of two calls.
+    // SPEC F2.
     #[test]
     async fn of_holder_and_rescuer_the_shorter_memory_of_a_key_is_believed(fixture: StoreFixture) {
         let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
@@ -82,7 +84,8 @@ both_databases! {
         }
     }
 
-    /// SPEC F2: nobody decides that it was not done before the holder's call can have settled, either.
+    /// "not done" is not decided either before the holder's call can have settled.
+    // SPEC F2.
     #[test]
     async fn of_holder_and_rescuer_the_longer_way_of_a_call_is_believed(fixture: StoreFixture) {
         for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
@@ -100,7 +103,8 @@ both_databases! {
         }
     }
 
-    /// SPEC D12: what nobody rescues is told of, and only that.
+    /// Claims that nobody rescues are listed, and only those.
+    // SPEC D12.
     #[test]
     async fn lapsed_claims_of_queues_that_nobody_serves_are_told_of(fixture: StoreFixture) {
         let (other, third) = (queue_named("other"), queue_named("third"));
@@ -245,7 +249,7 @@ both_databases! {
     async fn a_message_that_kills_two_workers_is_put_in_quarantine(fixture: StoreFixture) {
         for (guarantee, state) in [(KEYED, "parked"), (Guarantee::Repeatable, "dead")] {
             let id = fixture.enqueue(state).await;
-            // At the first death it is not known whether it was called; twice it is.
+            // After the first death it is unknown whether it was called; after the second it is known.
             for deaths in 0..3 {
                 let work = fixture.claim_one().await;
                 assert_eq!(work.history.deaths, u32::from(deaths == 2));
@@ -265,7 +269,8 @@ both_databases! {
         }
     }
 
-    /// SPEC E2: however often its worker dies before the call.
+    /// However often its worker dies before the call.
+    // SPEC E2.
     #[test]
     async fn a_message_that_was_never_called_is_never_given_up(fixture: StoreFixture) {
         for (number, guarantee) in [KEYED, Guarantee::Repeatable, Guarantee::Nothing].into_iter().enumerate() {
@@ -426,7 +431,7 @@ both_databases! {
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;
         for work in &work {
-            // Another node does not know how many the claim holds, so it may leave the claim behind.
+            // Another node does not know how many messages the claim holds, so it may leave the claim behind.
             let report = Settlement::of(work, succeeded(work), Note::default());
             other.claims().settle(report).await.unwrap();
         }
@@ -499,7 +504,7 @@ both_databases! {
         let after = fixture.enqueue("after").await;
         assert_eq!(ids(&fixture.claim(1).await), [after]);
         other.skew_by(AFTER_LEASE);
-        // The younger claim has lapsed by that clock too; each rescue takes one.
+        // The younger claim has lapsed on that clock too; each rescue takes one.
         while rescue(&other, KEYED).await.is_some() {}
         assert_eq!(only(fixture.claim(10).await).id, lost[0]);
         assert_eq!(only(fixture.claim(10).await).id, lost[1]);

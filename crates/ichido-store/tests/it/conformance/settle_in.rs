@@ -1,4 +1,4 @@
-//! An outcome in the caller's own transaction: it commits with the caller's writes, or not at all.
+//! Settling in the caller's own transaction: the outcome commits with the caller's writes, or not at all.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ both_databases! {
                 BusinessTransaction::Postgres(open)
             }
             Business::Sqlite(pool) => {
-                // The pool's one connection so far, which the transaction then takes.
+                // The pool's only connection so far, which the transaction then uses.
                 sqlx::query("PRAGMA synchronous = OFF").execute(pool).await.unwrap();
                 business.begin().await
             }

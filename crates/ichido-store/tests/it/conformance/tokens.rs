@@ -1,4 +1,4 @@
-//! Who may come in: tokens are kept as hashes, and what is done to them is in the trail.
+//! Tokens are stored as hashes, and changes to them are in the audit trail.
 // SPEC F5.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn producer(queues: Vec<QueueName>) -> Role {
 }
 
 impl StoreFixture {
-    /// The names of those that let their bearer in now, the newest first.
+    /// Returns the names of the valid tokens, newest first.
     async fn live(&self) -> Vec<String> {
         let now = self.store.now().await.unwrap();
         let tokens = self.store.tokens().list().await.unwrap();

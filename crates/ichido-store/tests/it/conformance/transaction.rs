@@ -16,7 +16,7 @@ use sqlx::{Row as _, Transaction};
 use crate::both_databases;
 use crate::fixture::{StoreFixture, ids, message, new_id, queue};
 
-/// A business of its own on the store's database, with a table of orders.
+/// A business on the store's database, with its own table of orders.
 pub(crate) enum Business {
     Postgres(PgPool),
     Sqlite(SqlitePool),

@@ -1,4 +1,4 @@
-//! Actions of unknown outcome: listed, and settled by what was found out about them.
+//! Actions of unknown outcome: listing them, and resolving them with a finding.
 // SPEC F2.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::both_databases;
 use crate::fixture::{AFTER_LEASE, StoreFixture};
 
 impl StoreFixture {
-    /// An opaque action whose outcome nobody knows.
+    /// Creates an action of unknown outcome.
     pub(crate) async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
         let fence = self.run(text, EffectMode::Opaque).await;
         assert_eq!(self.report(text, fence, KeyOutcome::Hold).await, KeySettled::Stands);
@@ -49,7 +49,7 @@ both_databases! {
         assert_eq!(listed, keys);
     }
 
-    /// A crash leaves a claim, and its client may never ask again.
+    /// A crash leaves a claim, and its client may never return.
     #[test]
     async fn a_claim_whose_lease_is_over_is_marked_though_nobody_asks_for_it_again(fixture: StoreFixture) {
         let other = fixture.another_node().await;
@@ -69,7 +69,7 @@ both_databases! {
         assert_eq!(fixture.store.keys().lapse(&ours, 2).await.unwrap(), 1);
         assert_eq!(fixture.store.keys().lapse(&ours, 2).await.unwrap(), 0);
         assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 3);
-        // An owner that was only late is still heard.
+        // The report of an owner that was only late still counts.
         assert_eq!(fixture.report("k1", fences[0], keep(response(b"late"))).await, KeySettled::Stands);
         assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Stands);
         let next = fixture.arrive(request("k3", EffectMode::Opaque)).await;
@@ -150,7 +150,7 @@ both_databases! {
         assert_eq!(began("k2").await, Began::Expired);
     }
 
-    /// An operation may be served in another mode after a deploy; what was lost before it was lost under the old one.
+    /// A deploy may change an operation's mode; what was lost before it was lost under the old one.
     #[test]
     async fn what_was_lost_under_a_stricter_mode_is_judged_by_that_mode(fixture: StoreFixture) {
         let held = fixture.unknown("held").await;

@@ -1,6 +1,6 @@
-//! Waiting: whoever waits is woken by what he waits for, and otherwise when his bound is over.
+//! Waiting: a waiter is woken by its event, or when its timeout expires.
 //!
-//! A wait that must be woken has a bound far beyond any test's patience, so that being woken is seen and not timed.
+//! A wait that must be woken has a timeout far beyond the duration of any test, so the wake-up is observed, not timed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,9 @@ use crate::fixture::{
     terms, will_retry,
 };
 
-/// A bound that no test waits for.
+/// A timeout that no test waits for.
 const LONG: Duration = Duration::from_hours(1);
-/// A bound that is waited for.
+/// A timeout that expires.
 const SHORT: Duration = Duration::from_millis(20);
 
 fn name() -> RecordName {
@@ -56,19 +56,19 @@ async fn release(store: &Store, fence: Fence) {
     assert_eq!(store.keys().settle(settle).await.expect("an answer"), KeySettled::Stands);
 }
 
-/// Waits for work in a task of its own.
+/// Waits for work in its own task.
 fn waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
     let store = store.clone();
     tokio::spawn(async move { store.queues().wait(&queue(), at_most).await })
 }
 
-/// Waits for the key in a task of its own.
+/// Waits for the key in its own task.
 fn key_waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
     let store = store.clone();
     tokio::spawn(async move { store.keys().wait(&name(), at_most).await })
 }
 
-/// Nothing that happened before is still to be heard of.
+/// Consumes all earlier wake-ups.
 async fn quiet(store: &Store) {
     while store.queues().wait(&queue(), SHORT).await {}
 }
@@ -84,7 +84,7 @@ both_databases! {
     #[test]
     async fn every_waiter_is_woken(fixture: StoreFixture) {
         let waiters: Vec<_> = (0..4).map(|_| waiter(&fixture.store, LONG)).collect();
-        // One that begins to wait after a message waits for the next.
+        // A waiter that starts after a message waits for the next one.
         for number in 0.. {
             if waiters.iter().all(JoinHandle::is_finished) {
                 break;
@@ -178,7 +178,7 @@ both_databases! {
         assert!(fixture.store.keys().wait(&name(), LONG).await);
     }
 
-    /// On PostgreSQL the other node is told. On SQLite it looks again when its bound is over, and finds the work.
+    /// On PostgreSQL the other node is notified. On SQLite it checks again after its timeout, and finds the work.
     #[test]
     async fn a_waiter_on_another_node_finds_the_work(fixture: StoreFixture) {
         let other = fixture.another_node().await;
@@ -199,7 +199,7 @@ both_databases! {
         let waiter = key_waiter(&other, bound);
         release(&fixture.store, fence).await;
         let woken = waiter.await.unwrap();
-        // On SQLite it depends on who was quicker: the settle, or its first look.
+        // On SQLite it depends on which was faster: the settle, or the waiter's first look.
         assert!(woken || !fixture.tells_other_nodes());
         assert!(matches!(other.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
     }

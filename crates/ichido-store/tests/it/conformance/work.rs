@@ -1,4 +1,4 @@
-//! Claiming, reporting and keeping hold of messages.
+//! Claiming, settling and renewing messages.
 // SPEC D2, D3, D12, D13, E1, F2.
 
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ both_databases! {
         for claimer in claimers {
             taken.extend(claimer.await.unwrap());
         }
-        // A claimer may find nothing while another one still holds the last rows.
+        // A claimer may find nothing while another one still has the last rows locked.
         taken.extend(ids(&fixture.claim(limits::CLAIM_MAX).await));
         assert_eq!(taken.len(), 10_000);
         assert_eq!(taken.into_iter().collect::<BTreeSet<_>>(), all);
@@ -381,7 +381,7 @@ both_databases! {
         }
     }
 
-    /// Of one claim some are sent, some fail, and those that are left must be rescued when it lapses.
+    /// Of one claim some messages are sent, some fail, and the rest must be rescued when it lapses.
     #[test]
     async fn a_claim_whose_messages_end_in_different_ways_loses_none(fixture: StoreFixture) {
         let all = fixture.enqueue_many(6).await;
@@ -421,7 +421,7 @@ both_databases! {
         assert_eq!(fixture.rescue(KEYED).await, None);
     }
 
-    /// A report that comes twice, as after a lost answer, must not count for the neighbour that is still being sent.
+    /// A repeated report, as after a lost answer, must not count for a neighbour that is still being sent.
     #[test]
     async fn a_message_settled_twice_does_not_end_its_neighbours_claim(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;

@@ -19,7 +19,7 @@ async fn put(store: &Store, key: &str) -> Uuid {
     }
 }
 
-/// Everything in the folder.
+/// Lists everything in the folder.
 fn files(file: &File) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(file.folder())
         .unwrap()
@@ -51,7 +51,7 @@ async fn a_copy_is_whole_private_and_holds_what_is_only_in_the_log_yet() {
     let judged = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
     assert_eq!(judged.get::<String, _>(0), "ok");
     drop(connection);
-    // The two are apart from now on.
+    // The two are separate from now on.
     let copy = Store::open(&format!("sqlite:{}", taken.file.display()), 2).await.unwrap();
     let later = put(&store, "k2").await;
     assert!(copy.messages().get(id).await.unwrap().is_some());
@@ -66,7 +66,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
     let refused = take(&file.url, &copy_of(&file)).await;
     assert!(matches!(&refused, Err(BackupError::Exists(found)) if *found == copy_of(&file)), "{refused:?}");
     assert_eq!(std::fs::read_to_string(copy_of(&file)).unwrap(), "somebody's");
-    // Not even one that is empty, which SQLite itself would write over; nor a link that leads nowhere.
+    // Not even an empty one, which SQLite itself would overwrite; nor a dangling link.
     std::fs::write(copy_of(&file), "").unwrap();
     assert!(matches!(take(&file.url, &copy_of(&file)).await, Err(BackupError::Exists(_))));
     std::fs::remove_file(copy_of(&file)).unwrap();
@@ -103,7 +103,7 @@ async fn what_is_no_store_gives_no_copy_and_nothing_is_made() {
     assert!(files(&file).is_empty(), "{:?}", files(&file));
 }
 
-/// A copy is what one makes before an upgrade: the store must not be upgraded by it, nor refused because it was.
+/// A backup is made before an upgrade: it must neither migrate the store nor be refused because of its version.
 #[tokio::test]
 async fn the_schema_is_copied_as_it_is() {
     let file = fresh_file();

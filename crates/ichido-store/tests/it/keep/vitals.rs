@@ -28,7 +28,7 @@ fn no_clock() -> Timestamp {
     Timestamp::EPOCH
 }
 
-/// As a worker does when it starts; its node beat already, or does so now.
+/// Publishes like a worker that starts, with a heartbeat.
 async fn publish(store: &Store) {
     let queue = QueueName::parse("orders").unwrap();
     let (guarantee, max_attempts) = (Guarantee::Nothing, NonZeroU32::MIN);
@@ -72,7 +72,7 @@ async fn a_server_is_seen_as_our_connections_meet_it() {
         store.nodes().beat(Uuid::from_u128(node), "worker").await.unwrap();
     }
     publish(&store).await;
-    // What a role was told otherwise does not hold for us.
+    // A role's settings do not apply to us.
     let name = sqlx::query_scalar::<_, String>("SELECT current_database()::text");
     let name = name.fetch_one(store.postgres_pool().unwrap()).await.unwrap();
     let role = sqlx::AssertSqlSafe(format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off"));

@@ -1,4 +1,4 @@
-//! Batches in which one row is held or bad: it fails alone, and the others are answered for what they are.
+//! Batches with one locked or bad row: it fails alone, and the others get their own results.
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -11,16 +11,16 @@ use super::proxy::FaultProxy;
 use super::words::{WAITING, hold, keep, number, other, release, run, until};
 use crate::fixture::{in_time, message};
 
-/// Ends the waits for what somebody else holds, as when their time is over; how many there were.
+/// Cancels the waits for locks, as if they had timed out, and counts them.
 const END_WAITS: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
-/// One part of a batch was written, another met a held row, and the batch is written again in halves.
+/// One part of a batch was written, another met a locked row, and the batch is retried in halves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held() {
     in_time(Box::pin(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
-        // Its one connection is patient: the test decides when a wait is over.
+        // Its only connection waits long: the test decides when a wait ends.
         let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
         sqlx::query("SET lock_timeout = '1min'").execute(&mut *connection).await.unwrap();
         drop(connection);
@@ -49,7 +49,7 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
             assert!(matches!(first.await.unwrap(), Err(StoreError::Busy)));
             until("that of the three is ended", async || number(&mut watching, END_WAITS).await == 1).await;
         };
-        // In this order: each of the three is handed in when it is first polled, before the first one's wait ends.
+        // In this order: each of the three is submitted when it is first polled, before the first one's wait ends.
         let (kept, released, held, ()) = tokio::join!(biased; kept, released, held, end_both_waits);
         assert_eq!(kept.unwrap(), KeySettled::Stands, "kept");
         assert_eq!(released.unwrap(), KeySettled::Stands, "let go");
@@ -59,8 +59,8 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
     .await;
 }
 
-/// The server still works on what was asked over a connection that is gone; asked again it is busy with it. That is no proof that
-/// nothing was done.
+/// The server still executes a statement of a lost connection; a retry finds it busy. That does not prove that nothing was
+/// done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
     in_time(async {
@@ -69,7 +69,7 @@ async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
         let store = Store::open(&proxy.url, 4).await.unwrap();
         let mut administrator = other(&database.url).await;
         for sql in [
-            // As a slow standby or a slow disk: the commit takes its time, until the administrator lets it go.
+            // Like a slow standby or a slow disk: the commit takes time, until the administrator releases it.
             "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN SET LOCAL lock_timeout = 0; PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$",
             "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ichido.messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()",
             "SELECT pg_advisory_lock(1)",
@@ -89,7 +89,7 @@ async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
     .await;
 }
 
-/// Whatever it is about a row that no server survives, it concerns nobody else.
+/// A row that no server survives affects no other row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_breaks_every_connection_fails_alone() {
     in_time(async {

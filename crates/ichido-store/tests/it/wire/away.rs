@@ -1,4 +1,4 @@
-//! Servers that go away, or let nobody write any more.
+//! Servers that go away, or accept no more writes.
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -8,8 +8,8 @@ use ichido_store::testing::postgres::{Cluster, fresh_database};
 use super::proxy::FaultProxy;
 use crate::fixture::{in_time, message, new_id};
 
-/// After a failover the old leader lets nobody write: that is the database's trouble, not the request's, and the next connection may
-/// find the new one.
+/// After a failover the old leader accepts no writes. The request is not to blame, and the next connection may find the new
+/// leader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found() {
     in_time(async {
@@ -26,10 +26,10 @@ async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found()
     .await;
 }
 
-/// A read that meets a dead connection did not lose a write.
+/// A read on a dead connection did not lose a write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_right_after_a_restart_are_answered() {
-    /// How many connections the store may have.
+    /// The maximum number of connections of the store.
     const CONNECTIONS: u32 = 4;
     in_time(async {
         let cluster = Cluster::start(&[]).unwrap();
@@ -37,7 +37,7 @@ async fn reads_right_after_a_restart_are_answered() {
         let store = Store::open(&database.url, CONNECTIONS).await.unwrap();
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         for round in 0..3 {
-            // Used just now, so taken at their word.
+            // Used just now, so not pinged.
             let reads: Vec<_> = (0..CONNECTIONS)
                 .map(|_| {
                     let store = store.clone();
@@ -57,7 +57,7 @@ async fn reads_right_after_a_restart_are_answered() {
     .await;
 }
 
-/// Broken once more, it is away; nothing about it is unknown.
+/// Broken a second time, it is unavailable; nothing about it is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_is_never_of_unknown_outcome() {
     in_time(async {
@@ -65,7 +65,7 @@ async fn a_read_is_never_of_unknown_outcome() {
         let proxy = FaultProxy::to(&database.url).await;
         let store = Store::open(&proxy.url, 1).await.unwrap();
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
-        // What the server says before every row.
+        // What the server sends before every row.
         proxy.cut_always_at("idempotency_key");
         let read = store.messages().get(id).await;
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");

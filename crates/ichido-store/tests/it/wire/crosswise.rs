@@ -1,4 +1,4 @@
-//! Batches of the same things in opposite order never meet crosswise: asked of the server, which counts every deadlock it breaks.
+//! Batches of the same rows in opposite order never deadlock: the server counts every deadlock that it breaks.
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::EffectMode;
@@ -15,7 +15,7 @@ use crate::fixture::{LEASE, in_time, many, message, queue, succeeded, terms, wil
 const ROUNDS: usize = 30;
 const ROWS: usize = 300;
 
-/// Two nodes on a server that looks for deadlocks at once, before anybody's patience with a lock is over.
+/// Two nodes on a server that detects deadlocks at once, before any lock timeout.
 struct TwoNodes {
     one: Store,
     two: Store,
@@ -37,7 +37,7 @@ impl TwoNodes {
         assert_never_deadlocked([one, two], &database.url).await;
     }
 
-    /// Puts messages in and claims them, so many by each claim.
+    /// Enqueues messages and claims them, this many per claim.
     async fn work(&self, round: usize, by: u32, terms: ClaimTerms) -> Vec<Work> {
         self.one.messages().enqueue_all(keys(round).map(|key| message(&key)).collect()).await;
         let mut work = Vec::new();
@@ -52,7 +52,7 @@ fn keys(round: usize) -> impl Iterator<Item = String> {
     (0..ROWS).map(move |number| format!("{round}-{number}"))
 }
 
-/// All at once, by as many callers; answered in the order they were given.
+/// Runs all at once, with as many callers. Returns the results in the same order.
 async fn at_once<T: Send + 'static>(
     calls: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -64,7 +64,7 @@ async fn at_once<T: Send + 'static>(
     answers
 }
 
-/// Whoever waited too long for the other was told that the store is busy, which is no deadlock.
+/// Asserts that every result is applied or `Busy` after a lock timeout, which is not a deadlock.
 fn all_stand<const COUNT: usize>(answers: [Result<Vec<bool>, StoreError>; COUNT]) {
     for answer in answers {
         match answer {
@@ -132,7 +132,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
             let back: Vec<_> = forth.iter().rev().cloned().collect();
             let (one, two) = tokio::join!(nodes.one.keys().renew(&forth), nodes.two.keys().renew(&back));
             all_stand([one, two]);
-            // Both settle all of them: a settle that comes twice changes nothing, but locks.
+            // Both settle all of them: a repeated settle changes nothing, but takes locks.
             let back = mine.iter().rev().cloned().collect();
             tokio::join!(settles(&nodes.one, mine), settles(&nodes.two, back));
         }

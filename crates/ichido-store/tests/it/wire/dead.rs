@@ -1,6 +1,6 @@
-//! Wires that go dead without a word: whoever waits is answered, and the store goes on.
+//! Connections that die silently: waiting callers get a result, and the store continues.
 //!
-//! Where a bound must pass, the clock stands still and jumps to it, until the dead connection was closed.
+//! If a timeout must pass, the clock is paused and jumps to it, until the dead connection was closed.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::proxy::FaultProxy;
 use super::words::{claim, number, other, run, until};
 use crate::fixture::{in_time, message, new_id, queue};
 
-/// A store with a single connection, over a wire.
+/// Opens a store with a single connection, over the proxy.
 async fn store() -> (Database, FaultProxy, Store) {
     let database = fresh_database().await;
     let proxy = FaultProxy::to(&database.url).await;
@@ -25,13 +25,13 @@ async fn store() -> (Database, FaultProxy, Store) {
     (database, proxy, store)
 }
 
-/// Until the connection is back in the pool.
+/// Waits until the connection is back in the pool.
 async fn at_rest(store: &Store) {
     let pool = store.postgres_pool().unwrap();
     until("the connection is idle", async || 0 < pool.num_idle()).await;
 }
 
-/// Lets the bounds pass, until so many dead connections were closed.
+/// Lets timeouts pass, until this many dead connections were closed.
 async fn pass_until_closed(proxy: &FaultProxy, count: usize) {
     tokio::time::pause();
     proxy.has_closed(count).await;
@@ -78,7 +78,7 @@ async fn a_call_that_stands_alone_ends_and_its_connection_is_replaced() {
     .await;
 }
 
-/// The pool asks a connection that comes back whether it lives.
+/// The pool pings a connection that is returned.
 #[tokio::test]
 async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
     in_time(async {
@@ -92,8 +92,8 @@ async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
     .await;
 }
 
-/// sqlx does not know that a transaction is open whose `BEGIN` was not answered while anybody waited: what the next caller writes
-/// would be part of it.
+/// sqlx does not know that a transaction is open if the answer to `BEGIN` was not awaited: the next caller's writes would join
+/// it.
 #[tokio::test]
 async fn a_connection_whose_caller_went_away_is_not_used_again() {
     in_time(async {
@@ -113,10 +113,10 @@ async fn a_connection_whose_caller_went_away_is_not_used_again() {
     .await;
 }
 
-/// A dead wire is as silent as a quiet night.
+/// A dead connection is as silent as an idle one.
 #[tokio::test]
 async fn other_nodes_are_heard_again() {
-    /// Longer than the server may be silent, and then take to answer.
+    /// Longer than the server may be silent, plus the timeout of the ping.
     const SILENT: Duration = Duration::from_secs(36);
     in_time(async {
         let (database, proxy, store) = store().await;

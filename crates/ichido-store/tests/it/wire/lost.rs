@@ -1,4 +1,4 @@
-//! Answers that are lost on the way: what was done is read back, and what is not known is told as such.
+//! Lost answers: what was done is read back, and what is unknown is reported as such.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ async fn the_answer_to_a_batch_is_read_back() {
     .await;
 }
 
-/// Or a run that did nothing would free a key whose first run may have done the work.
+/// Otherwise a run that did nothing would free a key whose first run may have done the work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
     in_time(async {
@@ -88,7 +88,7 @@ async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
     .await;
 }
 
-/// Told as unknown or as done, never as refused; and asked again it is known.
+/// It is reported as unknown or as done, never as refused; a retry finds out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_stands_alone_says_that_it_does_not_know() {
     in_time(async {
@@ -100,7 +100,7 @@ async fn a_call_that_stands_alone_says_that_it_does_not_know() {
         assert_eq!(store.messages().get(id).await.unwrap().unwrap().status.as_str(), "cancelled");
 
         store.messages().enqueue(message("w")).await.unwrap();
-        // The message's identity, as the claim answers it.
+        // The message's identity, as the claim returns it.
         proxy.cut_at("alice");
         let work = store.claims().take(&queue(), many(1), terms()).await;
         assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");

@@ -1,4 +1,4 @@
-//! What changes between a look and the write that follows from it: the write sees it.
+//! Changes between a read and the write that follows from it: the write sees them.
 
 use std::time::Duration;
 
@@ -18,19 +18,18 @@ use sqlx::{Connection as _, Row as _};
 use super::words::{WAITING, claim, number, other, until};
 use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms};
 
-/// A claim whose lease has lapsed is renewed by its owner just when another request under its key is about to take it over, or to
-/// mark it as of unknown outcome.
+/// The owner renews a lapsed claim just when another request under its key is about to take it over, or to mark it unknown.
 async fn a_renewal_in_between_is_seen(mode: EffectMode) {
     in_time(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
-        // Its one connection is patient: the test decides when the row is free.
+        // Its only connection waits long: the test decides when the row is free.
         let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
         sqlx::query("SET lock_timeout = '1min'").execute(&mut *connection).await.unwrap();
         drop(connection);
         let owner = store.keys().claim(claim("k", mode)).await.unwrap();
         assert!(matches!(owner, KeyClaimed::Run { .. }), "{owner:?}");
-        // After a key that was known the store looks before it inserts; the insert would wait for the renewal and then see it.
+        // After a known key the store looks up before it inserts; an insert would wait for the renewal and then see it.
         let known = store.keys().claim(claim("k", mode)).await.unwrap();
         assert!(matches!(known, KeyClaimed::InFlight { .. }), "{known:?}");
         store.skew_by(AFTER_LEASE);
@@ -63,7 +62,7 @@ async fn a_claim_that_is_renewed_meanwhile_is_not_marked_as_unknown() {
     a_renewal_in_between_is_seen(EffectMode::Opaque).await;
 }
 
-/// What somebody else holds is passed over: a claim waits for nobody.
+/// A claim skips rows that somebody else has locked: it never waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_passes_over_what_is_held() {
     in_time(async {
@@ -133,7 +132,7 @@ async fn a_savepoint_that_is_rolled_back_takes_its_messages_with_it() {
     .await;
 }
 
-/// Who may begin is not at the same time taken for somebody who has not begun: then it would be done twice.
+/// A call that may start is not at the same time rescued as not started: it would be done twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
     const ROUNDS: usize = 60;
@@ -160,11 +159,11 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
             });
             while while_busy(|| other.claims().rescue(|_| neither)).await.is_some() {}
             let begun = match begun.await.unwrap() {
-                // The rescue was in its way: none of them may.
+                // The rescue prevented it: none of them may start.
                 Err(StoreError::Busy) => Vec::new(),
                 begun => begun.unwrap(),
             };
-            // A claim that was being marked was passed over.
+            // The rescue skipped a claim that was being marked.
             while other.claims().rescue(|_| neither).await.unwrap().is_some() {}
             for ((id, _), begun) in calls.iter().zip(begun) {
                 let status = store.messages().get(*id).await.unwrap().unwrap().status;

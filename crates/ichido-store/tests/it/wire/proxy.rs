@@ -1,4 +1,4 @@
-//! A wire to PostgreSQL that can go bad: at a certain word, or all at once.
+//! A proxy to PostgreSQL that injects faults: at a certain word, or at once.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,16 +12,16 @@ enum Sender {
     Server,
 }
 
-/// What becomes of the wire when the word is said.
+/// What happens to the connection at the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WireFault {
     /// The word is lost with the connection.
     Cut,
-    /// The word arrives, and the connection is gone for whoever said it; the other side does not notice.
+    /// The word arrives, and the sender's connection is closed; the other side does not notice.
     HangUp,
-    /// The word arrives, and nothing that is said after it, though the connection is open.
+    /// The word arrives, and nothing after it, though the connection stays open.
     Dead,
-    /// The word arrives, and the answer to it when it is let go.
+    /// The word arrives, and its answer is held until it is released.
     Hold,
 }
 
@@ -32,10 +32,10 @@ struct FaultRule {
     always: bool,
 }
 
-/// What a rule was met by, and what dead connections were closed.
+/// How often a rule matched, and how many dead connections were closed.
 #[derive(Default)]
 struct FaultCounts {
-    /// How often a rule was met.
+    /// How often a rule matched.
     met: watch::Sender<usize>,
     /// How many dead connections the client has closed.
     closed: watch::Sender<usize>,
@@ -45,9 +45,9 @@ struct FaultCounts {
 struct WireState {
     rule: Mutex<Option<FaultRule>>,
     counts: FaultCounts,
-    /// Raised when all that is connected goes dead.
+    /// Raised when all current connections go dead.
     silenced: watch::Sender<usize>,
-    /// Raised when what is held is let go.
+    /// Raised when held answers are released.
     release_held: watch::Sender<usize>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// A wire to the server of this address, which is replaced in it.
+    /// Starts a proxy to the server of this URL, and replaces the address in it.
     pub(crate) async fn to(url: &str) -> Self {
         let (before, database) = url.rsplit_once('/').unwrap();
         let at = before.rfind(['@', '/']).unwrap() + 1;
@@ -87,7 +87,7 @@ impl FaultProxy {
         Self { url, wire }
     }
 
-    /// The next time the server says this, its words are lost with the connection.
+    /// The next time the server sends this, it is lost with the connection.
     pub(crate) fn cut_at(&self, word: &'static str) {
         self.arm(Sender::Server, word, WireFault::Cut);
     }
@@ -98,17 +98,17 @@ impl FaultProxy {
             Some(FaultRule { sender: Sender::Server, word, fault: WireFault::Cut, always: true });
     }
 
-    /// The next time a client says this, it arrives, and the client's connection is gone; the server goes on.
+    /// The next time a client sends this, it arrives, and the client's connection is closed; the server continues.
     pub(crate) fn hang_up_after(&self, word: &'static str) {
         self.arm(Sender::Client, word, WireFault::HangUp);
     }
 
-    /// The next time the server says this, it arrives, and the wire is dead from then on.
+    /// The next time the server sends this, it arrives, and the connection is dead from then on.
     pub(crate) fn die_after(&self, word: &'static str) {
         self.arm(Sender::Server, word, WireFault::Dead);
     }
 
-    /// The next time a client says this, it arrives, and the answer waits until it is let go.
+    /// The next time a client sends this, it arrives, and the answer is held until it is released.
     pub(crate) fn hold_after(&self, word: &'static str) {
         self.arm(Sender::Client, word, WireFault::Hold);
     }
@@ -117,27 +117,27 @@ impl FaultProxy {
         *self.wire.rule.lock().unwrap() = Some(FaultRule { sender, word, fault, always: false });
     }
 
-    /// What is held goes on.
+    /// Releases held answers.
     pub(crate) fn release_held(&self) {
         self.wire.release_held.send_modify(|count| *count += 1);
     }
 
-    /// What is connected now hears and says nothing any more; new connections are well.
+    /// Makes all current connections go dead; new connections work.
     pub(crate) fn silence(&self) {
         self.wire.silenced.send_modify(|count| *count += 1);
     }
 
-    /// How often a word was met that something was to happen at.
+    /// Returns how often a rule matched.
     pub(crate) fn met(&self) -> usize {
         *self.wire.counts.met.borrow()
     }
 
-    /// Waits until so many were.
+    /// Waits until a rule has matched this often.
     pub(crate) async fn has_met(&self, count: usize) {
         self.wire.counts.met.subscribe().wait_for(|met| count <= *met).await.unwrap();
     }
 
-    /// Waits until the client has closed so many dead connections.
+    /// Waits until the client has closed this many dead connections.
     pub(crate) async fn has_closed(&self, count: usize) {
         self.wire.counts.closed.subscribe().wait_for(|closed| count <= *closed).await.unwrap();
     }

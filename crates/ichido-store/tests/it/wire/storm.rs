@@ -1,4 +1,4 @@
-//! Callers that go away in the middle of every kind of call: whatever came of it is whole.
+//! Callers that are cancelled in the middle of every kind of call: whatever was done is complete.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::fixture::{DAY, KEYED, StoreFixture, many, message, queue, succeeded, 
 
 const ROUNDS: u64 = 60;
 const CALLERS: u64 = 12;
-/// How many kinds of calls there are.
+/// The number of kinds of calls.
 const KINDS: u64 = 8;
-/// A caller goes away within this time.
+/// A caller is cancelled within this time.
 const STAYS_MICROS_MAX: u64 = 6_000;
-/// Longer than any backoff here, and any lease.
+/// Longer than any backoff or lease here.
 const LATER: Duration = Duration::from_mins(2);
 
-/// The next number of a chain that every run draws alike.
+/// Returns the next number of a sequence that is the same in every run.
 fn dice(seed: &mut u64) -> u64 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -38,7 +38,7 @@ const fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
     RescueTerms { guarantee, wait: Duration::from_mins(1), travels_for: Duration::from_mins(10) }
 }
 
-/// Some call; what comes of it is for whoever is still there.
+/// Makes some call; only a caller that is still there sees its result.
 async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> {
     match thrown % KINDS {
         0 | 1 => drop(store.messages().enqueue(message(&format!("k{number}"))).await?),
@@ -72,7 +72,7 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// How many messages are in each state: as listed one by one, and as counted.
+/// Counts messages by state: as listed one by one, and as counted.
 async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
     let mut listed: BTreeMap<&'static str, i64> = BTreeMap::new();
     let mut after = None;
@@ -90,7 +90,7 @@ async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
     [listed, counted.filter(|(_, count)| *count != 0).collect()]
 }
 
-/// Sends what is there to be sent; answers whether nothing is left.
+/// Sends everything that can be sent. Returns whether nothing is left.
 async fn sends_all(store: &Store) -> bool {
     let queue = queue();
     store.skew_by(LATER);
@@ -118,14 +118,14 @@ both_databases! {
             }
             for task in tasks {
                 match task.await.unwrap() {
-                    // Gone away, answered, or told that somebody was in the way.
+                    // Cancelled, answered, or `Busy`.
                     Err(_) | Ok(Ok(()) | Err(StoreError::Busy)) => (),
                     Ok(Err(error)) => panic!("{error:?}"),
                 }
             }
             fixture.pass(Duration::from_secs(20));
         }
-        // What was under way comes to its end first.
+        // Operations in flight end first.
         until("everything is in one place, and counted there", async || {
             let [listed, counted] = listed_and_counted(&store).await;
             listed == counted

@@ -1,4 +1,4 @@
-//! The words of keys, and of waiting.
+//! Helpers for keys and for waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 
 use crate::fixture::{DAY, LEASE, key};
 
-/// The longest that anything is waited for: far beyond what it takes.
+/// How long to wait for anything: far beyond what it takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How many wait for what somebody else holds.
+/// Counts the sessions that wait for a lock.
 pub(crate) const WAITING: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
@@ -36,7 +36,7 @@ pub(crate) fn claim(text: &str, mode: EffectMode) -> KeyClaim {
     }
 }
 
-/// Claims a key that is free.
+/// Claims a free key.
 pub(crate) async fn run(store: &Store, text: &str) -> Fence {
     match store.keys().claim(claim(text, EffectMode::Opaque)).await.unwrap() {
         KeyClaimed::Run { fence, .. } => fence,
@@ -64,12 +64,12 @@ pub(crate) fn hold(text: &str, fence: Fence) -> KeySettle {
     KeySettle { name: name(text), fence, outcome: KeyOutcome::Hold }
 }
 
-/// Somebody else's connection to the same database.
+/// Opens another connection to the same database.
 pub(crate) async fn other(url: &str) -> PgConnection {
     PgConnection::connect(url).await.unwrap()
 }
 
-/// Asks until the answer is yes.
+/// Polls a condition until it is true.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !is_so().await {
@@ -79,15 +79,15 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, asking).await.is_ok(), "it never came to this: {what}");
 }
 
-/// Waits until all other connections to the database have ended: what they had begun is committed or rolled back, and their counts
-/// are handed in.
+/// Waits until all other connections to the database have ended: their transactions are committed or rolled back, and their
+/// counters are published.
 pub(crate) async fn until_alone(connection: &mut PgConnection) {
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
     until("all others have left", async || number(&mut *connection, others).await == 0).await;
 }
 
-/// Closes the stores on a database and asks its server how many deadlocks it had to break. The server must look for deadlocks before
-/// anybody's wait for a lock times out, or it would never see one.
+/// Closes the stores on a database and asserts that its server broke no deadlocks. The server must detect deadlocks before any
+/// lock wait times out, or it would never see one.
 pub(crate) async fn assert_never_deadlocked(stores: impl IntoIterator<Item = Store>, url: &str) {
     for store in stores {
         store.postgres_pool().unwrap().close().await;
@@ -98,7 +98,7 @@ pub(crate) async fn assert_never_deadlocked(stores: impl IntoIterator<Item = Sto
     assert_eq!(number(&mut connection, deadlocks).await, 0, "deadlocks");
 }
 
-/// One number from the database.
+/// Reads one number from the database.
 pub(crate) async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
     sqlx::query(sql).fetch_one(connection).await.unwrap().get(0)
 }
