@@ -222,7 +222,7 @@ pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, RequestCodes>) 
 }
 
 /// Reads entries, ordered by message, fence and step.
-pub(crate) fn in_order<C: Columns>(rows: &[C]) -> Result<Vec<Entry>, StoreError> {
+pub(crate) fn read_ordered<C: Columns>(rows: &[C]) -> Result<Vec<Entry>, StoreError> {
     let mut entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
     entries.sort_unstable_by_key(|entry| entry.id);
     Ok(entries)
@@ -234,7 +234,7 @@ fn is_same_message(one: &Entry, other: &Entry) -> bool {
 
 /// Returns the entries of a seal that do not follow by the rules. `before` has the last entries before them, and `issued` is
 /// the last fence that was issued.
-pub(crate) fn misfits(entries: &[Entry], before: &[Entry], issued: i64) -> HashSet<EntryId> {
+pub(crate) fn find_misfits(entries: &[Entry], before: &[Entry], issued: i64) -> HashSet<EntryId> {
     let mut walks: HashMap<Uuid, Walk> = HashMap::new();
     for history in before.chunk_by(is_same_message) {
         // Fewer than requested means that these are all there are.

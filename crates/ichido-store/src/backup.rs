@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::sqlite::{self, schema_found};
 
 /// The suffix of a backup's name while it is being written.
-const UNFINISHED: &str = ".partial";
+const PARTIAL_SUFFIX: &str = ".partial";
 
 /// A finished copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,11 +102,11 @@ pub async fn take(url: &str, into: &Path) -> Result<Backup, BackupError> {
     let mut connection = sqlite::options(url)?.connect().await.map_err(StoreError::Unavailable)?;
     refuse_own_names(url, &file)?;
     let schema = schema_found(&mut connection).await?.ok_or(BackupError::NoStore)?;
-    let unfinished = Unfinished::reserve(&file)?;
-    copy(&mut connection, &unfinished.0).await?;
+    let partial = PartialFile::reserve(&file)?;
+    copy(&mut connection, &partial.0).await?;
     // It only read, so an error on close does not affect the copy.
     drop(connection.close().await);
-    let finished = tokio::task::spawn_blocking(move || unfinished.finish(file));
+    let finished = tokio::task::spawn_blocking(move || partial.finish(file));
     let (file, bytes) = finished.await.map_err(|error| failed(into, io::Error::other(error)))??;
     Ok(Backup { file, bytes, schema })
 }
@@ -141,13 +141,13 @@ fn failed(file: &Path, error: io::Error) -> BackupError {
 }
 
 /// A file being written; removed unless it gets its final name.
-struct Unfinished(PathBuf);
+struct PartialFile(PathBuf);
 
-impl Unfinished {
+impl PartialFile {
     /// Reserves the temporary name. Only its holder checks for the final file.
     fn reserve(file: &Path) -> Result<Self, BackupError> {
         let mut name = file.as_os_str().to_owned();
-        name.push(UNFINISHED);
+        name.push(PARTIAL_SUFFIX);
         let name = PathBuf::from(name);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -158,11 +158,11 @@ impl Unfinished {
             io::ErrorKind::AlreadyExists => BackupError::UnderWay(name.clone()),
             _ => failed(file, error),
         })?;
-        let unfinished = Self(name);
+        let partial = Self(name);
         // A dangling symlink counts as existing.
         match file.symlink_metadata() {
             Ok(_) => Err(BackupError::Exists(file.to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(unfinished),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(partial),
             Err(error) => Err(failed(file, error)),
         }
     }
@@ -182,7 +182,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         // After `finish` it no longer exists.
         drop(std::fs::remove_file(&self.0));

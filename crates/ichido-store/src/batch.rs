@@ -107,7 +107,7 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
     mut waiting: mpsc::Receiver<PendingJob<J, Result<R, StoreError>>>,
     writer: Arc<impl Write<J, R>>,
 ) {
-    let aside = Arc::new(SideQueue::start(&writer));
+    let side_queue = Arc::new(SideQueue::start(&writer));
     let mut carried_over = None;
     loop {
         let first = match carried_over.take() {
@@ -118,10 +118,10 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
             },
         };
         let batch = gather(bounds, first, &mut waiting, &mut carried_over);
-        let (writer, aside) = (Arc::clone(&writer), Arc::clone(&aside));
+        let (writer, side_queue) = (Arc::clone(&writer), Arc::clone(&side_queue));
         // In its own task, so a panic ends only this batch, and its callers learn that the result is unknown. One at a time, so
         // two jobs about one subject never overtake each other.
-        drop(tokio::spawn(async move { write_batch(batch, &*writer, &aside).await }).await);
+        drop(tokio::spawn(async move { write_batch(batch, &*writer, &side_queue).await }).await);
         // Callers that just got a result may submit again at once. Yielding once lets them all join the next batch.
         tokio::task::yield_now().await;
     }
@@ -152,12 +152,12 @@ fn gather<J, R>(
 async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
     batch: Vec<PendingJob<J, Result<R, StoreError>>>,
     writer: &W,
-    aside: &SideQueue<J, R, W>,
+    side_queue: &SideQueue<J, R, W>,
 ) {
-    let (batch, behind) = aside.part(batch);
+    let (batch, behind) = side_queue.partition(batch);
     if !behind.is_empty() {
         let (jobs, answers) = unzip_jobs(behind);
-        queue_aside(aside, SideBatch { jobs, answers, tried: None });
+        queue_aside(side_queue, SideBatch { jobs, answers, tried: None });
     }
     if batch.is_empty() {
         return;
@@ -171,7 +171,7 @@ async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>
         BatchOutcome::Answered(results) => send_results(answers, results),
         BatchOutcome::Split { was_lost } => {
             queue_aside(
-                aside,
+                side_queue,
                 SideBatch { jobs, answers, tried: Some(side_queue::FailedWhole { was_lost }) },
             );
         }
@@ -179,10 +179,10 @@ async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>
 }
 
 fn queue_aside<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
-    aside: &SideQueue<J, R, W>,
+    side_queue: &SideQueue<J, R, W>,
     batch: SideBatch<J, Result<R, StoreError>>,
 ) {
-    if let Err(SideBatch { answers, tried, .. }) = aside.put(batch) {
+    if let Err(SideBatch { answers, tried, .. }) = side_queue.push(batch) {
         let was_lost = tried.is_some_and(|tried| tried.was_lost);
         let busy = answers.iter().map(|_| Err(or_unknown(StoreError::Busy, was_lost))).collect();
         send_results(answers, busy);

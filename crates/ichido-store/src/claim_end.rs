@@ -16,16 +16,16 @@ use crate::rows;
 use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired, sqlite_only};
 
 /// A message and the claim that it is or was under.
-pub(crate) type Pair = (Uuid, Fence);
+pub(crate) type MessageClaim = (Uuid, Fence);
 
 /// Returns the messages that their claims do not hold, judging by the remaining leases.
 pub(crate) async fn not_ours(
     connection: &mut DbConnection<'_>,
-    unowned: Vec<Pair>,
-) -> Result<HashSet<Pair>, StoreError> {
-    let mut unowned: HashSet<Pair> = unowned.into_iter().collect();
+    unowned: Vec<MessageClaim>,
+) -> Result<HashSet<MessageClaim>, StoreError> {
+    let mut unowned: HashSet<MessageClaim> = unowned.into_iter().collect();
     if !unowned.is_empty() {
-        let pairs: Vec<Pair> = unowned.iter().copied().collect();
+        let pairs: Vec<MessageClaim> = unowned.iter().copied().collect();
         let fences: BTreeSet<i64> = pairs.iter().map(|(_, fence)| number(*fence)).collect();
         let fences: Vec<i64> = fences.into_iter().collect();
         let values = [SqlValue::Rows(&columns(&pairs)), SqlValue::Numbers(&fences)];
@@ -40,7 +40,7 @@ pub(crate) async fn ends(
     connection: &mut DbConnection<'_>,
     reports: &[ClaimReport<'_>],
 ) -> Result<ClaimEnds, StoreError> {
-    let pairs: Vec<Pair> = reports.iter().map(ClaimReport::pair).collect();
+    let pairs: Vec<MessageClaim> = reports.iter().map(ClaimReport::message_claim).collect();
     rows::ends(&connection.all(paired!("event_find"), &[SqlValue::Rows(&columns(&pairs))]).await?)
 }
 
@@ -48,13 +48,16 @@ pub(crate) async fn ends(
 pub(crate) async fn marks(
     connection: &mut DbConnection<'_>,
     statement: Statement,
-    pairs: &[Pair],
-) -> Result<HashSet<Pair>, StoreError> {
+    pairs: &[MessageClaim],
+) -> Result<HashSet<MessageClaim>, StoreError> {
     pairs_of(&connection.all(statement, &[SqlValue::Rows(&columns(pairs))]).await?)
 }
 
 /// Deletes leases and the start marks made under them.
-pub(crate) async fn lease_over(connection: &mut DbConnection<'_>, fences: &[i64]) -> Result<(), StoreError> {
+pub(crate) async fn delete_leases(
+    connection: &mut DbConnection<'_>,
+    fences: &[i64],
+) -> Result<(), StoreError> {
     if let DbConnection::Sqlite(..) = connection {
         connection.execute(sqlite_only!("lease_unmark"), &[SqlValue::Numbers(fences)]).await?;
     }
@@ -79,7 +82,8 @@ pub(crate) fn settle(
 ) -> (RowChanges, HashMap<usize, Stepped>) {
     let (mut changes, mut settled) = (RowChanges::default(), HashMap::with_capacity(reports.len()));
     for report in reports {
-        let Some((node, now)) = holder(report).filter(|_| !ends.ended.contains_key(&report.pair())) else {
+        let Some((node, now)) = holder(report).filter(|_| !ends.ended.contains_key(&report.message_claim()))
+        else {
             continue;
         };
         let is_proven = ends.proven.contains(&report.settlement.id);
@@ -96,7 +100,7 @@ pub(crate) fn settle(
             };
             let states = if is_proven { report.proven() } else { report.states };
             changes.add(&report.moving(), *state, *event, states, note, stamp);
-            ends.ended.insert(report.pair(), ClaimEnd::new(*event, states.0));
+            ends.ended.insert(report.message_claim(), ClaimEnd::new(*event, states.0));
             Stepped::Now(states.1.unwrap_or(states.0))
         };
         settled.insert(report.index, stepped);
@@ -109,10 +113,10 @@ pub(crate) fn is_refused(settled: &HashMap<usize, Stepped>, report: &ClaimReport
     matches!(settled.get(&report.index), Some(Stepped::Refused(_)))
 }
 
-fn columns(pairs: &[Pair]) -> [Column<'_>; 2] {
+fn columns(pairs: &[MessageClaim]) -> [Column<'_>; 2] {
     [column(pairs, |(id, _)| *id), column(pairs, |(_, fence)| number(*fence))]
 }
 
-fn pairs_of(rows: &[Row]) -> Result<HashSet<Pair>, StoreError> {
+fn pairs_of(rows: &[Row]) -> Result<HashSet<MessageClaim>, StoreError> {
     rows.iter().map(|row| Ok((row.uuid("message_id")?, row.fence()?))).collect()
 }

@@ -114,7 +114,7 @@ impl<'a> ClaimReport<'a> {
     }
 
     /// Returns the message and its claim.
-    pub(crate) fn pair(&self) -> (Uuid, Fence) {
+    pub(crate) fn message_claim(&self) -> (Uuid, Fence) {
         (self.settlement.id, self.fence)
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct DiskSpace(Mutex<Option<Duration>>);
 
 impl DiskSpace {
     /// Records the outcome of a write.
-    pub(crate) fn note<T>(&self, now: Duration, written: &Result<T, StoreError>) {
+    pub(crate) fn record<T>(&self, now: Duration, written: &Result<T, StoreError>) {
         match written {
             Err(StoreError::Full) => *lock(&self.0) = Some(now),
             Err(_) => {}
@@ -45,15 +45,15 @@ mod tests {
     fn a_disk_is_full_until_a_later_write_is_done() {
         let (disk_space, second) = (DiskSpace::default(), Duration::from_secs(1));
         let (done, full) = (Ok(()), Err::<(), _>(StoreError::Full));
-        disk_space.note(second, &done);
+        disk_space.record(second, &done);
         assert!(disk_space.check().is_ok());
-        disk_space.note(second, &full);
+        disk_space.record(second, &full);
         assert!(disk_space.check().is_err());
-        disk_space.note(second * 2, &done);
+        disk_space.record(second * 2, &done);
         assert!(disk_space.check().is_err(), "a small write says little");
-        disk_space.note(second + FULL_FOR, &Err::<(), _>(StoreError::Busy));
+        disk_space.record(second + FULL_FOR, &Err::<(), _>(StoreError::Busy));
         assert!(disk_space.check().is_err(), "nothing was written");
-        disk_space.note(second + FULL_FOR, &done);
+        disk_space.record(second + FULL_FOR, &done);
         assert!(disk_space.check().is_ok());
     }
 }

@@ -6,7 +6,7 @@ use crate::columns::Row;
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::postgres::Postgres;
-use crate::postgres::wake::Wakes;
+use crate::postgres::wake::WakeUps;
 use crate::skew::Skew;
 use crate::sqlite::Sqlite;
 use crate::statement::{SqlValue, Statement};
@@ -48,17 +48,17 @@ impl Driver {
     }
 
     /// Creates the store's wake-ups. Other nodes are notified if the database carries notifications.
-    pub(crate) async fn wakes(&self) -> Wakes {
+    pub(crate) async fn wake_ups(&self) -> WakeUps {
         match self {
-            Self::Postgres(postgres) => postgres.wakes().await,
-            Self::Sqlite(_) => Wakes::here(),
+            Self::Postgres(postgres) => postgres.wake_ups().await,
+            Self::Sqlite(_) => WakeUps::local(),
         }
     }
 
     /// Notes that a queue is said to have work. SQLite always scans from the start.
-    pub(crate) fn woken(&self, queue: &QueueName) {
+    pub(crate) fn note_wake(&self, queue: &QueueName) {
         if let Self::Postgres(postgres) = self {
-            postgres.woken(queue);
+            postgres.note_wake(queue);
         }
     }
 
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Writes with one statement. Returns the rows that it changed.
-    pub(crate) async fn all_changed(
+    pub(crate) async fn write_returning_all(
         &self,
         statement: Statement,
         values: &[SqlValue<'_>],
@@ -117,7 +117,7 @@ impl Driver {
     }
 
     /// Writes with one statement. Returns the row that it changed, if any.
-    pub(crate) async fn changed(
+    pub(crate) async fn write_returning(
         &self,
         statement: Statement,
         values: &[SqlValue<'_>],

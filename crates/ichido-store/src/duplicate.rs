@@ -6,15 +6,15 @@ use ichido_core::time::Timestamp;
 
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::message::{Enqueued, First, Numbered, answer};
+use crate::message::{Enqueued, FirstMessage, NumberedMessage, compare_with_first};
 use crate::micros;
 use crate::statement::{DbConnection, SqlValue, column, paired, shared};
 
 /// Finds the first messages under these keys, by position.
 pub(crate) async fn find_first(
     connection: &mut DbConnection<'_>,
-    wanted: &[&Numbered],
-) -> Result<HashMap<usize, First>, StoreError> {
+    wanted: &[&NumberedMessage],
+) -> Result<HashMap<usize, FirstMessage>, StoreError> {
     let keys = [
         column(wanted, |(_, new)| new.queue.as_str()),
         column(wanted, |(_, new)| new.identity.as_str()),
@@ -24,7 +24,7 @@ pub(crate) async fn find_first(
     rows.iter()
         .map(|row| {
             let position = usize::try_from(row.number("position")?).unwrap_or(usize::MAX);
-            Ok((position, First { id: row.uuid("id")?, digest: row.digest("digest")? }))
+            Ok((position, FirstMessage { id: row.uuid("id")?, digest: row.digest("digest")? }))
         })
         .collect()
 }
@@ -35,13 +35,13 @@ pub(crate) async fn find_first(
 // SPEC A7.
 pub(crate) async fn find_duplicate(
     connection: &mut DbConnection<'_>,
-    message: &Numbered,
+    message: &NumberedMessage,
     retention: Timestamp,
 ) -> Result<Option<Enqueued>, StoreError> {
     let (id, new) = message;
     // The key first: a repetition of the same action is that action, not merely equal content.
     if let Some(first) = find_first(connection, &[message]).await?.remove(&0) {
-        return Ok(Some(answer(message, first)));
+        return Ok(Some(compare_with_first(message, first)));
     }
     let Some(same) = &new.same_content else { return Ok(None) };
     let content = SqlValue::from(&same.content.as_bytes()[..]);

@@ -132,10 +132,10 @@ impl StoreError {
     /// Returns the error and its causes on one line, without repetition, for a log.
     pub fn in_full(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
-        causes.fold(self.to_string(), |told, cause| {
+        causes.fold(self.to_string(), |text, cause| {
             let cause = cause.to_string();
             // An sqlx error ends with the text of its own cause.
-            if told.ends_with(&cause) { told } else { format!("{told}: {cause}") }
+            if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
         })
     }
 }
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn each_cause_is_said_once() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let told = StoreError::Unavailable(sqlx::Error::Io(refused)).in_full();
-        assert_eq!(told.matches("connection refused").count(), 1, "{told}");
-        assert!(told.starts_with("the database could not be reached"), "{told}");
+        let text = StoreError::Unavailable(sqlx::Error::Io(refused)).in_full();
+        assert_eq!(text.matches("connection refused").count(), 1, "{text}");
+        assert!(text.starts_with("the database could not be reached"), "{text}");
         assert_eq!(StoreError::Busy.in_full(), StoreError::Busy.to_string());
     }
 }

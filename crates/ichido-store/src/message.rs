@@ -142,7 +142,7 @@ pub mod limits {
     /// The maximum size of a request, in bytes.
     pub const REQUEST_BYTES_MAX: usize = 4 << 20;
     /// The maximum number of attempts that a message may be allowed. Both databases can count further, so no count overflows.
-    pub const TRIES_MAX: u32 = 1_000_000_000;
+    pub const ATTEMPTS_MAX: u32 = 1_000_000_000;
     /// The maximum length of a stored error excerpt, in bytes; the rest is cut off.
     pub const EXCERPT_BYTES_MAX: usize = 1024;
     /// The maximum lease of a claim; a longer one is capped. A lease that ends later than this was taken while the clock was
@@ -203,7 +203,7 @@ pub struct NewMessage {
     pub trace: Option<String>,
     /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets 2.
     pub priority: u8,
-    /// The maximum number of attempts, including the first; at most [`limits::TRIES_MAX`]. [`NewMessage::new`] sets that of
+    /// The maximum number of attempts, including the first; at most [`limits::ATTEMPTS_MAX`]. [`NewMessage::new`] sets that of
     /// [`Retry::OUTBOX`].
     pub tries_allowed: NonZeroU32,
     /// The delay before the first attempt. The message is queued at once, and claimable after
@@ -263,7 +263,7 @@ impl NewMessage {
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)?;
         check::bytes("the request", self.request.len(), limits::REQUEST_BYTES_MAX)?;
-        check::number("the number of tries allowed", self.tries_allowed.get(), 1..=limits::TRIES_MAX)
+        check::number("the number of tries allowed", self.tries_allowed.get(), 1..=limits::ATTEMPTS_MAX)
     }
 }
 
@@ -309,22 +309,22 @@ impl Enqueued {
 }
 
 /// A message with the id it gets if it is new.
-pub(crate) type Numbered = (Uuid, NewMessage);
+pub(crate) type NumberedMessage = (Uuid, NewMessage);
 
 /// The first message under a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct First {
+pub(crate) struct FirstMessage {
     pub(crate) id: Uuid,
     pub(crate) digest: Digest,
 }
 
 /// Compares a message with the first message under the same key.
-pub(crate) fn answer((id, new): &Numbered, first: First) -> Enqueued {
+pub(crate) fn compare_with_first((id, new): &NumberedMessage, first: FirstMessage) -> Enqueued {
     match first {
         // Our own insert, whose answer was lost.
-        First { id: first, .. } if first == *id => Enqueued::New { id: first },
-        First { id, digest } if digest == new.digest => Enqueued::Same { id },
-        First { id, .. } => Enqueued::Different { id },
+        FirstMessage { id: first, .. } if first == *id => Enqueued::New { id: first },
+        FirstMessage { id, digest } if digest == new.digest => Enqueued::Same { id },
+        FirstMessage { id, .. } => Enqueued::Different { id },
     }
 }
 
@@ -572,7 +572,7 @@ pub struct MessageFilter {
 
 impl MessageFilter {
     /// Returns whether it selects a state that is not final. Such messages are in small tables.
-    pub(crate) fn of_what_is_under_way(&self) -> bool {
+    pub(crate) fn selects_unfinished(&self) -> bool {
         match self.status {
             Some(Stage::Queued | Stage::Sending | Stage::Failed | Stage::Parked | Stage::Dead) => true,
             Some(Stage::Sent | Stage::Cancelled) | None => false,

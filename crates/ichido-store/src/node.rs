@@ -99,7 +99,7 @@ pub struct LettersKept {
 }
 
 impl LettersKept {
-    pub(crate) fn of(duty: &str, by: Uuid) -> Self {
+    pub(crate) fn new(duty: &str, by: Uuid) -> Self {
         Self { queue: duty.split_once(':').map(|(_, queue)| queue.to_owned()), by }
     }
 

@@ -304,7 +304,7 @@ pub(crate) fn storable_note(note: Note) -> Note {
 
 /// Caps counts at what every database can hold. A holder's report must not leave a row that cannot be read.
 fn storable_history(history: History) -> History {
-    let most = limits::TRIES_MAX;
+    let most = limits::ATTEMPTS_MAX;
     History { tries: history.tries.min(most), deaths: history.deaths.min(most), ..history }
 }
 

@@ -34,7 +34,7 @@ use crate::migrations;
 use crate::skew::Skew;
 use crate::split_retry::Manner;
 use crate::statement::{DbConnection, SqlValue};
-use wake::Wakes;
+use wake::WakeUps;
 
 /// How long a statement waits for a row that somebody else has locked. Short, because the whole batch waits; the locked row is
 /// retried alone.
@@ -70,9 +70,9 @@ impl Postgres {
         skew: Arc<Skew>,
     ) -> Result<Self, StoreError> {
         let options = options(url)?;
-        let told = first_connection(&options).await?;
+        let refusal = first_connection(&options).await?;
         let calls = ConnectionPool::new(options.clone(), connections_max.max(1), CALL_TIMEOUT);
-        calls.execute(sqlx::query("SELECT 1")).await.map_err(|error| match (told, error) {
+        calls.execute(sqlx::query("SELECT 1")).await.map_err(|error| match (refusal, error) {
             (Some(error), _) | (None, StoreError::Unknown(error)) => StoreError::Unavailable(error),
             (None, error) => error,
         })?;
@@ -116,8 +116,8 @@ impl Postgres {
     }
 
     /// Creates wake-ups that reach other nodes.
-    pub(crate) async fn wakes(&self) -> Wakes {
-        Wakes::everywhere(self.calls.clone(), self.options.clone()).await
+    pub(crate) async fn wake_ups(&self) -> WakeUps {
+        WakeUps::across_nodes(self.calls.clone(), self.options.clone()).await
     }
 
     /// Reads over one connection. The values are for SQLite, which must read the clock first if they need it.
@@ -189,8 +189,8 @@ pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
 /// Returns an error that may be worth waiting for, to report if the pool times out.
 pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Error>, StoreError> {
     let silent = || {
-        let told = format!("the server did not answer within {ACQUIRE_TIMEOUT:?}");
-        sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, told))
+        let detail = format!("the server did not answer within {ACQUIRE_TIMEOUT:?}");
+        sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, detail))
     };
     match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await {
         Ok(Ok(connection)) => {

@@ -68,7 +68,7 @@ use crate::placement::{EventStamp, MovedMessage, RowChanges};
 
 /// A lapsed lease with the messages it still holds.
 #[derive(Debug)]
-pub(crate) struct Lapsed {
+pub(crate) struct LapsedLease {
     pub(crate) fence: Fence,
     pub(crate) queue: QueueName,
     pub(crate) node: Uuid,
@@ -146,7 +146,7 @@ pub(crate) fn lapsed_ends(now: Timestamp, longest: Duration) -> [(i64, i64); 2] 
 pub(crate) const UNSERVED_MAX: i64 = 100;
 
 /// Plans the steps of all messages that a lapsed lease still holds.
-pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> RowChanges {
+pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueTerms) -> RowChanges {
     let mut changes = RowChanges::default();
     let guarantee = terms.guarantee.weaker(lapsed.guarantee);
     let travels_for = terms.travels_for.max(lapsed.travels_for);

@@ -299,7 +299,7 @@ pub(crate) fn pace(row: &impl Columns) -> Result<SharedPace, StoreError> {
 }
 
 pub(crate) fn letters_kept(row: &impl Columns) -> Result<LettersKept, StoreError> {
-    Ok(LettersKept::of(row.text("duty")?, row.uuid("node")?))
+    Ok(LettersKept::new(row.text("duty")?, row.uuid("node")?))
 }
 
 pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {

@@ -73,7 +73,7 @@ impl Sqlite {
     ) -> Result<Self, StoreError> {
         let path = path_of(url)?;
         make_private(path)?;
-        let before = FileId::of(path).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
+        let before = FileId::new(path).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
         let options = options(url)?;
         let writer = open(
             SqlitePoolOptions::new()
@@ -337,11 +337,11 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         made => made.map(drop),
     };
     made.map_err(|error| {
-        let told = format!(
+        let detail = format!(
             "{} cannot be opened for writing: {error}; its folder must be there, and both be this user's to write",
             path.display()
         );
-        StoreError::Unavailable(sqlx::Error::Io(std::io::Error::new(error.kind(), told)))
+        StoreError::Unavailable(sqlx::Error::Io(std::io::Error::new(error.kind(), detail)))
     })
 }
 

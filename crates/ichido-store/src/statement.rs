@@ -22,7 +22,7 @@ use crate::json;
 pub(crate) struct Statement {
     postgres: &'static str,
     sqlite: &'static str,
-    planned_anew: bool,
+    with_custom_plan: bool,
 }
 
 /// A statement whose text is the same on both databases: `shared!("node_list")` is `sql/node_list.sql`.
@@ -99,16 +99,16 @@ macro_rules! bind {
 
 impl Statement {
     pub(crate) const fn new(postgres: &'static str, sqlite: &'static str) -> Self {
-        Self { postgres, sqlite, planned_anew: false }
+        Self { postgres, sqlite, with_custom_plan: false }
     }
 
     /// Makes PostgreSQL plan the statement for the actual values each time, instead of caching a generic plan.
-    pub(crate) const fn planned_anew(self) -> Self {
-        Self { planned_anew: true, ..self }
+    pub(crate) const fn with_custom_plan(self) -> Self {
+        Self { with_custom_plan: true, ..self }
     }
 
     fn on_postgres<'v>(self, values: &[SqlValue<'v>], skew: i64) -> Query<'v, Postgres, PgArguments> {
-        let query = sqlx::query(self.postgres).persistent(!self.planned_anew);
+        let query = sqlx::query(self.postgres).persistent(!self.with_custom_plan);
         let hashes = |hashes: &'v [[u8; 32]]| hashes.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>();
         let rows = |query, columns: &'v [Column<'v>]| {
             columns.iter().fold(query, |query, column| column.bind_to(query))

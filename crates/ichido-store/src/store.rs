@@ -28,7 +28,7 @@ use crate::disk_space::DiskSpace;
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::postgres::Postgres;
-use crate::postgres::wake::Wakes;
+use crate::postgres::wake::WakeUps;
 use crate::skew::Skew;
 use crate::tally::Counters;
 use crate::write_queues::WriteQueues;
@@ -44,7 +44,7 @@ pub struct Store {
     driver: Arc<Driver>,
     skew: Arc<Skew>,
     write_queues: Arc<WriteQueues>,
-    wakes: Arc<Wakes>,
+    wake_ups: Arc<WakeUps>,
     tally: Arc<Counters>,
     disk_space: Arc<DiskSpace>,
 }
@@ -135,12 +135,12 @@ impl Store {
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
         let skew = Arc::<Skew>::default();
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
-        let wakes = Arc::new(driver.wakes().await);
+        let wake_ups = Arc::new(driver.wake_ups().await);
         let store = Self {
             write_queues: Arc::new(WriteQueues::start(&driver)),
             driver,
             skew,
-            wakes,
+            wake_ups,
             tally: Arc::default(),
             disk_space: Arc::default(),
         };

@@ -6,17 +6,17 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use crate::action::Action;
-use crate::claim_end::lease_over;
+use crate::claim_end::delete_leases;
 use crate::columns::{Columns as _, Row, number};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::guarantee_columns;
 use crate::ledger::{KeySettle, KeySettled};
 use crate::letter::LetterRow;
-use crate::message::{Enqueued, Numbered, QueueName};
+use crate::message::{Enqueued, NumberedMessage, QueueName};
 use crate::placement::{RowChanges, excerpt};
 use crate::postgres::Postgres;
-use crate::rescue::Lapsed;
+use crate::rescue::LapsedLease;
 use crate::row_changes;
 use crate::rows::{lapsed_message, letter_row, queue_name};
 use crate::sqlite::{Sqlite, WriteTransaction};
@@ -100,7 +100,7 @@ impl Transaction<'_> {
         self.connection().execute(paired!("action_add"), &values).await.map(drop)
     }
 
-    pub(crate) async fn enqueue(&mut self, messages: &[Numbered]) -> Result<(), StoreError> {
+    pub(crate) async fn enqueue(&mut self, messages: &[NumberedMessage]) -> Result<(), StoreError> {
         match self {
             _ if messages.is_empty() => Ok(()),
             Self::Postgres(connection, postgres) => postgres.enqueue_in(connection, messages).await.map(drop),
@@ -109,7 +109,10 @@ impl Transaction<'_> {
     }
 
     /// Enqueues one message that may be compared by content.
-    pub(crate) async fn enqueue_content(&mut self, message: &Numbered) -> Result<Enqueued, StoreError> {
+    pub(crate) async fn enqueue_content(
+        &mut self,
+        message: &NumberedMessage,
+    ) -> Result<Enqueued, StoreError> {
         match self {
             Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
             Self::Sqlite(tx, sqlite) => sqlite.enqueue_content(tx.connection(), message).await,
@@ -178,7 +181,7 @@ impl Transaction<'_> {
     pub(crate) async fn lapsed(
         &mut self,
         queues: Option<&[QueueName]>,
-    ) -> Result<Option<Lapsed>, StoreError> {
+    ) -> Result<Option<LapsedLease>, StoreError> {
         let queues = queues.map(|queues| queues.iter().map(QueueName::as_str).collect::<Vec<_>>());
         let lease = match self {
             Self::Postgres(connection, postgres) => postgres.lapsed(connection, queues.as_deref()).await?,
@@ -198,7 +201,7 @@ impl Transaction<'_> {
                 (connection.all(paired!("rescue_left"), &of_lease).await?, row.number("held")? == 1)
             }
         };
-        Ok(Some(Lapsed {
+        Ok(Some(LapsedLease {
             fence,
             queue: queue_name(lease.text("queue")?)?,
             node: lease.uuid("node")?,
@@ -212,7 +215,7 @@ impl Transaction<'_> {
     }
 
     /// Deletes a lease and the start marks made under it.
-    pub(crate) async fn lease_over(&mut self, fence: Fence) -> Result<(), StoreError> {
-        lease_over(&mut self.connection(), &[number(fence)]).await
+    pub(crate) async fn delete_lease(&mut self, fence: Fence) -> Result<(), StoreError> {
+        delete_leases(&mut self.connection(), &[number(fence)]).await
     }
 }

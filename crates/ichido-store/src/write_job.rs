@@ -1,14 +1,14 @@
 //! Jobs of all kinds in one stream, and their results.
 
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, Numbered, Settlement, Stepped};
+use crate::message::{Enqueued, NumberedMessage, Settlement, Stepped};
 use crate::record::ClaimAttempt;
 
 /// A job of any kind.
 pub(crate) enum WriteJob {
     Claim(ClaimAttempt),
     Settle(KeySettle),
-    Message(Numbered),
+    Message(NumberedMessage),
     Settlement(Settlement),
 }
 

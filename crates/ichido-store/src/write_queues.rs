@@ -10,7 +10,7 @@ use crate::batch::{Batcher, Bounds};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, Numbered, Settlement, Stepped};
+use crate::message::{Enqueued, NumberedMessage, Settlement, Stepped};
 use crate::postgres::Postgres;
 use crate::record::ClaimAttempt;
 use crate::split_retry::{Manner, Write};
@@ -20,7 +20,7 @@ pub(crate) enum WriteQueues {
     PerKind {
         claims: Batcher<ClaimAttempt, KeyClaimed>,
         settles: Batcher<KeySettle, KeySettled>,
-        messages: Batcher<Numbered, Enqueued>,
+        messages: Batcher<NumberedMessage, Enqueued>,
         settlements: Batcher<Settlement, Stepped>,
     },
     Shared(Batcher<WriteJob, WriteResult>),
@@ -81,7 +81,7 @@ macro_rules! kinds {
 kinds! {
     claim(ClaimAttempt) -> KeyClaimed: claims, Claim, Claimed, key_claim, |job| subject_hash(&job.claim.name);
     settle(KeySettle) -> KeySettled: settles, Settle, Settled, key_settle, |job| subject_hash(&job.name);
-    message(Numbered) -> Enqueued: messages, Message, Enqueued, enqueue,
+    message(NumberedMessage) -> Enqueued: messages, Message, Enqueued, enqueue,
         |(_, new)| subject_hash(&(&new.queue, &new.identity, new.key.as_str()));
     settlement(Settlement) -> Stepped: settlements, Settlement, Stepped, settle, |job| subject_hash(&job.id);
 }
@@ -102,8 +102,8 @@ impl WriteQueues {
 }
 
 /// Hashes a subject. Two subjects with the same hash only wait for each other.
-fn subject_hash(of: &impl Hash) -> u64 {
+fn subject_hash(subject: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
+    subject.hash(&mut hasher);
     hasher.finish()
 }

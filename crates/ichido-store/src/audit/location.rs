@@ -101,7 +101,7 @@ impl MessageLocation {
 }
 
 /// Checks a page of messages. Returns the last of them, after which the next page begins.
-pub(crate) fn judge_page<C: Columns>(
+pub(crate) fn check_page<C: Columns>(
     verifier: &mut Verifier<'_>,
     page: &[C],
     issued: &Issued,
@@ -119,7 +119,7 @@ pub(crate) fn judge_page<C: Columns>(
 }
 
 /// Reports rows that hold a message that does not exist.
-pub(crate) fn judge_orphans<C: Columns>(verifier: &mut Verifier<'_>, rows: &[C]) -> Result<(), StoreError> {
+pub(crate) fn check_orphans<C: Columns>(verifier: &mut Verifier<'_>, rows: &[C]) -> Result<(), StoreError> {
     for row in rows {
         let why = "a row holds it, and there is no such message";
         verifier.misplaced(row.uuid("message_id")?, Kind::StateChanged, why);

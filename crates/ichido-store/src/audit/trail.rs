@@ -11,10 +11,10 @@ use ichido_core::audit::verify::{Issued, Verifier};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::location::{judge_orphans, judge_page};
+use super::location::{check_orphans, check_page};
 use super::{
     AuditPruned, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, first_entries, forgotten,
-    in_order, issued, messages_of, request, seal, stored,
+    issued, messages_of, read_ordered, request, seal, stored,
 };
 use crate::columns::{Columns as _, Row, count};
 use crate::error::StoreError;
@@ -125,7 +125,7 @@ async fn prune_one(
     key: Option<&AuditKey>,
 ) -> Result<Option<BTreeMap<Uuid, u32>>, StoreError> {
     let listed = leaf::read(leaves).unwrap_or_default();
-    let forgotten = notes(connection, &listed).await?;
+    let forgotten = find_notes(connection, &listed).await?;
     let Some(counts) = all_forgotten(leaves, &forgotten, key) else { return Ok(None) };
     let pruned = seal.pruned(key);
     let values = [seal.number.cast_signed().into(), SqlValue::from(&pruned.as_bytes()[..])];
@@ -134,7 +134,7 @@ async fn prune_one(
 }
 
 /// Reads why entries are missing, by message.
-pub(crate) async fn notes(
+pub(crate) async fn find_notes(
     connection: &mut DbConnection<'_>,
     gone: &[Leaf],
 ) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
@@ -145,13 +145,13 @@ pub(crate) async fn notes(
 }
 
 /// Reads the last entries before the first ones of each message, in order.
-pub(crate) async fn before(
+pub(crate) async fn entries_before(
     connection: &mut DbConnection<'_>,
     entries: &[Entry],
 ) -> Result<Vec<Entry>, StoreError> {
     let first_entries = first_entries(entries);
     let values = [SqlValue::Rows(&ids(&first_entries)), i64::from(BEFORE_MAX).into()];
-    in_order(&connection.all(paired!("seal_before"), &values).await?)
+    read_ordered(&connection.all(paired!("seal_before"), &values).await?)
 }
 
 /// Returns entry ids as statement columns.
@@ -187,13 +187,13 @@ pub(crate) async fn requests(
 }
 
 /// Reads the last fence that was issued.
-pub(crate) async fn fence_last(connection: &mut DbConnection<'_>) -> Result<i64, StoreError> {
+pub(crate) async fn last_fence(connection: &mut DbConnection<'_>) -> Result<i64, StoreError> {
     Ok(connection.one(paired!("fence_last"), &[]).await?.number("fence")?)
 }
 
 /// Reports entries that wait for a seal to the verifier. On PostgreSQL these are in a span of positions, on SQLite they are
 /// noted.
-pub(crate) async fn waiting(
+pub(crate) async fn report_waiting(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
     span: &[SqlValue<'_>],
@@ -205,12 +205,12 @@ pub(crate) async fn waiting(
 
 /// Reports entries that are neither sealed nor waiting. On PostgreSQL these are from a position on, on SQLite they are not
 /// noted.
-pub(crate) async fn unlisted(
+pub(crate) async fn report_unlisted(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
     from: &[SqlValue<'_>],
 ) -> Result<(), StoreError> {
-    each_page(connection, paired!("unlisted"), from, |page| {
+    for_each_page(connection, paired!("unlisted"), from, |page| {
         for row in page {
             verifier.inserted(None, entry_id(row)?, row.timestamp("at")?);
         }
@@ -220,11 +220,11 @@ pub(crate) async fn unlisted(
 }
 
 /// Reports entries that should wait for a seal but are gone. Only SQLite notes these.
-pub(crate) async fn gone(
+pub(crate) async fn report_missing(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
 ) -> Result<(), StoreError> {
-    each_page(connection, sqlite_only!("unsealed_gone"), &[], |page| {
+    for_each_page(connection, sqlite_only!("unsealed_gone"), &[], |page| {
         for row in page {
             verifier.removed_unsealed(entry_id(row)?);
         }
@@ -234,22 +234,22 @@ pub(crate) async fn gone(
 }
 
 /// Checks every entry against the rules, and that every message is where its last entry says.
-pub(crate) async fn judge(
+pub(crate) async fn check(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
 ) -> Result<(), StoreError> {
     let leases = connection.all(paired!("lease_list"), &[]).await?;
-    let issued = issued(fence_last(connection).await?, &leases)?;
-    each_page(connection, shared!("history_page"), &[], |page| {
-        verifier.histories(&in_order(page)?, &issued);
+    let issued = issued(last_fence(connection).await?, &leases)?;
+    for_each_page(connection, shared!("history_page"), &[], |page| {
+        verifier.histories(&read_ordered(page)?, &issued);
         Ok(())
     })
     .await?;
     verifier.histories_end(&issued);
-    judge_locations(connection, verifier, &issued).await
+    check_locations(connection, verifier, &issued).await
 }
 
-async fn judge_locations(
+async fn check_locations(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
     issued: &Issued,
@@ -257,13 +257,13 @@ async fn judge_locations(
     let mut after = Some(Uuid::nil());
     while let Some(last) = after {
         let page = connection.all(paired!("place_page"), &[last.into(), ENTRIES_PAGE.into()]).await?;
-        after = judge_page(verifier, &page, issued)?;
+        after = check_page(verifier, &page, issued)?;
     }
-    judge_orphans(verifier, &connection.all(shared!("place_orphans"), &[ENTRIES_PAGE.into()]).await?)
+    check_orphans(verifier, &connection.all(shared!("place_orphans"), &[ENTRIES_PAGE.into()]).await?)
 }
 
 /// Reads entries page by page. The statement takes the last entry before the page, the page size, and then the values.
-async fn each_page(
+async fn for_each_page(
     connection: &mut DbConnection<'_>,
     statement: Statement,
     values: &[SqlValue<'_>],

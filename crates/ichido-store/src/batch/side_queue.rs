@@ -53,7 +53,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
     }
 
     /// Separates jobs that may be written now from jobs about a subject in the side queue.
-    pub(super) fn part(&self, batch: PendingJobs<J, R>) -> (PendingJobs<J, R>, PendingJobs<J, R>) {
+    pub(super) fn partition(&self, batch: PendingJobs<J, R>) -> (PendingJobs<J, R>, PendingJobs<J, R>) {
         let subjects = lock(&self.subjects.0);
         if subjects.is_empty() {
             return (batch, Vec::new());
@@ -62,7 +62,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
     }
 
     /// Adds a batch to the side queue, or returns it if the queue is full.
-    pub(super) fn put(&self, batch: SideBatch<J, JobResult<R>>) -> Result<(), SideBatch<J, JobResult<R>>> {
+    pub(super) fn push(&self, batch: SideBatch<J, JobResult<R>>) -> Result<(), SideBatch<J, JobResult<R>>> {
         let about: Vec<u64> = batch.jobs.iter().map(W::about).collect();
         self.subjects.add(&about);
         self.batches.try_send(batch).map_err(|full| {

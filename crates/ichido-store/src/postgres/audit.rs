@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::Postgres;
 use crate::audit::{
-    AuditSealed, SEALS_PAGE, entries, entry, first_seen, first_seen_in, misfits, next_seal, previous, stored,
-    trail,
+    AuditSealed, SEALS_PAGE, entries, entry, find_misfits, first_seen, first_seen_in, next_seal, previous,
+    stored, trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -24,7 +24,7 @@ use crate::error::StoreError;
 const REQUEST_BYTES_PER_SEAL: i64 = 256 << 20;
 
 /// The end of what can be sealed, the first position of future transactions, and the time.
-struct Horizon {
+struct SealHorizon {
     ended_below: i64,
     following: i64,
     now: Timestamp,
@@ -58,7 +58,7 @@ impl Postgres {
         if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
         }
-        let Horizon { ended_below, now, .. } = self.horizon(connection).await?;
+        let SealHorizon { ended_below, now, .. } = self.horizon(connection).await?;
         let since = last.map_or(i64::MIN, |last| last.until);
         let mut limit = i64::from(limit);
         let (until, entries, before, first_seen) = loop {
@@ -66,7 +66,7 @@ impl Postgres {
                 return Ok(AuditSealed::Nothing);
             };
             let entries = entries_of(connection, since, until).await?;
-            let before = trail::before(&mut self.connection(connection), &entries).await?;
+            let before = trail::entries_before(&mut self.connection(connection), &entries).await?;
             let first_seen = first_seen(&entries, &before);
             if limit == 1 || request_bytes(connection, &first_seen).await? <= REQUEST_BYTES_PER_SEAL {
                 break (until, entries, before, first_seen);
@@ -77,7 +77,7 @@ impl Postgres {
         let requests = trail::requests(&mut connection, &first_seen).await?;
         let previous = previous(&before, requests);
         // Read after the entries: every fence in them had been issued by then.
-        let misfits = misfits(&entries, &before, trail::fence_last(&mut connection).await?);
+        let misfits = find_misfits(&entries, &before, trail::last_fence(&mut connection).await?);
         let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
         else {
             return Ok(AuditSealed::Nothing);
@@ -114,11 +114,11 @@ impl Postgres {
                 self.compare(&mut snapshot, &mut verifier, span, checked).await?;
             }
         }
-        let Horizon { following, .. } = self.horizon(&mut snapshot).await?;
+        let SealHorizon { following, .. } = self.horizon(&mut snapshot).await?;
         let mut snapshot = self.connection(&mut snapshot);
-        trail::waiting(&mut snapshot, &mut verifier, &[until.into(), following.into()]).await?;
-        trail::unlisted(&mut snapshot, &mut verifier, &[until.max(following).into()]).await?;
-        trail::judge(&mut snapshot, &mut verifier).await?;
+        trail::report_waiting(&mut snapshot, &mut verifier, &[until.into(), following.into()]).await?;
+        trail::report_unlisted(&mut snapshot, &mut verifier, &[until.max(following).into()]).await?;
+        trail::check(&mut snapshot, &mut verifier).await?;
         Ok(verifier.finish())
     }
 
@@ -136,7 +136,7 @@ impl Postgres {
             let mut connection = self.connection(connection);
             let gone: Vec<Leaf> =
                 checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
-            let forgotten = trail::notes(&mut connection, &gone).await?;
+            let forgotten = trail::find_notes(&mut connection, &gone).await?;
             let requests = trail::requests(&mut connection, &first_seen_in(&checked.leaves)).await?;
             verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
             for leaf in &checked.leaves {
@@ -151,10 +151,10 @@ impl Postgres {
         Ok(())
     }
 
-    async fn horizon(&self, connection: &mut PgConnection) -> Result<Horizon, StoreError> {
+    async fn horizon(&self, connection: &mut PgConnection) -> Result<SealHorizon, StoreError> {
         let query = sqlx::query(include_str!("sql/seal_horizon.sql")).bind(self.skew());
         let row = query.fetch_one(connection).await?;
-        Ok(Horizon {
+        Ok(SealHorizon {
             ended_below: row.number("ended_below")?,
             following: row.number("following")?,
             now: row.timestamp("now")?,

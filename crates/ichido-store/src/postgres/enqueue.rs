@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::Postgres;
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
-use crate::message::{Enqueued, Numbered, answer};
+use crate::message::{Enqueued, NumberedMessage, compare_with_first};
 use crate::micros;
 use crate::split_retry::Manner;
 use crate::statement::{SqlValue, postgres_only};
@@ -25,7 +25,7 @@ const ROUNDS_MAX: usize = 3;
 impl Postgres {
     pub(crate) async fn enqueue(
         &self,
-        messages: &[Numbered],
+        messages: &[NumberedMessage],
         manner: Manner,
     ) -> Result<Vec<Enqueued>, StoreError> {
         self.pool_for(manner)
@@ -36,7 +36,7 @@ impl Postgres {
     async fn enqueue_over(
         &self,
         connection: &mut PgConnection,
-        messages: &[Numbered],
+        messages: &[NumberedMessage],
     ) -> Result<Vec<Enqueued>, StoreError> {
         // Duplicates are rare, so the first try assumes none. Not inside a caller's transaction, which the failure would abort.
         let all: Vec<usize> = (0..messages.len()).collect();
@@ -51,7 +51,10 @@ impl Postgres {
 
     /// Enqueues a message in its own transaction, unless equal content was enqueued within the window.
     // SPEC A7.
-    pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
+    pub(crate) async fn enqueue_same_content(
+        &self,
+        message: NumberedMessage,
+    ) -> Result<Enqueued, StoreError> {
         self.calls
             .with_connection(async |connection| self.same_content_over(connection, &message).await)
             .await
@@ -60,7 +63,7 @@ impl Postgres {
     async fn same_content_over(
         &self,
         connection: &mut PgConnection,
-        message: &Numbered,
+        message: &NumberedMessage,
     ) -> Result<Enqueued, StoreError> {
         let mut transaction = connection.begin().await?;
         let enqueued = self.enqueue_content(&mut transaction, message).await?;
@@ -79,7 +82,7 @@ impl Postgres {
     pub(crate) async fn enqueue_in(
         &self,
         connection: &mut PgConnection,
-        messages: &[Numbered],
+        messages: &[NumberedMessage],
     ) -> Result<Vec<Enqueued>, StoreError> {
         let mut answers: Vec<Option<Enqueued>> = vec![None; messages.len()];
         for _ in 0..ROUNDS_MAX {
@@ -104,10 +107,11 @@ impl Postgres {
             if rest.is_empty() {
                 break;
             }
-            let wanted: Vec<&Numbered> = rest.iter().map(|index| &messages[*index]).collect();
+            let wanted: Vec<&NumberedMessage> = rest.iter().map(|index| &messages[*index]).collect();
             let found = find_first(&mut self.connection(connection), &wanted).await?;
             for (position, index) in rest.into_iter().enumerate() {
-                answers[index] = found.get(&position).map(|found| answer(&messages[index], *found));
+                answers[index] =
+                    found.get(&position).map(|found| compare_with_first(&messages[index], *found));
             }
         }
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
@@ -117,7 +121,7 @@ impl Postgres {
     pub(crate) async fn enqueue_content(
         &self,
         connection: &mut PgConnection,
-        message: &Numbered,
+        message: &NumberedMessage,
     ) -> Result<Enqueued, StoreError> {
         let (id, new) = message;
         let Some(same) = &new.same_content else {
@@ -145,11 +149,11 @@ fn one(answers: Vec<Enqueued>) -> Result<Enqueued, StoreError> {
 /// Builds the insert, ordered by key, so two batches with the same keys do not deadlock.
 fn insertion<'q>(
     sql: &'static str,
-    messages: &'q [Numbered],
+    messages: &'q [NumberedMessage],
     open: &[usize],
     skew: i64,
 ) -> Query<'q, sqlx::Postgres, PgArguments> {
-    let mut rows: Vec<&Numbered> = open.iter().map(|index| &messages[*index]).collect();
+    let mut rows: Vec<&NumberedMessage> = open.iter().map(|index| &messages[*index]).collect();
     rows.sort_by(|(_, a), (_, b)| (&a.queue, &a.identity, &a.key).cmp(&(&b.queue, &b.identity, &b.key)));
     let new = || rows.iter().map(|(_, new)| new);
     sqlx::query(sql)

@@ -40,7 +40,7 @@ impl Postgres {
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
         // In a retry storm most keys exist, and a lookup is cheaper than a failing insert.
         if self.mostly_known.load(Ordering::Relaxed) {
-            self.claim_rest(pool, attempts, &mut answers).await?;
+            self.claim_existing(pool, attempts, &mut answers).await?;
         }
         let mut new = 0;
         for _ in 0..ROUNDS_MAX {
@@ -55,7 +55,7 @@ impl Postgres {
                     answers[*index] = Some(KeyClaimed::Run { fence: *fence, began: Began::New });
                 }
             }
-            self.claim_rest(pool, attempts, &mut answers).await?;
+            self.claim_existing(pool, attempts, &mut answers).await?;
         }
         self.mostly_known.store(new * 2 < attempts.len(), Ordering::Relaxed);
         // Somebody else was faster in every round: the caller may retry.
@@ -95,7 +95,7 @@ impl Postgres {
     }
 
     /// Handles the keys that exist already: the core decides what that means.
-    async fn claim_rest(
+    async fn claim_existing(
         &self,
         pool: &ConnectionPool,
         attempts: &[ClaimAttempt],
@@ -238,9 +238,9 @@ impl Postgres {
         let mut stands = self.settle_keep(connection, rows).await?;
         let mut connection = self.connection(connection);
         let release = postgres_only!("key_release");
-        stands.extend(settle_without(&mut connection, rows, &KeyOutcome::Release, release).await?);
+        stands.extend(settle_without_response(&mut connection, rows, &KeyOutcome::Release, release).await?);
         let hold = postgres_only!("key_hold");
-        stands.extend(settle_without(&mut connection, rows, &KeyOutcome::Hold, hold).await?);
+        stands.extend(settle_without_response(&mut connection, rows, &KeyOutcome::Hold, hold).await?);
         Ok(stands)
     }
 
@@ -384,7 +384,7 @@ fn takes_one_statement(named: &[NamedSettle<'_>]) -> bool {
 }
 
 /// Settles records with an outcome that stores nothing. Returns which of them it changed.
-async fn settle_without(
+async fn settle_without_response(
     connection: &mut DbConnection<'_>,
     rows: &[NamedSettle<'_>],
     outcome: &KeyOutcome,

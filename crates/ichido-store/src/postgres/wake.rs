@@ -61,44 +61,44 @@ impl Topic {
 }
 
 /// The wake-ups of one store.
-pub(crate) struct Wakes {
-    here: Arc<Waiters<Topic>>,
-    elsewhere: Option<mpsc::Sender<Topic>>,
+pub(crate) struct WakeUps {
+    local: Arc<Waiters<Topic>>,
+    remote: Option<mpsc::Sender<Topic>>,
     tasks: Vec<AbortHandle>,
 }
 
 /// Ends the tasks with the store, because they hold connections.
-impl Drop for Wakes {
+impl Drop for WakeUps {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
-impl Wakes {
+impl WakeUps {
     /// Creates wake-ups for this process only.
-    pub(crate) fn here() -> Self {
-        Self { here: waiters(), elsewhere: None, tasks: Vec::new() }
+    pub(crate) fn local() -> Self {
+        Self { local: waiters(), remote: None, tasks: Vec::new() }
     }
 
     /// Creates wake-ups for this process and the other nodes on the same database. It listens from now on.
-    pub(crate) async fn everywhere(pool: ConnectionPool, options: PgConnectOptions) -> Self {
-        let here = waiters();
-        let (elsewhere, waiting) = mpsc::channel(WAITING_MAX);
+    pub(crate) async fn across_nodes(pool: ConnectionPool, options: PgConnectOptions) -> Self {
+        let local = waiters();
+        let (remote, waiting) = mpsc::channel(WAITING_MAX);
         let origin = Uuid::now_v7();
         let listener = listener(&options).await;
         let tasks = vec![
             tokio::spawn(send_wake_ups(pool, origin, waiting)).abort_handle(),
-            tokio::spawn(listen(options, listener, origin, Arc::clone(&here))).abort_handle(),
+            tokio::spawn(listen(options, listener, origin, Arc::clone(&local))).abort_handle(),
         ];
-        Self { here, elsewhere: Some(elsewhere), tasks }
+        Self { local, remote: Some(remote), tasks }
     }
 
     /// Wakes those who wait for `topic`.
     pub(crate) fn wake(&self, topic: Topic) {
-        self.here.wake(&topic);
-        if let Some(elsewhere) = &self.elsewhere {
+        self.local.wake(&topic);
+        if let Some(remote) = &self.remote {
             // Full: the other nodes poll.
-            drop(elsewhere.try_send(topic));
+            drop(remote.try_send(topic));
         }
     }
 
@@ -111,7 +111,7 @@ impl Wakes {
         at_most: Duration,
         look: impl AsyncFnOnce() -> bool,
     ) -> bool {
-        let mut waiting = self.here.join(topic);
+        let mut waiting = self.local.join(topic);
         look().await || timeout(at_most, waiting.woken()).await.is_ok()
     }
 }
@@ -148,12 +148,12 @@ async fn listen(
     options: PgConnectOptions,
     mut listening: Result<PgListener, sqlx::Error>,
     origin: Uuid,
-    here: Arc<Waiters<Topic>>,
+    local: Arc<Waiters<Topic>>,
 ) {
     let origin = origin.simple().to_string();
     loop {
         let heard = match &mut listening {
-            Ok(listener) => receive(listener, &origin, &here).await,
+            Ok(listener) => receive(listener, &origin, &local).await,
             Err(error) => {
                 tracing::debug!(%error, "wake-ups of other nodes are not heard; polling goes on");
                 Err(())
@@ -176,7 +176,7 @@ async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error>
 }
 
 /// Receives one notification, or pings the server. Our own notifications are ignored.
-async fn receive(listener: &mut PgListener, origin: &str, here: &Waiters<Topic>) -> Result<(), ()> {
+async fn receive(listener: &mut PgListener, origin: &str, local: &Waiters<Topic>) -> Result<(), ()> {
     let lost = |error: sqlx::Error| tracing::debug!(%error, "the connection that hears other nodes was lost");
     let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {
         let asked = timeout(ANSWER_TIMEOUT, sqlx::query("SELECT 1").execute(listener)).await;
@@ -185,7 +185,7 @@ async fn receive(listener: &mut PgListener, origin: &str, here: &Waiters<Topic>)
     let message = heard.map_err(lost)?;
     let mut words = message.payload().split(' ');
     if words.next() != Some(origin) {
-        words.for_each(|topic| here.wake(&Topic(topic.to_owned())));
+        words.for_each(|topic| local.wake(&Topic(topic.to_owned())));
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::Postgres;
 use super::connections::ConnectionPool;
 use super::scan_cursor::{QUEUE_START, QueuePosition, ScanCursor};
-use crate::claim_end::{Pair, ends, fences, is_refused, lease_over, marks, not_ours, settle};
+use crate::claim_end::{MessageClaim, delete_leases, ends, fences, is_refused, marks, not_ours, settle};
 use crate::claim_tracker::ClaimReport;
 use crate::columns::{Columns, count, number, small};
 use crate::db_timestamp::DbTimestamp;
@@ -80,7 +80,7 @@ impl Postgres {
     }
 
     /// Notes that a queue is said to have work.
-    pub(crate) fn woken(&self, queue: &QueueName) {
+    pub(crate) fn note_wake(&self, queue: &QueueName) {
         self.with_cursor(queue, ScanCursor::wake);
     }
 
@@ -175,10 +175,11 @@ impl Postgres {
                 Err(why) => answers[index] = Some(Stepped::Refused(why)),
             }
         }
-        let not_ours = self.not_ours(pool, sent.iter().chain(&others).map(ClaimReport::pair)).await?;
+        let not_ours =
+            self.not_ours(pool, sent.iter().chain(&others).map(ClaimReport::message_claim)).await?;
         let late: Vec<_> = sent
-            .extract_if(.., |report| not_ours.contains(&report.pair()))
-            .chain(others.extract_if(.., |report| not_ours.contains(&report.pair())))
+            .extract_if(.., |report| not_ours.contains(&report.message_claim()))
+            .chain(others.extract_if(.., |report| not_ours.contains(&report.message_claim())))
             .collect();
         let mut settled = self.settle_sent(pool, &sent).await?;
         settled.extend(self.settle_others(pool, &others).await?);
@@ -228,7 +229,7 @@ impl Postgres {
             Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => {
                 let rows = pool.all(reporting(include_str!("sql/settle_sent.sql"))).await?;
                 let stand: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
-                reports.iter().filter(|report| stand.contains(&report.pair())).collect::<Vec<_>>()
+                reports.iter().filter(|report| stand.contains(&report.message_claim())).collect::<Vec<_>>()
             }
             Err(error) => return Err(error),
         };
@@ -275,23 +276,24 @@ impl Postgres {
         let back = reports.iter().filter(|report| {
             report.is_given_back()
                 && held.contains_key(&report.fence)
-                && !ends.ended.contains_key(&report.pair())
+                && !ends.ended.contains_key(&report.message_claim())
         });
-        let back: Vec<Pair> = back.map(ClaimReport::pair).collect();
+        let back: Vec<MessageClaim> = back.map(ClaimReport::message_claim).collect();
         // A message given back can no longer start; one that was marked before may have started.
         let never_begun = match &*back {
             [] => HashSet::new(),
             back => marks(&mut connection, postgres_only!("begin_never"), back).await?,
         };
         let holder = |report: &ClaimReport<'_>| held.get(&report.fence).copied();
-        let may_have_begun =
-            |report: &ClaimReport<'_>| report.is_given_back() && !never_begun.contains(&report.pair());
+        let may_have_begun = |report: &ClaimReport<'_>| {
+            report.is_given_back() && !never_begun.contains(&report.message_claim())
+        };
         let (changes, settled) = settle(reports, &mut ends, holder, may_have_begun);
         apply(&mut connection, &changes).await?;
         // A refused message is still held.
         let release = || reports.iter().filter(|report| !is_refused(&settled, report));
         let gone = self.claim_tracker.exhausted(release().filter(|report| held.contains_key(&report.fence)));
-        lease_over(&mut connection, &gone.into_iter().map(number).collect::<Vec<_>>()).await?;
+        delete_leases(&mut connection, &gone.into_iter().map(number).collect::<Vec<_>>()).await?;
         transaction.commit().await?;
         self.claim_tracker.release(release());
         // A message that can be claimed again keeps its old position, which is before the cursor.
@@ -309,7 +311,7 @@ impl Postgres {
     ) -> Result<Stepped, StoreError> {
         let mut ends = ends(&mut self.connection(connection), std::slice::from_ref(report)).await?;
         let Settlement { id, event, note, .. } = report.settlement;
-        let Some(before) = ends.ended.remove(&report.pair()) else {
+        let Some(before) = ends.ended.remove(&report.message_claim()) else {
             // The message was never part of this claim, so the report is about another message.
             let message = [(*id).into(), SqlValue::Now];
             let message = self.connection(connection).optional(paired!("step_message"), &message).await?;
@@ -332,8 +334,9 @@ impl Postgres {
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         let not_ours = self.not_ours(&self.calls, calls.iter().copied()).await?;
         // Sorted, so two batches with the same calls do not deadlock.
-        let sorted: BTreeSet<Pair> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
-        let sorted: Vec<Pair> = sorted.into_iter().collect();
+        let sorted: BTreeSet<MessageClaim> =
+            calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
+        let sorted: Vec<MessageClaim> = sorted.into_iter().collect();
         let marked = async |mut it: DbConnection<'_>| marks(&mut it, paired!("begin_mark"), &sorted).await;
         let mut may = self.write_with(marked).await?;
         if may.len() < sorted.len() {

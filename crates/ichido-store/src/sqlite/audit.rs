@@ -12,8 +12,8 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::{Sqlite, without_clock};
 use crate::audit::{
-    AuditSealed, SEALS_PAGE, entries, entry, first_seen, first_seen_in, misfits, next_seal, previous, stored,
-    trail,
+    AuditSealed, SEALS_PAGE, entries, entry, find_misfits, first_seen, first_seen_in, next_seal, previous,
+    stored, trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -34,14 +34,15 @@ impl Sqlite {
         let rows =
             sqlx::query(include_str!("sql/seal_entries.sql")).bind(limit).fetch_all(&mut *reader).await?;
         let entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
-        let before = trail::before(&mut without_clock(&mut reader), &entries).await?;
+        let before = trail::entries_before(&mut without_clock(&mut reader), &entries).await?;
         let requests =
             trail::requests(&mut without_clock(&mut reader), &first_seen(&entries, &before)).await?;
         let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let until = last.map_or(0, |last| last.until).saturating_add(count);
         let now = self.now(&mut reader).await?;
         // Read after the entries: every fence in them had been issued by then.
-        let misfits = misfits(&entries, &before, trail::fence_last(&mut without_clock(&mut reader)).await?);
+        let misfits =
+            find_misfits(&entries, &before, trail::last_fence(&mut without_clock(&mut reader)).await?);
         drop(reader);
         let previous = previous(&before, requests);
         let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
@@ -89,11 +90,11 @@ impl Sqlite {
                 }
             }
         }
-        trail::waiting(&mut without_clock(&mut snapshot), &mut verifier, &[]).await?;
+        trail::report_waiting(&mut without_clock(&mut snapshot), &mut verifier, &[]).await?;
         let mut snapshot = without_clock(&mut snapshot);
-        trail::gone(&mut snapshot, &mut verifier).await?;
-        trail::unlisted(&mut snapshot, &mut verifier, &[]).await?;
-        trail::judge(&mut snapshot, &mut verifier).await?;
+        trail::report_missing(&mut snapshot, &mut verifier).await?;
+        trail::report_unlisted(&mut snapshot, &mut verifier, &[]).await?;
+        trail::check(&mut snapshot, &mut verifier).await?;
         Ok(verifier.finish())
     }
 }
@@ -110,7 +111,7 @@ async fn compare(
     let found = entries(&connection.all(sqlite_only!("seal_listed"), &listed).await?)?;
     let gone: Vec<Leaf> =
         checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
-    let forgotten = trail::notes(&mut connection, &gone).await?;
+    let forgotten = trail::find_notes(&mut connection, &gone).await?;
     let requests = trail::requests(&mut connection, &first_seen_in(&checked.leaves)).await?;
     verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
     connection.execute(sqlite_only!("listed_add"), &listed).await.map(drop)

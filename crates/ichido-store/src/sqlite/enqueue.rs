@@ -8,13 +8,16 @@ use sqlx::sqlite::SqliteConnection;
 use super::{Sqlite, WriteTransaction, values, without_clock};
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
-use crate::message::{Enqueued, Numbered, answer};
+use crate::message::{Enqueued, NumberedMessage, compare_with_first};
 use crate::statement::DbConnection;
 
 impl Sqlite {
     /// Enqueues a message in its own transaction, unless equal content was enqueued within the window.
     // SPEC A7.
-    pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
+    pub(crate) async fn enqueue_same_content(
+        &self,
+        message: NumberedMessage,
+    ) -> Result<Enqueued, StoreError> {
         let mut tx = self.write().await?;
         let now = self.skew.now(tx.now);
         let enqueued = enqueue_content(tx.connection(), &message, now).await?;
@@ -31,11 +34,11 @@ impl Sqlite {
     pub(crate) async fn enqueue_in(
         &self,
         connection: &mut SqliteConnection,
-        messages: &[Numbered],
+        messages: &[NumberedMessage],
     ) -> Result<Vec<Enqueued>, StoreError> {
         self.files.check()?;
         let now = self.now(connection).await?;
-        let messages: Vec<&Numbered> = messages.iter().collect();
+        let messages: Vec<&NumberedMessage> = messages.iter().collect();
         enqueue_at(connection, &messages, now).await
     }
 
@@ -43,7 +46,7 @@ impl Sqlite {
     pub(crate) async fn enqueue_content(
         &self,
         connection: &mut SqliteConnection,
-        message: &Numbered,
+        message: &NumberedMessage,
     ) -> Result<Enqueued, StoreError> {
         self.files.check()?;
         let now = self.skew.now(self.now(connection).await?);
@@ -58,7 +61,7 @@ impl Sqlite {
 
 async fn enqueue_content(
     connection: &mut SqliteConnection,
-    message: &Numbered,
+    message: &NumberedMessage,
     now: Now,
 ) -> Result<Enqueued, StoreError> {
     let mut db_connection = DbConnection::Sqlite(&mut *connection, now.wall);
@@ -70,7 +73,7 @@ async fn enqueue_content(
 }
 
 impl WriteTransaction {
-    pub(crate) async fn enqueue(&mut self, messages: &[Numbered]) -> Result<(), StoreError> {
+    pub(crate) async fn enqueue(&mut self, messages: &[NumberedMessage]) -> Result<(), StoreError> {
         let (now, messages) = (self.now, messages.iter().collect::<Vec<_>>());
         enqueue_at(self.connection(), &messages, now).await.map(drop)
     }
@@ -80,7 +83,7 @@ impl WriteTransaction {
 /// between.
 pub(super) async fn enqueue_at(
     connection: &mut SqliteConnection,
-    messages: &[&Numbered],
+    messages: &[&NumberedMessage],
     now: Timestamp,
 ) -> Result<Vec<Enqueued>, StoreError> {
     if insert(connection, messages, now).await? == messages.len() {
@@ -89,13 +92,17 @@ pub(super) async fn enqueue_at(
     // This also finds the messages that were just inserted; their ids identify them.
     let found = find_first(&mut without_clock(connection), messages).await?;
     let first = |position| found.get(&position).copied().ok_or(StoreError::Busy);
-    messages.iter().enumerate().map(|(position, message)| Ok(answer(message, first(position)?))).collect()
+    messages
+        .iter()
+        .enumerate()
+        .map(|(position, message)| Ok(compare_with_first(message, first(position)?)))
+        .collect()
 }
 
 /// Inserts the messages whose key is new. Returns how many.
 async fn insert(
     connection: &mut SqliteConnection,
-    messages: &[&Numbered],
+    messages: &[&NumberedMessage],
     now: Timestamp,
 ) -> Result<usize, StoreError> {
     let mut inserted = 0;

@@ -35,19 +35,19 @@ pub(super) struct FileId {
 
 impl FileId {
     /// Returns the identity of the file that a name leads to now.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|found| Self::seen(&found))
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        std::fs::metadata(path).map(|found| Self::from_metadata(&found))
     }
 
     #[cfg(unix)]
-    fn seen(found: &Metadata) -> Self {
+    fn from_metadata(found: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt as _;
         Self { device: found.dev(), inode: found.ino() }
     }
 
     /// On other systems an open file can be neither removed nor replaced.
     #[cfg(not(unix))]
-    fn seen(_found: &Metadata) -> Self {
+    fn from_metadata(_found: &Metadata) -> Self {
         Self { device: 0, inode: 0 }
     }
 }
@@ -66,7 +66,7 @@ impl DatabaseFiles {
             let mut name = OsString::from(&whole);
             name.push(end);
             let name = PathBuf::from(name);
-            let identity = FileId::of(&name).map_err(noted)?;
+            let identity = FileId::new(&name).map_err(noted)?;
             files.opened.push((name, identity));
         }
         files.check()?;
@@ -79,7 +79,9 @@ impl DatabaseFiles {
         let database = self.opened.first().map(|(path, _)| path);
         let is_lost = |(path, opened): &&(PathBuf, FileId)| match std::fs::metadata(path) {
             // SQLite itself empties the log, but never the database.
-            Ok(found) => FileId::seen(&found) != *opened || (found.len() == 0 && Some(path) == database),
+            Ok(found) => {
+                FileId::from_metadata(&found) != *opened || (found.len() == 0 && Some(path) == database)
+            }
             // No other error proves that it is gone.
             Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         };

@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::error::StoreError;
 use crate::ledger::KeySettle;
-use crate::message::{Enqueued, Numbered, Settlement, Stepped};
+use crate::message::{Enqueued, NumberedMessage, Settlement, Stepped};
 use crate::record::ClaimAttempt;
 use crate::split_retry::{Manner, Write};
 use crate::write_job::{WriteJob, WriteResult};
@@ -40,7 +40,7 @@ impl Write<WriteJob, WriteResult> for Sqlite {
 struct JobsByKind<'a> {
     claims: Vec<&'a ClaimAttempt>,
     settles: Vec<&'a KeySettle>,
-    messages: Vec<&'a Numbered>,
+    messages: Vec<&'a NumberedMessage>,
     settlements: Vec<&'a Settlement>,
 }
 
@@ -60,13 +60,13 @@ impl<'a> JobsByKind<'a> {
 }
 
 /// Messages that one caller enqueues together.
-impl Write<Numbered, Enqueued> for Sqlite {
+impl Write<NumberedMessage, Enqueued> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[Numbered], _manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
+    async fn write(&self, jobs: &[NumberedMessage], _manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
         let mut tx = self.write().await?;
         let now = tx.now;
-        let messages: Vec<&Numbered> = jobs.iter().collect();
+        let messages: Vec<&NumberedMessage> = jobs.iter().collect();
         let enqueued = super::enqueue::enqueue_at(tx.connection(), &messages, now).await?;
         tx.commit().await?;
         Ok(enqueued)

@@ -45,7 +45,7 @@ impl Sqlite {
         // Some existed before. This also finds the new ones; their claim ids identify them.
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
         for _ in 0..ROUNDS_MAX {
-            self.claim_rest(tx, attempts, &mut answers).await?;
+            self.claim_existing(tx, attempts, &mut answers).await?;
         }
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
@@ -60,7 +60,7 @@ impl Sqlite {
     }
 
     /// Handles the existing records: the core decides what they mean for each claim.
-    async fn claim_rest(
+    async fn claim_existing(
         &self,
         tx: &mut WriteTransaction,
         attempts: &[&ClaimAttempt],
@@ -90,7 +90,7 @@ impl Sqlite {
         let fence = found.key.record.fence;
         if let Phase::Claimed { lease_until } = &mut found.key.record.phase
             && lease_has_lapsed(*lease_until, now, LEASE_MAX)
-            && let Some(left) = self.own_claims.left(fence)
+            && let Some(left) = self.own_claims.time_left(fence)
         {
             *lease_until = now.plus(left);
         }
@@ -152,7 +152,7 @@ impl Sqlite {
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut tx = self.write().await?;
         let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
-        let (alive, mut marked) = (self.own_claims.alive(), 0);
+        let (alive, mut marked) = (self.own_claims.valid_claims(), 0);
         for (from, to) in lapsed_ends(tx.now, LEASE_MAX) {
             let left = i64::from(limit).saturating_sub_unsigned(marked);
             let (operations, alive) = (SqlValue::Texts(Some(&operations)), SqlValue::Numbers(&alive));

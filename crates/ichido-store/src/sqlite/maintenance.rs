@@ -43,8 +43,8 @@ impl Sqlite {
         let ids = SqlValue::Ids(&ids);
         tx.db_connection().execute(sqlite_only!("promote_ready"), &[ids]).await?;
         if !failed.is_empty() {
-            let told = failed.values().sum::<i32>();
-            let before = tx.draw(usize::try_from(told).unwrap_or(usize::MAX));
+            let failed_count = failed.values().sum::<i32>();
+            let before = tx.draw(usize::try_from(failed_count).unwrap_or(usize::MAX));
             let values = [ids, before.into(), SqlValue::Now];
             tx.db_connection().execute(sqlite_only!("promote_told"), &values).await?;
         }

@@ -43,14 +43,14 @@ impl OwnClaims {
     }
 
     /// Returns the time left of a claim, or `None` if it has lapsed or is not ours.
-    pub(super) fn left(&self, fence: Fence) -> Option<Duration> {
+    pub(super) fn time_left(&self, fence: Fence) -> Option<Duration> {
         let until = *lock(&self.until).get(&fence)?;
         let left = u64::try_from(until.saturating_sub(self.now())).ok()?;
         (0 < left).then(|| Duration::from_micros(left))
     }
 
     /// Returns all valid claims, and removes the others.
-    pub(super) fn alive(&self) -> Vec<i64> {
+    pub(super) fn valid_claims(&self) -> Vec<i64> {
         let now = self.now();
         let mut until = lock(&self.until);
         until.retain(|_, until| now < *until);

@@ -36,7 +36,7 @@ impl Sqlite {
         tx: &mut WriteTransaction,
         queues: Option<&[&str]>,
     ) -> Result<Option<Row>, StoreError> {
-        let alive = self.own_claims.alive();
+        let alive = self.own_claims.valid_claims();
         for (from, to) in lapsed_ends(tx.now, LEASE_MAX) {
             let values = [from.into(), SqlValue::Numbers(&alive), SqlValue::Texts(queues), to.into()];
             let lease = tx.db_connection().optional(sqlite_only!("rescue_find"), &values).await?;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::step::step;
 use super::{Sqlite, WriteTransaction};
-use crate::claim_end::{Pair, ends, fences, is_refused, lease_over, marks, not_ours, settle};
+use crate::claim_end::{MessageClaim, delete_leases, ends, fences, is_refused, marks, not_ours, settle};
 use crate::claim_tracker::{ClaimEnd, ClaimReport};
 use crate::columns::{Columns as _, fence_from, number};
 use crate::error::StoreError;
@@ -81,7 +81,7 @@ impl Sqlite {
         if reports.is_empty() {
             return Ok(WrittenReports { answers, reports, over: Vec::new() });
         }
-        let unowned = self.claim_tracker.unowned(reports.iter().map(ClaimReport::pair));
+        let unowned = self.claim_tracker.unowned(reports.iter().map(ClaimReport::message_claim));
         let now = tx.now;
         let mut connection = tx.db_connection();
         let not_ours = not_ours(&mut connection, unowned).await?;
@@ -91,17 +91,17 @@ impl Sqlite {
             .map(|row| Ok((row.fence()?, row.uuid("node")?)))
             .collect::<Result<_, StoreError>>()?;
         let mut ends = ends(&mut connection, &reports).await?;
-        let back: Vec<Pair> =
-            reports.iter().filter(|report| report.is_given_back()).map(ClaimReport::pair).collect();
+        let back: Vec<MessageClaim> =
+            reports.iter().filter(|report| report.is_given_back()).map(ClaimReport::message_claim).collect();
         let begun = match &*back {
             [] => HashSet::new(),
             back => marks(&mut connection, paired!("begin_find"), back).await?,
         };
         let holder = |report: &ClaimReport<'_>| {
-            let node = held.get(&report.fence).filter(|_| !not_ours.contains(&report.pair()));
+            let node = held.get(&report.fence).filter(|_| !not_ours.contains(&report.message_claim()));
             node.map(|node| (*node, now))
         };
-        let may_have_begun = |report: &ClaimReport<'_>| begun.contains(&report.pair());
+        let may_have_begun = |report: &ClaimReport<'_>| begun.contains(&report.message_claim());
         let (mut changes, settled) = settle(&reports, &mut ends, holder, may_have_begun);
         tx.apply(&mut changes).await?;
         let release =
@@ -109,12 +109,12 @@ impl Sqlite {
         let over = self.claim_tracker.exhausted(reports.iter().filter(release));
         if !over.is_empty() {
             let fences: Vec<i64> = over.iter().copied().map(number).collect();
-            lease_over(&mut tx.db_connection(), &fences).await?;
+            delete_leases(&mut tx.db_connection(), &fences).await?;
         }
         for report in &reports {
             answers[report.index] = match settled.get(&report.index) {
                 Some(stepped) => *stepped,
-                None => settle_late(tx, report, ends.ended.get(&report.pair())).await?,
+                None => settle_late(tx, report, ends.ended.get(&report.message_claim())).await?,
             };
         }
         reports.retain(|report| !is_refused(&settled, report));
@@ -131,11 +131,11 @@ impl Sqlite {
     }
 
     /// Marks that these calls are about to start. Returns which of them may.
-    pub(crate) async fn begin(&self, calls: &[Pair]) -> Result<Vec<bool>, StoreError> {
+    pub(crate) async fn begin(&self, calls: &[MessageClaim]) -> Result<Vec<bool>, StoreError> {
         let mut tx = self.write().await?;
         let unowned = self.claim_tracker.unowned(calls.iter().copied());
         let not_ours = not_ours(&mut tx.db_connection(), unowned).await?;
-        let own: Vec<Pair> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
+        let own: Vec<MessageClaim> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
         let marked = marks(&mut tx.db_connection(), paired!("begin_mark"), &own).await?;
         tx.commit().await?;
         Ok(calls.iter().map(|call| marked.contains(call)).collect())

@@ -9,7 +9,7 @@ use crate::alert::limits::FIRING_MAX;
 use crate::alert::{Alert, NewAlert, alerts};
 use crate::error::StoreError;
 use crate::message::limits::PAGE_MAX;
-use crate::message::{NewMessage, Numbered};
+use crate::message::{NewMessage, NumberedMessage};
 use crate::micros;
 use crate::statement::{SqlValue, Statement, paired, shared};
 use crate::transaction::Transaction;
@@ -80,7 +80,7 @@ impl Alerts<'_> {
         self,
         change: Statement,
         values: &[SqlValue<'_>],
-        messages: &[Numbered],
+        messages: &[NumberedMessage],
     ) -> Result<bool, StoreError> {
         let work = async |transaction: &mut Transaction<'_>| {
             if transaction.connection().execute(change, values).await? == 0 {

@@ -46,7 +46,7 @@ impl Answers<'_> {
             [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
         // A question that is deleted between the two reads is claimed once more.
         for _ in 0..2 {
-            if let Some(row) = self.0.driver.changed(paired!("answer_ask"), &values).await? {
+            if let Some(row) = self.0.driver.write_returning(paired!("answer_ask"), &values).await? {
                 return Ok(Asking::Ours { lost: row.positive("lost")? });
             }
             match self.find(&[id]).await?.pop() {

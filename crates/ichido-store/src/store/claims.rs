@@ -111,7 +111,7 @@ impl Claims<'_> {
         let lease = lease.min(LEASE_MAX);
         let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
         let values = [SqlValue::Numbers(&numbers), micros(lease).into(), SqlValue::Now];
-        let rows = self.0.driver.all_changed(paired!("lease_renew"), &values).await?;
+        let rows = self.0.driver.write_returning_all(paired!("lease_renew"), &values).await?;
         let renewed: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
         on!(&*self.0.driver, driver => driver.renewed(fences, &renewed, lease));
         Ok(fences.iter().map(|fence| renewed.contains(fence)).collect())
@@ -172,7 +172,7 @@ impl Claims<'_> {
             let Some(lapsed) = transaction.lapsed(queues).await? else { return Ok(None) };
             let mut changes = judge(&lapsed, &terms(&lapsed.queue));
             transaction.apply(&mut changes).await?;
-            transaction.lease_over(lapsed.fence).await?;
+            transaction.delete_lease(lapsed.fence).await?;
             let of = |state: LetterState| {
                 let letters = changes.letters.iter().filter(|letter| letter.row.state == state.as_str());
                 letters.map(|letter| letter.moving.id).collect()

@@ -54,7 +54,7 @@ impl DeadLetters<'_> {
             Some(_) => paired!("letter_page", "letter_page_queue"),
         };
         // A generic plan would read all letters.
-        self.0.driver.all(statement.planned_anew(), &values).await?.iter().map(letter_row).collect()
+        self.0.driver.all(statement.with_custom_plan(), &values).await?.iter().map(letter_row).collect()
     }
 
     /// Finds the dead letters among these messages, open or closed, in no order.
@@ -81,7 +81,7 @@ impl DeadLetters<'_> {
         values.extend(queue.map(|queue| SqlValue::from(queue.as_str())));
         let statement = if queue.is_some() { shared!("letter_list_queue") } else { shared!("letter_list") };
         // A generic plan would read all letters.
-        let rows = self.0.driver.all(statement.planned_anew(), &values).await?;
+        let rows = self.0.driver.all(statement.with_custom_plan(), &values).await?;
         rows.iter()
             .map(|row| Ok(Letter { since: row.timestamp("since")?, message: rows::message_row(row)? }))
             .collect()

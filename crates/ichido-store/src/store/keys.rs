@@ -57,7 +57,7 @@ impl Keys<'_> {
         let topic = Topic::key(&settle.name);
         let settled = self.0.note_write(self.0.write_queues.settle(settle.bounded(), bytes).await)?;
         if settled == KeySettled::Stands {
-            self.0.wakes.wake(topic);
+            self.0.wake_ups.wake(topic);
         }
         Ok(settled)
     }
@@ -91,7 +91,7 @@ impl Keys<'_> {
         if let Driver::Sqlite(sqlite) = &*self.0.driver {
             sqlite.settled(fence);
         }
-        self.0.wakes.wake(Topic::key(name));
+        self.0.wake_ups.wake(Topic::key(name));
     }
 
     /// Waits up to `at_most` for a claimed key to be settled. Returns whether something happened.
@@ -105,7 +105,7 @@ impl Keys<'_> {
             // The caller's next claim gets the error.
             Err(_) => false,
         };
-        self.0.wakes.wait(&Topic::key(name), at_most, settled).await
+        self.0.wake_ups.wait(&Topic::key(name), at_most, settled).await
     }
 
     /// Renews claims, each for its duration from now. Returns which are still valid, in the same order.
@@ -122,8 +122,11 @@ impl Keys<'_> {
             column(&rows, |(_, fence, _)| number(*fence)),
             column(&rows, |(.., lease)| micros(*lease)),
         ];
-        let renewed =
-            self.0.driver.all_changed(paired!("key_renew"), &[SqlValue::Rows(&rows), SqlValue::Now]).await?;
+        let renewed = self
+            .0
+            .driver
+            .write_returning_all(paired!("key_renew"), &[SqlValue::Rows(&rows), SqlValue::Now])
+            .await?;
         let renewed: HashSet<([u8; 32], Fence)> =
             renewed.iter().map(|row| Ok((name_of(row)?, row.fence()?))).collect::<Result<_, StoreError>>()?;
         let still_holds = |(name, fence, lease): &([u8; 32], Fence, Duration)| {

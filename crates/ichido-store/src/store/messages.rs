@@ -18,7 +18,7 @@ use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::limits::PAGE_MAX;
 use crate::message::{
-    Enqueued, MessageFilter, MessageRow, NewMessage, Note, Numbered, QueueName, Stepped, Transition,
+    Enqueued, MessageFilter, MessageRow, NewMessage, Note, NumberedMessage, QueueName, Stepped, Transition,
 };
 use crate::placement::storable_note;
 use crate::rows;
@@ -75,7 +75,7 @@ impl Messages<'_> {
             self.0.queues().wake(queue);
         }
         for ((_, new), answer) in plain.iter().zip(&written) {
-            self.0.disk_space.note(self.0.skew.monotonic(), answer);
+            self.0.disk_space.record(self.0.skew.monotonic(), answer);
             if let Ok(enqueued) = answer {
                 self.0.tally.message_arrived(new.queue.as_str(), enqueued.is_repeated());
             }
@@ -95,11 +95,8 @@ impl Messages<'_> {
     /// At most [`PAGE_MAX`], whatever `limit` is. [`MessageFilter::after`] selects the next page.
     pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
-        let statement = if filter.of_what_is_under_way() {
-            paired!("message_list_live")
-        } else {
-            shared!("message_list")
-        };
+        let statement =
+            if filter.selects_unfinished() { paired!("message_list_live") } else { shared!("message_list") };
         let values = [
             filter.queue.as_ref().map(QueueName::as_str).into(),
             filter.status.map(Stage::as_str).into(),
@@ -112,7 +109,13 @@ impl Messages<'_> {
             i64::from(limit.min(PAGE_MAX)).into(),
         ];
         // A generic plan would assume that every filter is selective.
-        self.0.driver.all(statement.planned_anew(), &values).await?.iter().map(rows::message_row).collect()
+        self.0
+            .driver
+            .all(statement.with_custom_plan(), &values)
+            .await?
+            .iter()
+            .map(rows::message_row)
+            .collect()
     }
 
     /// Lists every transition of a message, in order.
@@ -210,7 +213,7 @@ impl Messages<'_> {
     }
 }
 
-pub(super) fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
+pub(super) fn numbered(messages: Vec<NewMessage>) -> Result<Vec<NumberedMessage>, StoreError> {
     let number = |message: NewMessage| Ok((Uuid::now_v7(), message.checked()?));
     messages.into_iter().map(number).collect()
 }

@@ -30,7 +30,7 @@ impl Nodes<'_> {
         let (duty, lease) = (duty.name(), micros(lease.min(DUTY_LEASE_MAX)));
         let values =
             [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
-        Ok(self.0.driver.changed(paired!("caretaker_claim"), &values).await?.is_some())
+        Ok(self.0.driver.write_returning(paired!("caretaker_claim"), &values).await?.is_some())
     }
 
     /// Releases all tasks of a node that stops. The next node then need not wait for their leases.

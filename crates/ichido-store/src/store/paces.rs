@@ -21,7 +21,7 @@ impl Paces<'_> {
     pub async fn write(self, destination: &str, version: i64, pace: &[u8]) -> Result<bool, StoreError> {
         check::no_nul("the destination", destination)?;
         let values = [destination.into(), version.into(), pace.into()];
-        Ok(self.0.driver.changed(shared!("pace_write"), &values).await?.is_some())
+        Ok(self.0.driver.write_returning(shared!("pace_write"), &values).await?.is_some())
     }
 
     /// Lists the paces of all destinations, by name.

@@ -25,8 +25,8 @@ impl Queues<'_> {
     ///
     /// Call it after the commit of a transaction that enqueued messages. On PostgreSQL it reaches other nodes too.
     pub fn wake(self, queue: &QueueName) {
-        self.0.driver.woken(queue);
-        self.0.wakes.wake(Topic::queue(queue));
+        self.0.driver.note_wake(queue);
+        self.0.wake_ups.wake(Topic::queue(queue));
     }
 
     /// Waits up to `at_most` for work on a queue. Returns whether it was woken.
@@ -36,10 +36,10 @@ impl Queues<'_> {
     ///
     /// One wake-up is remembered while nobody waits, so nothing between a claim and this call is missed.
     pub async fn wait(self, queue: &QueueName, at_most: Duration) -> bool {
-        let woken = self.0.wakes.wait(&Topic::queue(queue), at_most, async || false).await;
+        let woken = self.0.wake_ups.wait(&Topic::queue(queue), at_most, async || false).await;
         if woken {
             // Perhaps by another node, which the driver does not know about.
-            self.0.driver.woken(queue);
+            self.0.driver.note_wake(queue);
         }
         woken
     }
@@ -55,7 +55,11 @@ impl Queues<'_> {
     // SPEC D7.
     pub async fn kind_of_key(self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
         check::name("the kind of key", kind, KIND_BYTES_MAX)?;
-        let row = self.0.driver.changed(shared!("queue_keys"), &[queue.as_str().into(), kind.into()]).await?;
+        let row = self
+            .0
+            .driver
+            .write_returning(shared!("queue_keys"), &[queue.as_str().into(), kind.into()])
+            .await?;
         Ok(row.ok_or(sqlx::Error::RowNotFound)?.text("kind")?.to_owned())
     }
 
@@ -96,7 +100,8 @@ impl Queues<'_> {
     pub async fn fold_counts(self, limit: u32) -> Result<u64, StoreError> {
         // SQLite's counts change with their messages, so there is nothing to fold.
         let Driver::Postgres(_) = &*self.0.driver else { return Ok(0) };
-        let row = self.0.driver.changed(postgres_only!("count_fold"), &[i64::from(limit).into()]).await?;
+        let row =
+            self.0.driver.write_returning(postgres_only!("count_fold"), &[i64::from(limit).into()]).await?;
         Ok(row.ok_or(sqlx::Error::RowNotFound)?.number("folded")?.unsigned_abs())
     }
 }

@@ -38,7 +38,7 @@ impl Store {
 
     /// Records the outcome of a write.
     pub(super) fn note_write<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.disk_space.note(self.skew.monotonic(), &written);
+        self.disk_space.record(self.skew.monotonic(), &written);
         written
     }
 }

@@ -34,12 +34,12 @@ impl Store {
     /// Resumes retention where an earlier process stopped. The first one begins at the wall clock and stores that at once: a
     /// process that starts with a wrong clock must find it.
     pub(super) async fn begin_retention(&self) -> Result<(), StoreError> {
-        let now = self.reading().await?;
-        let mut written = self.reached().await?;
+        let now = self.read_clocks().await?;
+        let mut written = self.stored_progress().await?;
         let retention = Retention::begin(now, written);
         if written.is_none() {
             let reached = retention.reached();
-            let outcome = self.reach(reached).await;
+            let outcome = self.store_progress(reached).await;
             // Another node may be writing it just now. If not, the first round tries again and reports the error.
             written = outcome.is_ok().then_some(reached);
         }
@@ -49,7 +49,7 @@ impl Store {
 
     /// Begins a round of retention. Returns `None` if the wall clock was set since the last one: then nothing may be deleted.
     pub(super) async fn forget_until(&self) -> Result<Option<RetentionLimit>, StoreError> {
-        let now = self.reading().await?;
+        let now = self.read_clocks().await?;
         let (round, reached) = {
             let mut progress = self.skew.progress();
             // It is set when the store is opened, and never removed.
@@ -67,7 +67,7 @@ impl Store {
             }
         };
         if let Some(reached) = reached {
-            self.reach(reached).await?;
+            self.store_progress(reached).await?;
             if let Some(progress) = self.skew.progress().as_mut() {
                 progress.written = Some(reached);
             }
@@ -76,19 +76,19 @@ impl Store {
     }
 
     /// Reads how far retention has come on all nodes.
-    async fn reached(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn stored_progress(&self) -> Result<Option<Timestamp>, StoreError> {
         let row = self.driver.optional(shared!("retention_reached"), &[]).await?;
         Ok(row.map(|row| row.timestamp("reached")).transpose()?)
     }
 
     /// Stores how far retention has come.
-    async fn reach(&self, reached: Timestamp) -> Result<(), StoreError> {
+    async fn store_progress(&self, reached: Timestamp) -> Result<(), StoreError> {
         let values = [Uuid::nil().into(), reached.into()];
         self.driver.execute(shared!("retention_reach"), &values).await.map(drop)
     }
 
     /// Reads both clocks.
-    async fn reading(&self) -> Result<Reading, StoreError> {
+    async fn read_clocks(&self) -> Result<Reading, StoreError> {
         // Read first: a slow answer makes the wall clock later, never earlier.
         let monotonic = self.skew.monotonic();
         Ok(Reading { wall: self.now().await?, monotonic })

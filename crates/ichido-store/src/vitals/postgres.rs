@@ -25,12 +25,12 @@ pub(crate) async fn look(
 ) -> Result<Vitals, StoreError> {
     let options = options(url)?;
     // A server that is full or starting gets a second try, with a longer timeout; otherwise this error is reported.
-    let told = first_connection(&options).await?;
+    let refusal = first_connection(&options).await?;
     let pool = ConnectionPool::new(options, 1, CALL_TIMEOUT);
     let row =
         pool.one(sqlx::query(include_str!("../postgres/sql/vitals.sql"))).await.map_err(
-            |error| match told {
-                Some(told) => StoreError::Unavailable(told),
+            |error| match refusal {
+                Some(refusal) => StoreError::Unavailable(refusal),
                 None => error,
             },
         )?;

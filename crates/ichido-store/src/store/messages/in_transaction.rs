@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::super::Messages;
 use super::numbered;
 use crate::error::StoreError;
-use crate::message::{Enqueued, NewMessage, Numbered};
+use crate::message::{Enqueued, NewMessage, NumberedMessage};
 
 impl Messages<'_> {
     /// Enqueues a message within the caller's open PostgreSQL transaction: both commit, or neither.
@@ -135,6 +135,6 @@ impl Messages<'_> {
     }
 }
 
-fn any_by_content(messages: &[Numbered]) -> bool {
+fn any_by_content(messages: &[NumberedMessage]) -> bool {
     messages.iter().any(|(_, new)| new.same_content.is_some())
 }

@@ -56,14 +56,14 @@ both_databases! {
             tries_allowed: NonZeroU32::new(count).unwrap(),
             ..message(&format!("t{count}"))
         };
-        for over in [limits::TRIES_MAX + 1, u32::MAX] {
+        for over in [limits::ATTEMPTS_MAX + 1, u32::MAX] {
             let refused = fixture.store.messages().enqueue(tries(over)).await;
-            assert!(matches!(refused, Err(StoreError::OutOfRange { most: limits::TRIES_MAX, .. })), "{refused:?}");
+            assert!(matches!(refused, Err(StoreError::OutOfRange { most: limits::ATTEMPTS_MAX, .. })), "{refused:?}");
         }
-        let id = new_id(fixture.put(tries(limits::TRIES_MAX)).await);
+        let id = new_id(fixture.put(tries(limits::ATTEMPTS_MAX)).await);
         fixture.enqueue("neighbour").await;
         assert_eq!(fixture.claim(10).await.len(), 2);
-        assert_eq!(fixture.row(id).await.tries_allowed, limits::TRIES_MAX);
+        assert_eq!(fixture.row(id).await.tries_allowed, limits::ATTEMPTS_MAX);
     }
 
     #[test]
