@@ -100,29 +100,29 @@ impl Acknowledged {
 }
 
 /// Runs several callers of each kind, until an error ends them, or forever.
-async fn load(store: Store, prefix: String, say: impl Fn(String) + Clone + Send + Sync + 'static) {
+async fn load(store: Store, prefix: String, print_line: impl Fn(String) + Clone + Send + Sync + 'static) {
     let mut tasks = tokio::task::JoinSet::new();
     for caller in 0..4 {
-        let (store, prefix, say) = (store.clone(), format!("{prefix}-{caller}"), say.clone());
+        let (store, prefix, print_line) = (store.clone(), format!("{prefix}-{caller}"), print_line.clone());
         tasks.spawn(async move {
             for n in 0.. {
-                put_in(&store, &format!("{prefix}-m{n}"), &say).await;
+                enqueue_one(&store, &format!("{prefix}-m{n}"), &print_line).await;
             }
         });
     }
     for caller in 0..4 {
-        let (store, prefix, say) = (store.clone(), format!("{prefix}-{caller}"), say.clone());
+        let (store, prefix, print_line) = (store.clone(), format!("{prefix}-{caller}"), print_line.clone());
         tasks.spawn(async move {
             for n in 0.. {
-                settle_key(&store, &format!("{prefix}-k{n}"), &say).await;
+                settle_key(&store, &format!("{prefix}-k{n}"), &print_line).await;
             }
         });
     }
     for _ in 0..2 {
-        let (store, say) = (store.clone(), say.clone());
+        let (store, print_line) = (store.clone(), print_line.clone());
         tasks.spawn(async move {
             loop {
-                send_some(&store, &say).await;
+                send_some(&store, &print_line).await;
                 tokio::task::yield_now().await;
             }
         });
@@ -130,15 +130,15 @@ async fn load(store: Store, prefix: String, say: impl Fn(String) + Clone + Send 
     tasks.join_all().await;
 }
 
-async fn put_in(store: &Store, key: &str, say: &impl Fn(String)) {
+async fn enqueue_one(store: &Store, key: &str, print_line: &impl Fn(String)) {
     match store.messages().enqueue(message(key)).await {
-        Ok(Enqueued::New { id } | Enqueued::Same { id }) => say(format!("enqueued {key} {id}")),
+        Ok(Enqueued::New { id } | Enqueued::Same { id }) => print_line(format!("enqueued {key} {id}")),
         Ok(other) => panic!("{key}: {other:?}"),
         Err(error) => expected(&error),
     }
 }
 
-async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
+async fn settle_key(store: &Store, key: &str, print_line: &impl Fn(String)) {
     let fence = match store.keys().claim(claim(key)).await {
         Ok(KeyClaimed::Run { fence, .. }) => fence,
         Ok(other) => panic!("{key}: {other:?}"),
@@ -152,12 +152,12 @@ async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
         ttl: Duration::from_hours(72),
     };
     match store.keys().settle(KeySettle { name: name(key), fence, outcome }).await {
-        Ok(_) => say(format!("key {key}")),
+        Ok(_) => print_line(format!("key {key}")),
         Err(error) => expected(&error),
     }
 }
 
-async fn send_some(store: &Store, say: &impl Fn(String)) {
+async fn send_some(store: &Store, print_line: &impl Fn(String)) {
     let terms = ClaimTerms {
         node: Uuid::now_v7(),
         lease: LEASE,
@@ -172,7 +172,7 @@ async fn send_some(store: &Store, say: &impl Fn(String)) {
     for work in work {
         let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
         match store.claims().settle(settlement).await {
-            Ok(Stepped::Now(State::Sent)) => say(format!("sent {}", work.id)),
+            Ok(Stepped::Now(State::Sent)) => print_line(format!("sent {}", work.id)),
             Ok(other) => panic!("{}: {other:?}", work.id),
             Err(error) => expected(&error),
         }
@@ -228,7 +228,7 @@ fn run_and_kill(url: &str, round: u64, lines: u64, acknowledged: &mut Acknowledg
     child.wait().expect("gone");
 }
 
-async fn everything(store: &Store) -> Vec<ichido_store::message::MessageRow> {
+async fn all_messages(store: &Store) -> Vec<ichido_store::message::MessageRow> {
     let mut all = Vec::new();
     let mut filter = MessageFilter::default();
     loop {
@@ -255,7 +255,7 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
             other => panic!("{key}: {other:?}"),
         }
     }
-    let all = everything(store).await;
+    let all = all_messages(store).await;
     let mut by_status: BTreeMap<Stage, i64> = BTreeMap::new();
     for row in &all {
         assert_eq!(row.request, row.key.as_str().as_bytes(), "whole");
@@ -311,7 +311,7 @@ async fn finish(store: &Store) {
             assert_eq!(stepped.expect("settled"), Stepped::Now(State::Sent));
         }
     }
-    for row in everything(store).await {
+    for row in all_messages(store).await {
         assert_eq!(row.status, Stage::Sent, "{}", row.id);
         let sent = store.messages().transitions(row.id).await.expect("read");
         assert_eq!(sent.iter().filter(|step| step.to == Stage::Sent).count(), 1, "{}", row.id);

@@ -83,7 +83,7 @@ impl StoreFixture {
     }
 
     /// Returns whether the database carries wake-ups between nodes.
-    pub(crate) fn tells_other_nodes(&self) -> bool {
+    pub(crate) fn notifies_other_nodes(&self) -> bool {
         matches!(*self.database, TestDatabase::Postgres { .. })
     }
 
@@ -131,10 +131,10 @@ impl StoreFixture {
     }
 
     pub(crate) async fn settle(&self, work: &Work, event: Event) -> Stepped {
-        self.settle_noting(work, event, Note::default()).await
+        self.settle_with_note(work, event, Note::default()).await
     }
 
-    pub(crate) async fn settle_noting(&self, work: &Work, event: Event, note: Note) -> Stepped {
+    pub(crate) async fn settle_with_note(&self, work: &Work, event: Event, note: Note) -> Stepped {
         self.store.claims().settle(Settlement::of(work, event, note)).await.expect("an answer")
     }
 
@@ -146,7 +146,7 @@ impl StoreFixture {
     pub(crate) async fn dead(&self, key: &str, effect: Effect) -> Uuid {
         let id = self.enqueue(key).await;
         let work = self.claim_one().await;
-        let settled = self.settle_noting(&work, final_failure(&work, effect), bad_request()).await;
+        let settled = self.settle_with_note(&work, final_failure(&work, effect), bad_request()).await;
         assert!(matches!(settled, Stepped::Now(State::Dead { .. })), "{settled:?}");
         id
     }
@@ -309,7 +309,7 @@ pub(crate) fn bad_request() -> Note {
 }
 
 /// Fails a case that never ends.
-pub(crate) async fn in_time(case: impl Future<Output = ()>) {
+pub(crate) async fn with_time_limit(case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
 }
 
@@ -321,7 +321,7 @@ pub(crate) async fn audited<A: Future<Output = ()>>(
 ) {
     let (url, is_touched) = (fixture.url.clone(), Arc::clone(&fixture.is_touched));
     let _database = Arc::clone(&fixture.database);
-    in_time(case(fixture)).await;
+    with_time_limit(case(fixture)).await;
     if !is_touched.load(Ordering::Relaxed) {
         let store = Store::open(&url, 1).await.expect("the database opens again");
         let report = store.audit().verify(None, None).await.expect("it can be read");

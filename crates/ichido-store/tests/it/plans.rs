@@ -110,7 +110,7 @@ async fn plan_as(
 
 impl QueryPlan {
     /// Asserts that no table that grows with history is scanned.
-    fn goes_by(&self, index: &str) {
+    fn assert_uses_index(&self, index: &str) {
         assert!(
             self.text.contains(&format!("\"Index Name\": \"{index}\"")),
             "{index} is not used: {}",
@@ -152,7 +152,7 @@ async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
         let lapse = format!("ARRAY['op'], 100, 0, {ends_too_late}, 3600000000");
         plan(connection, include_str!("../../src/postgres/sql/key_lapse.sql"), &lapse)
             .await
-            .goes_by("ledger_lapse");
+            .assert_uses_index("ledger_lapse");
     }
     let rescue = include_str!("../../src/postgres/sql/rescue_lock.sql");
     for ends_too_late in [false, true] {
@@ -160,7 +160,7 @@ async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
         let how = "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
         let arguments = format!("0, ARRAY['orders'], {ends_too_late}, 86400000000");
         let rescue = plan_as(connection, how, rescue, &arguments).await;
-        rescue.goes_by("leases_lapse");
+        rescue.assert_uses_index("leases_lapse");
         assert!(!scans(&serde_json::from_str(&rescue.text).expect("a plan"), "messages"));
     }
 }
@@ -184,7 +184,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         .expect("reset");
     add_history(&mut connection, 1_001, history()).await;
     let old = claim(&mut connection).await;
-    old.goes_by("ready_pkey");
+    old.assert_uses_index("ready_pkey");
     // Reading a claimed message by its id may take one more page, because that index is a level deeper; nothing else may.
     assert!(
         old.buffers <= young.buffers + CLAIM,
@@ -194,38 +194,38 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     );
     let sweep =
         plan(&mut connection, include_str!("../../src/postgres/sql/key_sweep.sql"), "100, now()").await;
-    sweep.goes_by("ledger_expiry");
+    sweep.assert_uses_index("ledger_expiry");
     lapsed_leases_go_by_their_indexes(&mut connection).await;
     let unknown = "now(), '\\x00', 50";
     plan(&mut connection, include_str!("../../src/sql/key_unknown.sql"), unknown)
         .await
-        .goes_by("ledger_unknown");
+        .assert_uses_index("ledger_unknown");
     let contents =
         plan(&mut connection, include_str!("../../src/postgres/sql/content_sweep.sql"), "100, now()").await;
-    contents.goes_by("contents_until");
+    contents.assert_uses_index("contents_until");
     let oldest = include_str!("../../src/sql/queue_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'orders'").await;
-    oldest.goes_by("ready_pkey");
+    oldest.assert_uses_index("ready_pkey");
     assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
     let oldest = include_str!("../../src/sql/letter_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
-    oldest.goes_by("letters_newest");
+    oldest.assert_uses_index("letters_newest");
     assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
     let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";
     plan(&mut connection, include_str!("../../src/postgres/sql/rescue_left.sql"), left)
         .await
-        .goes_by("messages_pkey");
+        .assert_uses_index("messages_pkey");
     let page = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
     // Planned for each query, because an unset filter must not count.
     let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
     let list = plan_as(&mut connection, anew, include_str!("../../src/sql/message_list.sql"), page).await;
-    list.goes_by("messages_pkey");
+    list.assert_uses_index("messages_pkey");
     assert!(list.buffers < 5_000, "a page of 50 touched {} pages", list.buffers);
     let rare = "NULL, 'sending', NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
     let live =
         plan_as(&mut connection, anew, include_str!("../../src/postgres/sql/message_list_live.sql"), rare)
             .await;
-    live.goes_by("messages_pkey");
+    live.assert_uses_index("messages_pkey");
     assert!(live.buffers < 5_000, "a page of what is being sent touched {} pages", live.buffers);
     add_letters(&mut connection).await;
     let before = "now(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
@@ -240,8 +240,8 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     ] {
         let letters = plan_as(&mut connection, anew, sql, &page).await;
         assert!(letters.buffers < 5_000, "{page} touched {} pages: {}", letters.buffers, letters.text);
-        letters.goes_by("messages_pkey");
-        letters.goes_by(index);
+        letters.assert_uses_index("messages_pkey");
+        letters.assert_uses_index(index);
     }
     for (filter, index) in [
         (format!("NULL, {before}, '-infinity'"), "letters_newest_of_all"),
@@ -252,12 +252,12 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");
         let letters = plan_as(&mut connection, anew, sql, &arguments).await;
         assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
-        letters.goes_by(index);
+        letters.assert_uses_index(index);
     }
     let sql = include_str!("../../src/postgres/sql/letter_counts.sql");
     let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
     let counts = plan(&mut connection, sql, span).await;
-    counts.goes_by("letters_newest");
+    counts.assert_uses_index("letters_newest");
     assert!(counts.buffers < 200, "{} pages for deaths of an hour: {}", counts.buffers, counts.text);
     let promote = plan(&mut connection, include_str!("../../src/postgres/sql/promote.sql"), "100, 0").await;
     assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
@@ -280,7 +280,7 @@ async fn the_counts_of_a_window_are_found_among_many() {
         (include_str!("../../src/postgres/sql/tally_sweep.sql"), "300000000, 0"),
     ] {
         let found = plan(&mut connection, sql, arguments).await;
-        found.goes_by("tallies_pkey");
+        found.assert_uses_index("tallies_pkey");
         assert!(found.buffers < 200, "{} pages: {}", found.buffers, found.text);
     }
     drop(store);
@@ -301,7 +301,7 @@ async fn spans_are_found(connection: &mut PgConnection) {
         (include_str!("../../src/postgres/sql/unsealed.sql"), format!("{last}, {}", last + 1)),
     ] {
         let span = plan(connection, sql, &arguments).await;
-        span.goes_by("events_position");
+        span.assert_uses_index("events_position");
         assert!(span.buffers < 2_000, "a span of 100 entries touched {} pages", span.buffers);
     }
 }

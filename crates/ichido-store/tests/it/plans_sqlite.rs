@@ -215,7 +215,7 @@ fn statements() -> [ExpectedPlan; 44] {
     }
 }
 
-async fn goes_by_its_indexes(connection: &mut SqliteConnection, expected: &ExpectedPlan) {
+async fn assert_uses_indexes(connection: &mut SqliteConnection, expected: &ExpectedPlan) {
     for sql in forms(&text(expected.name)) {
         let plan = plan(connection, &sql).await;
         for by in expected.by {
@@ -228,7 +228,7 @@ async fn goes_by_its_indexes(connection: &mut SqliteConnection, expected: &Expec
 
 /// Returns whether a line of a plan scans a table. A batch, which our statements call `i`, is not a table, and a subquery has
 /// its own lines.
-fn reads_all(line: &str) -> bool {
+fn is_full_scan(line: &str) -> bool {
     let of_a_batch = ["VIRTUAL TABLE", "CONSTANT ROW", "VALUES CLAUSE", "("];
     line.strip_prefix("SCAN ")
         .is_some_and(|what| what != "i" && !of_a_batch.iter().any(|of| what.contains(of)))
@@ -261,7 +261,7 @@ async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConne
         for sql in forms(&text(path.file_stem().unwrap().to_str().unwrap())) {
             let plan = plan(connection, &sql).await;
             let is_small = |line: &str| SMALL.contains(&(file, line));
-            assert!(!plan.iter().any(|line| reads_all(line) && !is_small(line)), "{file}: {plan:#?}");
+            assert!(!plan.iter().any(|line| is_full_scan(line) && !is_small(line)), "{file}: {plan:#?}");
         }
         files += 1;
     }
@@ -290,7 +290,7 @@ async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
 #[test]
 fn a_scan_of_a_table_is_seen_and_one_of_a_batch_is_not() {
     for line in ["SCAN ichido_messages", "SCAN m", "SCAN ichido_events USING COVERING INDEX x"] {
-        assert!(reads_all(line), "{line}");
+        assert!(is_full_scan(line), "{line}");
     }
     for line in [
         "SCAN i",
@@ -299,7 +299,7 @@ fn a_scan_of_a_table_is_seen_and_one_of_a_batch_is_not() {
         "SCAN (subquery-3)",
         "SEARCH m USING INDEX x",
     ] {
-        assert!(!reads_all(line), "{line}");
+        assert!(!is_full_scan(line), "{line}");
     }
 }
 
@@ -316,7 +316,7 @@ async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
             connection.execute("ANALYZE").await.unwrap();
         }
         for expected in statements() {
-            goes_by_its_indexes(&mut connection, &expected).await;
+            assert_uses_indexes(&mut connection, &expected).await;
         }
         nothing_that_grows_is_read_from_end_to_end(&mut connection).await;
     }

@@ -239,7 +239,7 @@ async fn wal_syncs(connection: &mut PgConnection) -> i64 {
 }
 
 /// Waits until this connection is the last: ending sessions publish their counters first.
-async fn alone(connection: &mut PgConnection) {
+async fn wait_until_last(connection: &mut PgConnection) {
     let others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
     let gone = async {
         while 0 < sqlx::query(others).fetch_one(&mut *connection).await.unwrap().get::<i64, _>(0) {
@@ -250,7 +250,7 @@ async fn alone(connection: &mut PgConnection) {
 }
 
 /// Returns how many syncs a store takes from opening to closing, with this many writes.
-async fn life(url: &str, connection: &mut PgConnection, rounds: usize) -> i64 {
+async fn syncs_of_lifetime(url: &str, connection: &mut PgConnection, rounds: usize) -> i64 {
     let before = wal_syncs(connection).await;
     let store = Store::open(url, 1).await.unwrap();
     for _ in 0..rounds {
@@ -261,7 +261,7 @@ async fn life(url: &str, connection: &mut PgConnection, rounds: usize) -> i64 {
     }
     store.postgres_pool().unwrap().close().await;
     drop(store);
-    alone(connection).await;
+    wait_until_last(connection).await;
     wal_syncs(connection).await - before
 }
 
@@ -272,12 +272,12 @@ async fn every_answer_of_postgres_comes_after_a_sync_of_its_own() {
     let database = cluster.database().await.unwrap();
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     // The first run creates the schema; later ones show the cost of opening alone.
-    life(&database.url, &mut connection, 0).await;
+    syncs_of_lifetime(&database.url, &mut connection, 0).await;
     let mut opened = i64::MAX;
     for _ in 0..OPENINGS {
-        opened = opened.min(life(&database.url, &mut connection, 0).await);
+        opened = opened.min(syncs_of_lifetime(&database.url, &mut connection, 0).await);
     }
-    let written = life(&database.url, &mut connection, ROUNDS).await;
+    let written = syncs_of_lifetime(&database.url, &mut connection, ROUNDS).await;
     let writes = i64::try_from(2 * ROUNDS).unwrap();
     assert!(writes <= written - opened, "{writes} answers; {written} syncs, {opened} of them for opening");
 }

@@ -46,7 +46,7 @@ async fn die(store: &Store, key: &str) -> Uuid {
 }
 
 /// Reads everything that can be read.
-async fn look(store: &Store, id: Uuid) {
+async fn read_everything(store: &Store, id: Uuid) {
     for _ in 0..TIMES {
         assert!(store.messages().get(id).await.expect("read").is_some());
         assert_eq!(store.messages().transitions(id).await.expect("read").len(), 2);
@@ -81,7 +81,7 @@ async fn a_column_added_by_the_next_release_does_not_stop_this_one_on_postgres()
     let database = postgres::fresh_database().await;
     let store = Store::open(&database.url, 2).await.expect("the store opens");
     let id = die(&store, "before").await;
-    look(&store, id).await;
+    read_everything(&store, id).await;
     let mut next = PgConnection::connect(&database.url).await.expect("connected");
     let tables =
         "SELECT tablename::text FROM pg_tables WHERE schemaname = 'ichido' AND tablename <> 'migrations'";
@@ -95,9 +95,9 @@ async fn a_column_added_by_the_next_release_does_not_stop_this_one_on_postgres()
     assert!(wider.contains("m.added"), "{wider}");
     let wider = format!("CREATE OR REPLACE VIEW ichido.message AS {wider}");
     next.execute(AssertSqlSafe(wider)).await.expect("a wider view");
-    look(&store, id).await;
+    read_everything(&store, id).await;
     let after = die(&store, "after").await;
-    look(&store, after).await;
+    read_everything(&store, after).await;
 }
 
 #[tokio::test]
@@ -105,14 +105,14 @@ async fn a_column_added_by_the_next_release_does_not_stop_this_one_on_sqlite() {
     let file = sqlite::fresh_file();
     let store = Store::open(&file.url, 2).await.expect("the store opens");
     let id = die(&store, "before").await;
-    look(&store, id).await;
+    read_everything(&store, id).await;
     let mut next = SqliteConnection::connect(&file.url).await.expect("connected");
     let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'ichido%' AND name <> 'ichido_migrations'";
     for row in next.fetch_all(tables).await.expect("the tables") {
         let add = format!("ALTER TABLE {} ADD COLUMN added TEXT DEFAULT 'x'", row.get::<&str, _>(0));
         next.execute(AssertSqlSafe(add)).await.expect("a column more");
     }
-    look(&store, id).await;
+    read_everything(&store, id).await;
     let after = die(&store, "after").await;
-    look(&store, after).await;
+    read_everything(&store, after).await;
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::audit::write;
 use super::ledger::{TTL, request};
-use super::outbox::press;
+use super::outbox::with_same_content;
 use crate::both_databases;
 use crate::fixture::{DAY, KEYED, StoreFixture, many, message, new_id, queue, terms};
 
@@ -46,7 +46,7 @@ async fn retain(store: &Store) -> u64 {
 }
 
 /// Settles a key and sends a message.
-async fn done(fixture: &StoreFixture) {
+async fn settle_and_send(fixture: &StoreFixture) {
     fixture.settled("k1", EffectMode::Opaque, b"done").await;
     fixture.enqueue("sent").await;
     fixture.send(&fixture.claim_one().await).await;
@@ -65,7 +65,7 @@ async fn assert_done_on(store: &Store) {
 }
 
 /// Moves all timestamps back, as if everything had been written earlier.
-async fn write_earlier(fixture: &StoreFixture, time: Duration) {
+async fn backdate_rows(fixture: &StoreFixture, time: Duration) {
     let by = micros(time);
     let by =
         if fixture.store.is_sqlite() { by.to_string() } else { format!("{by} * interval '1 microsecond'") };
@@ -176,7 +176,7 @@ both_databases! {
 
     #[test]
     async fn a_clock_that_is_ahead_for_a_moment_makes_retention_forget_nothing(fixture: StoreFixture) {
-        done(&fixture).await;
+        settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
         for _ in 0..3 {
@@ -192,8 +192,8 @@ both_databases! {
 
     #[test]
     async fn a_key_is_replayed_while_the_clock_is_ahead_and_runs_anew_after_its_time(fixture: StoreFixture) {
-        done(&fixture).await;
-        let first = new_id(fixture.put(press("first")).await);
+        settle_and_send(&fixture).await;
+        let first = new_id(fixture.put(with_same_content("first")).await);
         for rounds in [false, true] {
             fixture.store.step_clock(micros(LONG_AHEAD));
             for _ in 0..3 {
@@ -201,12 +201,12 @@ both_databases! {
                     retain(&fixture.store).await;
                 }
                 assert_done(&fixture).await;
-                assert_eq!(fixture.put(press("second")).await, Enqueued::SameContent { id: first });
+                assert_eq!(fixture.put(with_same_content("second")).await, Enqueued::SameContent { id: first });
                 fixture.pass(Duration::from_secs(5));
             }
             fixture.store.step_clock(-micros(LONG_AHEAD));
             assert_done(&fixture).await;
-            assert_eq!(fixture.put(press("second")).await, Enqueued::SameContent { id: first });
+            assert_eq!(fixture.put(with_same_content("second")).await, Enqueued::SameContent { id: first });
         }
         for _ in 0..3 {
             assert_done(&fixture).await;
@@ -215,13 +215,13 @@ both_databases! {
         }
         let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
         assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
-        new_id(fixture.put(press("second")).await);
+        new_id(fixture.put(with_same_content("second")).await);
     }
 
     #[test]
     async fn a_key_is_replayed_by_a_process_that_starts_while_the_clock_is_ahead(fixture: StoreFixture) {
-        done(&fixture).await;
-        write_earlier(&fixture, LONG_AHEAD).await;
+        settle_and_send(&fixture).await;
+        backdate_rows(&fixture, LONG_AHEAD).await;
         for _ in 0..2 {
             let ahead = fixture.another_node().await;
             assert_done_on(&ahead).await;
@@ -232,7 +232,7 @@ both_databases! {
 
     #[test]
     async fn a_node_that_starts_while_the_clock_is_ahead_forgets_nothing_at_once(fixture: StoreFixture) {
-        done(&fixture).await;
+        settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         for _ in 0..3 {
             let ahead = ahead_by(&fixture, LONG_AHEAD).await;
@@ -246,7 +246,7 @@ both_databases! {
 
     #[test]
     async fn retention_forgets_at_most_a_days_worth_in_an_hour(fixture: StoreFixture) {
-        done(&fixture).await;
+        settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
         retain(&fixture.store).await;
@@ -259,7 +259,7 @@ both_databases! {
 
     #[test]
     async fn what_is_really_old_is_forgotten(fixture: StoreFixture) {
-        done(&fixture).await;
+        settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.pass(TTL);
         assert_eq!(retain(&fixture.store).await, 1, "the key");

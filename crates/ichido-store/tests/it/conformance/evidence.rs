@@ -23,7 +23,7 @@ async fn answered_during_the_resend(fixture: &StoreFixture) -> (Work, Work) {
     fixture.promote().await;
     let second = fixture.claim_with_marks(1).await.remove(0);
     let note = Note { receipt: Some("order 7".to_owned()), status: Some(201), ..Note::default() };
-    let answer = fixture.settle_noting(&zombie, succeeded(&zombie), note).await;
+    let answer = fixture.settle_with_note(&zombie, succeeded(&zombie), note).await;
     assert_eq!(answer, Stepped::Refused(Why::StaleFence), "the message is the second one's");
     assert_eq!(fixture.status(second.id).await, "sending");
     fixture.assert_counts(&[("sending", 1)]).await;
@@ -38,7 +38,7 @@ async fn never_sent_again(fixture: &StoreFixture) {
 }
 
 /// Ends the second attempt without success, with this event.
-async fn ends_by(fixture: StoreFixture, event: impl Fn(&Work) -> Event) {
+async fn ends_with(fixture: StoreFixture, event: impl Fn(&Work) -> Event) {
     let (_, second) = answered_during_the_resend(&fixture).await;
     assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent));
     assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent), "reported again");
@@ -62,22 +62,22 @@ both_databases! {
 
     #[test]
     async fn a_late_success_counts_when_the_resend_fails(fixture: StoreFixture) {
-        ends_by(fixture, again).await;
+        ends_with(fixture, will_retry).await;
     }
 
     #[test]
     async fn a_late_success_counts_when_the_resend_fails_for_good(fixture: StoreFixture) {
-        ends_by(fixture, |work| final_failure(work, Effect::NotDone)).await;
+        ends_with(fixture, |work| final_failure(work, Effect::NotDone)).await;
     }
 
     #[test]
     async fn a_late_success_counts_when_the_resend_is_in_doubt(fixture: StoreFixture) {
-        ends_by(fixture, in_doubt).await;
+        ends_with(fixture, in_doubt).await;
     }
 
     #[test]
     async fn a_late_success_counts_when_the_resend_is_given_back(fixture: StoreFixture) {
-        ends_by(fixture, given_back).await;
+        ends_with(fixture, given_back).await;
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::fixture::{
 const WINDOW: Duration = Duration::from_hours(72);
 
 /// A message with the same content as every other one of these, under its own key.
-pub(crate) fn press(text: &str) -> NewMessage {
+pub(crate) fn with_same_content(text: &str) -> NewMessage {
     let content = Digest::of_bytes(b"https://example.org/");
     NewMessage { same_content: Some(SameContent { content, window: WINDOW }), ..message(text) }
 }
@@ -145,7 +145,7 @@ both_databases! {
 
     #[test]
     async fn in_bulk_equal_content_is_one_action_too(fixture: StoreFixture) {
-        let answers = fixture.store.messages().enqueue_all(vec![press("k1"), message("k2"), press("k3")]).await;
+        let answers = fixture.store.messages().enqueue_all(vec![with_same_content("k1"), message("k2"), with_same_content("k3")]).await;
         let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
         let first = new_id(answers[0]);
         assert_eq!(answers[2], Enqueued::SameContent { id: first });
@@ -265,52 +265,52 @@ both_databases! {
 
     #[test]
     async fn equal_content_within_the_window_is_the_first_message(fixture: StoreFixture) {
-        let first = new_id(fixture.put(press("k1")).await);
-        assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
-        assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first }, "its own key");
+        let first = new_id(fixture.put(with_same_content("k1")).await);
+        assert_eq!(fixture.put(with_same_content("k2")).await, Enqueued::SameContent { id: first });
+        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Same { id: first }, "its own key");
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
     #[test]
     async fn equal_content_after_the_window_is_new(fixture: StoreFixture) {
-        let first = new_id(fixture.put(press("k1")).await);
+        let first = new_id(fixture.put(with_same_content("k1")).await);
         fixture.pass(WINDOW);
-        let second = new_id(fixture.put(press("k2")).await);
+        let second = new_id(fixture.put(with_same_content("k2")).await);
         assert_ne!(first, second);
-        assert_eq!(fixture.put(press("k3")).await, Enqueued::SameContent { id: second });
-        assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first });
+        assert_eq!(fixture.put(with_same_content("k3")).await, Enqueued::SameContent { id: second });
+        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Same { id: first });
     }
 
     #[test]
     async fn a_content_is_swept_when_its_window_is_over_and_equal_content_is_new_then(fixture: StoreFixture) {
-        let first = new_id(fixture.put(press("k1")).await);
+        let first = new_id(fixture.put(with_same_content("k1")).await);
         fixture.pass(WINDOW);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 1);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0, "it is gone");
-        let second = new_id(fixture.put(press("k2")).await);
+        let second = new_id(fixture.put(with_same_content("k2")).await);
         assert_ne!(first, second);
-        assert_eq!(fixture.put(press("k3")).await, Enqueued::SameContent { id: second });
-        assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first }, "the message stays");
+        assert_eq!(fixture.put(with_same_content("k3")).await, Enqueued::SameContent { id: second });
+        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Same { id: first }, "the message stays");
     }
 
     #[test]
     async fn a_content_is_kept_until_its_window_is_over(fixture: StoreFixture) {
-        let first = new_id(fixture.put(press("k1")).await);
+        let first = new_id(fixture.put(with_same_content("k1")).await);
         fixture.pass(WINDOW / 2);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
-        assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
+        assert_eq!(fixture.put(with_same_content("k2")).await, Enqueued::SameContent { id: first });
         // Extended by a later message, it lives as long as that.
         fixture.pass(WINDOW / 2);
-        let second = new_id(fixture.put(press("k3")).await);
+        let second = new_id(fixture.put(with_same_content("k3")).await);
         fixture.pass(WINDOW / 2);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
-        assert_eq!(fixture.put(press("k4")).await, Enqueued::SameContent { id: second });
+        assert_eq!(fixture.put(with_same_content("k4")).await, Enqueued::SameContent { id: second });
     }
 
     #[test]
     async fn no_more_contents_are_swept_than_asked_for(fixture: StoreFixture) {
         for identity in ["alice", "bob", "carol"] {
-            new_id(fixture.put(NewMessage { identity: identity.to_owned(), ..press("k1") }).await);
+            new_id(fixture.put(NewMessage { identity: identity.to_owned(), ..with_same_content("k1") }).await);
         }
         fixture.pass(WINDOW);
         assert_eq!(fixture.store.messages().sweep_contents(2).await.unwrap(), 2);
@@ -320,9 +320,9 @@ both_databases! {
 
     #[test]
     async fn equal_content_of_another_identity_or_queue_is_new(fixture: StoreFixture) {
-        fixture.put(press("k1")).await;
-        new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..press("k2") }).await);
-        new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..press("k2") }).await);
+        fixture.put(with_same_content("k1")).await;
+        new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..with_same_content("k2") }).await);
+        new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..with_same_content("k2") }).await);
     }
 
     #[test]
@@ -330,7 +330,7 @@ both_databases! {
         let puts: Vec<_> = (0..10)
             .map(|number| {
                 let store = fixture.store.clone();
-                let new = press(&format!("k{number}"));
+                let new = with_same_content(&format!("k{number}"));
                 tokio::spawn(async move { while_busy(|| store.messages().enqueue(new.clone())).await })
             })
             .collect();

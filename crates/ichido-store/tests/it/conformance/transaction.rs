@@ -130,9 +130,9 @@ both_databases! {
     async fn of_many_in_a_transaction_equal_content_is_one_action(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let same = SameContent { content: Digest::of_bytes(b"c"), window: Duration::from_mins(1) };
-        let press = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
+        let with_same_content = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
         let mut open = business.begin().await;
-        let batch = vec![press("p1"), message("m1"), press("p2"), press("p1")];
+        let batch = vec![with_same_content("p1"), message("m1"), with_same_content("p2"), with_same_content("p1")];
         let answers = open.enqueue_many(&fixture.store, batch).await;
         let (first, plain) = (new_id(answers[0]), new_id(answers[1]));
         assert_eq!(answers[2..], [Enqueued::SameContent { id: first }, Enqueued::Same { id: first }]);

@@ -69,7 +69,7 @@ fn key_waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
 }
 
 /// Consumes all earlier wake-ups.
-async fn quiet(store: &Store) {
+async fn drain_wake_ups(store: &Store) {
     while store.queues().wait(&queue(), SHORT).await {}
 }
 
@@ -124,7 +124,7 @@ both_databases! {
         fixture.enqueue("m1").await;
         let work = fixture.claim_one().await;
         fixture.settle(&work, will_retry(&work)).await;
-        quiet(&fixture.store).await;
+        drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
         fixture.pass(BACKOFF * 2);
         assert_eq!(fixture.promote().await, 1);
@@ -134,7 +134,7 @@ both_databases! {
     #[test]
     async fn what_is_requeued_wakes(fixture: StoreFixture) {
         let id = fixture.dead("m1", Effect::NotDone).await;
-        quiet(&fixture.store).await;
+        drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
         fixture.step(id, Event::Requeued { allowed: true, safety: Safety::Keyed }).await;
         assert!(waiter.await.unwrap());
@@ -144,11 +144,11 @@ both_databases! {
     async fn what_is_given_back_or_rescued_wakes(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
-        quiet(&fixture.store).await;
+        drain_wake_ups(&fixture.store).await;
         let back = waiter(&fixture.store, LONG);
         fixture.settle(&work[0], given_back(&work[0])).await;
         assert!(back.await.unwrap());
-        quiet(&fixture.store).await;
+        drain_wake_ups(&fixture.store).await;
         let rescued = waiter(&fixture.store, LONG);
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
@@ -158,7 +158,7 @@ both_databases! {
     #[test]
     async fn a_queue_that_goes_on_wakes(fixture: StoreFixture) {
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
-        quiet(&fixture.store).await;
+        drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
         fixture.store.queues().pause(&queue(), false, None).await.unwrap();
         assert!(waiter.await.unwrap());
@@ -182,10 +182,10 @@ both_databases! {
     #[test]
     async fn a_waiter_on_another_node_finds_the_work(fixture: StoreFixture) {
         let other = fixture.another_node().await;
-        let bound = if fixture.tells_other_nodes() { LONG } else { SHORT };
+        let bound = if fixture.notifies_other_nodes() { LONG } else { SHORT };
         let waiter = waiter(&other, bound);
         let id = fixture.enqueue("m1").await;
-        assert_eq!(waiter.await.unwrap(), fixture.tells_other_nodes());
+        assert_eq!(waiter.await.unwrap(), fixture.notifies_other_nodes());
         let work = other.claims().take(&queue(), many(1), terms()).await.unwrap();
         assert_eq!(ids(&work), [id]);
     }
@@ -195,12 +195,12 @@ both_databases! {
     async fn who_waits_for_a_key_on_another_node_finds_it_settled(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let fence = claimed(&fixture.store).await;
-        let bound = if fixture.tells_other_nodes() { LONG } else { SHORT };
+        let bound = if fixture.notifies_other_nodes() { LONG } else { SHORT };
         let waiter = key_waiter(&other, bound);
         release(&fixture.store, fence).await;
         let woken = waiter.await.unwrap();
         // On SQLite it depends on which was faster: the settle, or the waiter's first look.
-        assert!(woken || !fixture.tells_other_nodes());
+        assert!(woken || !fixture.notifies_other_nodes());
         assert!(matches!(other.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
     }
 }

@@ -88,7 +88,7 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note { code: Some(ErrorCode::Broker5xx), status: Some(503), ..Note::default() };
-        let state = now(fixture.settle_noting(&work, will_retry(&work), note).await);
+        let state = now(fixture.settle_with_note(&work, will_retry(&work), note).await);
         assert!(
             matches!(state, State::Failed { due, .. } if due == work.claimed_at.plus(BACKOFF)),
             "{state:?}"
@@ -320,7 +320,7 @@ both_databases! {
             receipt: Some("order-7".to_owned()),
             ..Note::default()
         };
-        assert_eq!(fixture.settle_noting(&work, succeeded(&work), note).await, Stepped::Now(State::Sent));
+        assert_eq!(fixture.settle_with_note(&work, succeeded(&work), note).await, Stepped::Now(State::Sent));
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.to.as_str(), last.effect, last.tries), ("sent", Effect::Done, 1));
         assert_eq!((last.code.as_deref(), last.status), (Some("CONFLICT_PROCESSED"), Some(409)));
@@ -342,7 +342,7 @@ both_databases! {
             excerpt: Some("x".repeat(5_000)),
             ..Note::default()
         };
-        fixture.settle_noting(&work, will_retry(&work), note).await;
+        fixture.settle_with_note(&work, will_retry(&work), note).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!(
             (last.from.as_str(), last.to.as_str(), last.kind.as_str()),
@@ -367,10 +367,10 @@ both_databases! {
             ..Note::default()
         };
         assert_eq!(
-            fixture.settle_noting(&work[0], succeeded(&work[0]), odd.clone()).await,
+            fixture.settle_with_note(&work[0], succeeded(&work[0]), odd.clone()).await,
             Stepped::Now(State::Sent)
         );
-        assert_eq!(now(fixture.settle_noting(&work[1], will_retry(&work[1]), odd).await).name(), "failed");
+        assert_eq!(now(fixture.settle_with_note(&work[1], will_retry(&work[1]), odd).await).name(), "failed");
         assert_eq!(
             (fixture.status(sent).await, fixture.status(failed).await),
             ("sent", "failed")
@@ -559,7 +559,7 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
         let note = Note { receipt: Some("order-7".to_owned()), ..Note::default() };
-        assert_eq!(fixture.settle_noting(&zombie, succeeded(&zombie), note).await, Stepped::Now(State::Sent));
+        assert_eq!(fixture.settle_with_note(&zombie, succeeded(&zombie), note).await, Stepped::Now(State::Sent));
         fixture.pass(BACKOFF);
         assert_eq!(fixture.promote().await, 0);
         assert!(fixture.claim(10).await.is_empty());

@@ -9,7 +9,7 @@ use sqlx::Connection as _;
 
 use super::proxy::FaultProxy;
 use super::words::{WAITING, hold, keep, number, other, release, run, until};
-use crate::fixture::{in_time, message};
+use crate::fixture::{message, with_time_limit};
 
 /// Cancels the waits for locks, as if they had timed out, and counts them.
 const END_WAITS: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -17,7 +17,7 @@ const END_WAITS: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activ
 /// One part of a batch was written, another met a locked row, and the batch is retried in halves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held() {
-    in_time(Box::pin(async {
+    with_time_limit(Box::pin(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
         // Its only connection waits long: the test decides when a wait ends.
@@ -63,7 +63,7 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
 /// done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let proxy = FaultProxy::to(&database.url).await;
         let store = Store::open(&proxy.url, 4).await.unwrap();
@@ -92,7 +92,7 @@ async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
 /// A row that no server survives affects no other row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_breaks_every_connection_fails_alone() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 4).await.unwrap();
         let mut administrator = other(&database.url).await;

@@ -6,13 +6,13 @@ use ichido_store::message::Enqueued;
 use ichido_store::testing::postgres::{Cluster, fresh_database};
 
 use super::proxy::FaultProxy;
-use crate::fixture::{in_time, message, new_id};
+use crate::fixture::{message, new_id, with_time_limit};
 
 /// After a failover the old leader accepts no writes. The request is not to blame, and the next connection may find the new
 /// leader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
         let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
@@ -31,7 +31,7 @@ async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found()
 async fn reads_right_after_a_restart_are_answered() {
     /// The maximum number of connections of the store.
     const CONNECTIONS: u32 = 4;
-    in_time(async {
+    with_time_limit(async {
         let cluster = Cluster::start(&[]).unwrap();
         let database = cluster.database().await.unwrap();
         let store = Store::open(&database.url, CONNECTIONS).await.unwrap();
@@ -60,7 +60,7 @@ async fn reads_right_after_a_restart_are_answered() {
 /// Broken a second time, it is unavailable; nothing about it is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_is_never_of_unknown_outcome() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let proxy = FaultProxy::to(&database.url).await;
         let store = Store::open(&proxy.url, 1).await.unwrap();

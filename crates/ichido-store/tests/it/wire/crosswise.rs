@@ -10,7 +10,7 @@ use ichido_store::testing::postgres::{Cluster, Database};
 use ichido_store::testing::while_busy;
 
 use super::words::{assert_never_deadlocked, claim, keep, name};
-use crate::fixture::{LEASE, in_time, many, message, queue, succeeded, terms, will_retry};
+use crate::fixture::{LEASE, many, message, queue, succeeded, terms, will_retry, with_time_limit};
 
 const ROUNDS: usize = 30;
 const ROWS: usize = 300;
@@ -82,7 +82,7 @@ fn fences(work: &[Work]) -> Vec<Fence> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn puts_of_the_same_keys_never_deadlock() {
-    in_time(Box::pin(async {
+    with_time_limit(Box::pin(async {
         let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let forth: Vec<_> = keys(round).map(|key| message(&key)).collect();
@@ -96,7 +96,7 @@ async fn puts_of_the_same_keys_never_deadlock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
-    in_time(Box::pin(async {
+    with_time_limit(Box::pin(async {
         let nodes = TwoNodes::start().await;
         let claims = async |store: &Store, keys: Vec<String>| {
             let calls = keys.into_iter().map(|key| {
@@ -143,7 +143,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_about_the_same_messages_never_deadlock() {
-    in_time(Box::pin(async {
+    with_time_limit(Box::pin(async {
         let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let work = nodes.work(round, 20, terms()).await;
@@ -164,7 +164,7 @@ async fn reports_about_the_same_messages_never_deadlock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn renewals_and_beginnings_of_the_same_messages_never_deadlock() {
-    in_time(Box::pin(async {
+    with_time_limit(Box::pin(async {
         let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let work = nodes.work(round, 2, ClaimTerms { marks: true, ..terms() }).await;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::proxy::FaultProxy;
 use super::words::{claim, number, other, run, until};
-use crate::fixture::{in_time, message, new_id, queue};
+use crate::fixture::{message, new_id, queue, with_time_limit};
 
 /// Opens a store with a single connection, over the proxy.
 async fn store() -> (Database, FaultProxy, Store) {
@@ -44,7 +44,7 @@ async fn cancel(store: Store, id: Uuid) -> Result<Stepped, StoreError> {
 
 #[tokio::test]
 async fn a_batch_is_written_again_over_another_connection() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         run(&store, "before").await;
         at_rest(&store).await;
@@ -63,7 +63,7 @@ async fn a_batch_is_written_again_over_another_connection() {
 
 #[tokio::test]
 async fn a_call_that_stands_alone_ends_and_its_connection_is_replaced() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         at_rest(&store).await;
@@ -81,7 +81,7 @@ async fn a_call_that_stands_alone_ends_and_its_connection_is_replaced() {
 /// The pool pings a connection that is returned.
 #[tokio::test]
 async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         proxy.die_after("INSERT 0");
         run(&store, "before").await;
@@ -96,7 +96,7 @@ async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
 /// it.
 #[tokio::test]
 async fn a_connection_whose_caller_went_away_is_not_used_again() {
-    in_time(async {
+    with_time_limit(async {
         let (database, proxy, store) = store().await;
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         at_rest(&store).await;
@@ -118,7 +118,7 @@ async fn a_connection_whose_caller_went_away_is_not_used_again() {
 async fn other_nodes_are_heard_again() {
     /// Longer than the server may be silent, plus the timeout of the ping.
     const SILENT: Duration = Duration::from_secs(36);
-    in_time(async {
+    with_time_limit(async {
         let (database, proxy, store) = store().await;
         let node = Store::open(&database.url, 1).await.unwrap();
         at_rest(&store).await;

@@ -14,8 +14,8 @@ use ichido_store::testing::postgres::{Database, fresh_database};
 use super::proxy::FaultProxy;
 use super::words::{claim, keep, release, run};
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, in_time, many, message, new_id, only, queue, rescue, succeeded,
-    terms, will_retry,
+    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, many, message, new_id, only, queue, rescue, succeeded, terms,
+    will_retry, with_time_limit,
 };
 
 async fn store() -> (Database, FaultProxy, Store) {
@@ -35,7 +35,7 @@ async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_answer_to_a_batch_is_read_back() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         proxy.cut_at("INSERT 0");
         let enqueued = store.messages().enqueue(message("k")).await;
@@ -73,7 +73,7 @@ async fn the_answer_to_a_batch_is_read_back() {
 /// Otherwise a run that did nothing would free a key whose first run may have done the work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         let mode = EffectMode::Keyed;
         let first = store.keys().claim(claim("k", mode)).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
 /// It is reported as unknown or as done, never as refused; a retry finds out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_stands_alone_says_that_it_does_not_know() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         proxy.cut_at("COMMIT");
@@ -117,7 +117,7 @@ async fn a_call_that_stands_alone_says_that_it_does_not_know() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_success_stands() {
-    in_time(async {
+    with_time_limit(async {
         let (_database, proxy, store) = store().await;
         store.messages().enqueue(message("k")).await.unwrap();
         let zombie = claim_one(&store).await;

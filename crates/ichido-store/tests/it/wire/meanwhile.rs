@@ -16,11 +16,11 @@ use ichido_store::testing::while_busy;
 use sqlx::{Connection as _, Row as _};
 
 use super::words::{WAITING, claim, number, other, until};
-use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms};
+use crate::fixture::{AFTER_LEASE, DAY, many, message, new_id, only, queue, terms, with_time_limit};
 
 /// The owner renews a lapsed claim just when another request under its key is about to take it over, or to mark it unknown.
 async fn a_renewal_in_between_is_seen(mode: EffectMode) {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
         // Its only connection waits long: the test decides when the row is free.
@@ -65,7 +65,7 @@ async fn a_claim_that_is_renewed_meanwhile_is_not_marked_as_unknown() {
 /// A claim skips rows that somebody else has locked: it never waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_passes_over_what_is_held() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();
         let held = new_id(store.messages().enqueue(message("held")).await.unwrap());
@@ -85,7 +85,7 @@ async fn a_claim_passes_over_what_is_held() {
 /// `now()` is the beginning of the caller's transaction, which may be long ago.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_put_in_late_in_a_transaction_is_of_that_moment() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();
         let mut theirs = other(&database.url).await;
@@ -110,7 +110,7 @@ async fn a_message_put_in_late_in_a_transaction_is_of_that_moment() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_savepoint_that_is_rolled_back_takes_its_messages_with_it() {
-    in_time(async {
+    with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();
         let mut theirs = other(&database.url).await;
@@ -137,7 +137,7 @@ async fn a_savepoint_that_is_rolled_back_takes_its_messages_with_it() {
 async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
     const ROUNDS: usize = 60;
     const CALLS: u32 = 40;
-    in_time(Box::pin(async {
+    with_time_limit(Box::pin(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 4).await.unwrap();
         let other = Store::open(&database.url, 4).await.unwrap();

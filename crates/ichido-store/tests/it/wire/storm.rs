@@ -22,7 +22,7 @@ const CALLERS: u64 = 12;
 /// The number of kinds of calls.
 const KINDS: u64 = 8;
 /// A caller is cancelled within this time.
-const STAYS_MICROS_MAX: u64 = 6_000;
+const CANCEL_AFTER_MICROS_MAX: u64 = 6_000;
 /// Longer than any backoff or lease here.
 const LATER: Duration = Duration::from_mins(2);
 
@@ -113,7 +113,7 @@ both_databases! {
             for number in 0..CALLERS {
                 let thrown = dice(&mut seed);
                 let calling = call(store.clone(), thrown, round * CALLERS + number);
-                let stays = Duration::from_micros(dice(&mut seed) % STAYS_MICROS_MAX);
+                let stays = Duration::from_micros(dice(&mut seed) % CANCEL_AFTER_MICROS_MAX);
                 tasks.push(tokio::spawn(tokio::time::timeout(stays, calling)));
             }
             for task in tasks {
