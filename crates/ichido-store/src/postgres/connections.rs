@@ -39,7 +39,7 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(25);
 /// finds out whether the first write was done.
 pub(super) const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When the server aborts a transaction that we left open. This is later than any call's timeout.
+/// When the server aborts a transaction that we left open and releases its locks. Later than any call's timeout.
 const LEFT_OPEN_TIMEOUT: &str = "30s";
 
 /// How long a ping may take.
