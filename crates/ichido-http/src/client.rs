@@ -28,7 +28,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
 
-use self::connect::{Connection, Server, Tls};
+use self::connect::{ClientConnection, Connector, Tls};
 use self::pool::Pool;
 use crate::server::body::BoxError;
 use crate::url::{Host, HttpUrl};
@@ -39,7 +39,7 @@ const MAX_UNUSED: u32 = 3;
 /// A client of one server.
 pub struct HttpClient<B> {
     authority: Authority,
-    server: Server,
+    connector: Connector,
     pool: Arc<Pool<B>>,
 }
 
@@ -131,8 +131,8 @@ impl<B: RequestBody> HttpClient<B> {
             Some(config) => Some(Tls { config, name: name? }),
             None => None,
         };
-        let server = Server { host: url.host.clone(), port: url.port, tls, may_connect };
-        Ok(Self { authority: url.authority.clone(), server, pool: Arc::default() })
+        let connector = Connector { host: url.host.clone(), port: url.port, tls, may_connect };
+        Ok(Self { authority: url.authority.clone(), connector, pool: Arc::default() })
     }
 
     /// Host and port, as the field `Host` has them.
@@ -189,15 +189,15 @@ impl<B: RequestBody> HttpClient<B> {
         connect: Duration,
         deadline: Instant,
         patience: impl Fn() -> F,
-    ) -> Result<(Connection<B>, Response<Incoming>), NetworkError> {
+    ) -> Result<(ClientConnection<B>, Response<Incoming>), NetworkError> {
         let mut unused = 0;
         loop {
             let connect_by = deadline.min(Instant::now() + connect);
-            let kept = if unused < MAX_UNUSED { self.take_kept(connect_by).await } else { None };
-            let is_kept = kept.is_some();
+            let kept = if unused < MAX_UNUSED { self.take_idle(connect_by).await } else { None };
+            let is_reused = kept.is_some();
             let mut connection = match kept {
                 Some(connection) => connection,
-                None => self.server.connect(connect_by).await?,
+                None => self.connector.connect(connect_by).await?,
             };
             let mut error = tokio::select! {
                 biased;
@@ -211,7 +211,7 @@ impl<B: RequestBody> HttpClient<B> {
             };
             // Returned means that not a byte of it was written.
             match error.take_message() {
-                Some(returned) if is_kept => request = returned,
+                Some(returned) if is_reused => request = returned,
                 Some(_) => {
                     return Err(NetworkError::new(
                         NetworkFault::ClosedUnused,
@@ -224,7 +224,7 @@ impl<B: RequestBody> HttpClient<B> {
         }
     }
 
-    async fn take_kept(&self, by: Instant) -> Option<Connection<B>> {
+    async fn take_idle(&self, by: Instant) -> Option<ClientConnection<B>> {
         timeout_at(by, self.pool.take()).await.ok().flatten()
     }
 }

@@ -37,7 +37,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use body::AnswerBody;
-use connection::Connection;
+use connection::ServerConnection;
 use framing::Fault;
 use limits::Limits;
 use permits::Permits;
@@ -100,10 +100,10 @@ pub async fn serve<A: Answers>(
     let requests = || Arc::new(Permits::new(limits.connections_max, limits.of_peer()));
     let (requests, waiting) = (requests(), requests());
     let connection = |stream: TcpStream, address: SocketAddr, stopping: watch::Receiver<bool>| {
-        let connection = Connection {
+        let connection = ServerConnection {
             answers: Arc::clone(&answers),
             limits,
-            seat: seats.arrive(Peer::of(address.ip())),
+            seat: seats.admit(Peer::new(address.ip())),
             requests: Arc::clone(&requests),
             waiting: Arc::clone(&waiting),
         };
@@ -122,7 +122,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     detached: impl Future<Output = ()>,
     connection: impl Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> F,
 ) -> Ended {
-    let (tell, told) = watch::channel(false);
+    let (stop_sender, stop_receiver) = watch::channel(false);
     let mut stop = pin!(stops.first_or(loss));
     let mut connections = JoinSet::new();
     loop {
@@ -133,14 +133,14 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
         };
         match accepted {
             Ok((stream, address)) => {
-                connections.spawn(connection(stream, address, told.clone()));
+                connections.spawn(connection(stream, address, stop_receiver.clone()));
             }
             Err(error) => pause_after(&error).await,
         }
     }
     // Closed first, so a new client is refused at once and does not wait for nothing.
     drop(listener);
-    tell.send_replace(true);
+    stop_sender.send_replace(true);
     stopping();
     drain(connections, detached, within, stops).await
 }

@@ -26,10 +26,10 @@ const MAX_HEADERS: usize = 256;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// A connection that carries one request at a time.
-pub(super) type Connection<B> = SendRequest<B>;
+pub(super) type ClientConnection<B> = SendRequest<B>;
 
 /// A server and how to connect to it.
-pub(super) struct Server {
+pub(super) struct Connector {
     pub(super) host: Host,
     pub(super) port: u16,
     pub(super) tls: Option<Tls>,
@@ -42,17 +42,17 @@ pub(super) struct Tls {
     pub(super) name: ServerName<'static>,
 }
 
-impl Server {
+impl Connector {
     /// Opens a connection before `deadline`.
     pub(super) async fn connect<B: RequestBody>(
         &self,
         deadline: Instant,
-    ) -> Result<Connection<B>, NetworkError> {
+    ) -> Result<ClientConnection<B>, NetworkError> {
         let late = |_| NetworkError::new(NetworkFault::ConnectTimeout, "no connection came about in time");
         timeout_at(deadline, self.open(deadline)).await.map_err(late)?
     }
 
-    async fn open<B: RequestBody>(&self, deadline: Instant) -> Result<Connection<B>, NetworkError> {
+    async fn open<B: RequestBody>(&self, deadline: Instant) -> Result<ClientConnection<B>, NetworkError> {
         let stream = connect_to_first(&self.addresses().await?, deadline).await?;
         let Some(tls) = &self.tls else {
             return handshake(stream).await;
@@ -112,7 +112,7 @@ async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result
 }
 
 /// Speaks HTTP/1.1 only: where a connection carries one request at a time, a broken one leaves no doubt about whose request it was.
-pub(super) async fn handshake<S, B>(stream: S) -> Result<Connection<B>, NetworkError>
+pub(super) async fn handshake<S, B>(stream: S) -> Result<ClientConnection<B>, NetworkError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     B: RequestBody,

@@ -9,7 +9,7 @@ use http_body::Body;
 use ichido_core::sync::lock;
 use tokio::time::Instant;
 
-use super::connect::Connection;
+use super::connect::ClientConnection;
 
 /// The most idle connections.
 const MAX_IDLE: usize = 64;
@@ -17,10 +17,10 @@ const MAX_IDLE: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Idle connections, the one used last at the end.
-pub(super) struct Pool<B>(Mutex<Vec<Idle<B>>>);
+pub(super) struct Pool<B>(Mutex<Vec<IdleConnection<B>>>);
 
-struct Idle<B> {
-    connection: Connection<B>,
+struct IdleConnection<B> {
+    connection: ClientConnection<B>,
     since: Instant,
 }
 
@@ -32,7 +32,7 @@ impl<B> Default for Pool<B> {
 
 impl<B: Body + 'static> Pool<B> {
     /// A connection that takes a request, if there is one.
-    pub(super) async fn take(&self) -> Option<Connection<B>> {
+    pub(super) async fn take(&self) -> Option<ClientConnection<B>> {
         loop {
             let mut connection = self.usable().pop()?.connection;
             // The server may have closed it a moment ago; nothing is written to find out.
@@ -43,14 +43,14 @@ impl<B: Body + 'static> Pool<B> {
     }
 
     /// Keeps a connection whose response was read to its end.
-    pub(super) fn put(&self, connection: Connection<B>) {
+    pub(super) fn put(&self, connection: ClientConnection<B>) {
         let mut idle = self.usable();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle { connection, since: Instant::now() });
+            idle.push(IdleConnection { connection, since: Instant::now() });
         }
     }
 
-    fn usable(&self) -> MutexGuard<'_, Vec<Idle<B>>> {
+    fn usable(&self) -> MutexGuard<'_, Vec<IdleConnection<B>>> {
         // A panic while it is locked leaves a whole list: each change of it is one call.
         let mut idle = lock(&self.0);
         idle.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT && !idle.connection.is_closed());

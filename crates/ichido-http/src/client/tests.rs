@@ -15,18 +15,18 @@ use super::*;
 
 /// A connection that ends when it is told to, without anybody being woken for it, and counts what is written.
 #[derive(Clone, Default)]
-struct Ending {
+struct ClosableStream {
     has_ended: Arc<AtomicBool>,
     written: Arc<AtomicUsize>,
 }
 
-impl AsyncRead for Ending {
+impl AsyncRead for ClosableStream {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.has_ended.load(Ordering::Acquire) { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 
-impl AsyncWrite for Ending {
+impl AsyncWrite for ClosableStream {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.written.fetch_add(bytes.len(), Ordering::AcqRel);
         Poll::Ready(Ok(bytes.len()))
@@ -49,15 +49,15 @@ const LIMITS: CallLimits = CallLimits {
 };
 
 /// A server, a client of it that keeps a connection, and that connection.
-async fn client() -> (TcpListener, HttpClient<Full<Bytes>>, Ending) {
+async fn client() -> (TcpListener, HttpClient<Full<Bytes>>, ClosableStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = HttpUrl::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let client = HttpClient::new(&url, None, |_| true).unwrap();
-    let ending = Ending::default();
-    let mut connection = handshake(ending.clone()).await.unwrap();
+    let stream = ClosableStream::default();
+    let mut connection = handshake(stream.clone()).await.unwrap();
     connection.ready().await.unwrap();
     client.pool.put(connection);
-    (listener, client, ending)
+    (listener, client, stream)
 }
 
 fn request() -> Request<Full<Bytes>> {
@@ -80,23 +80,23 @@ async fn answer_one(listener: TcpListener) -> String {
 
 #[tokio::test]
 async fn a_request_that_is_handed_back_unwritten_goes_out_once_on_a_new_connection() {
-    let (listener, client, ending) = client().await;
-    ending.has_ended.store(true, Ordering::Release);
+    let (listener, client, stream) = client().await;
+    stream.has_ended.store(true, Ordering::Release);
     let answering = tokio::spawn(answer_one(listener));
     let response = client.exchange(request(), &LIMITS).await.unwrap();
     assert_eq!(response.status, 200);
     drop(client);
     assert_eq!(answering.await.unwrap().matches("POST / ").count(), 1);
-    assert_eq!(ending.written.load(Ordering::Acquire), 0, "not a byte went to the one that had ended");
+    assert_eq!(stream.written.load(Ordering::Acquire), 0, "not a byte went to the one that had ended");
 }
 
 #[tokio::test]
 async fn a_request_of_which_a_byte_was_written_goes_nowhere_else() {
-    let (listener, client, ending) = client().await;
+    let (listener, client, stream) = client().await;
     let limits = CallLimits { response: Duration::from_millis(100), ..LIMITS };
     let error = client.exchange(request(), &limits).await.unwrap_err();
     assert_eq!(error.kind, NetworkFault::Timeout);
-    assert!(0 < ending.written.load(Ordering::Acquire));
+    assert!(0 < stream.written.load(Ordering::Acquire));
     let nobody = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(nobody.is_err(), "it was not sent again");
 }

@@ -52,18 +52,18 @@ pub struct Timed<B = Incoming> {
     idle: Duration,
     total_by: Option<Pin<Box<Sleep>>>,
     /// What a request's body has come to; an answer may be as slow as it likes.
-    pace: Option<Pace>,
+    progress: Option<BodyProgress>,
     /// Running only while somebody waits for the next frame: a slow reader is not the sender's fault.
-    waiting: Option<Waiting>,
+    waiting: Option<FrameWait>,
 }
 
 #[derive(Default)]
-struct Pace {
+struct BodyProgress {
     received: u64,
     waited: Duration,
 }
 
-struct Waiting {
+struct FrameWait {
     since: Instant,
     until: Pin<Box<Sleep>>,
     /// What it is when the time is over.
@@ -74,31 +74,34 @@ impl<B: Body> Timed<B> {
     /// A request's body: bounded in all, and by its rate, too.
     pub fn request(body: B, idle: Duration, total: Duration) -> Self {
         let total_by = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
-        Self { body, idle, total_by, pace: Some(Pace::default()), waiting: None }
+        Self { body, idle, total_by, progress: Some(BodyProgress::default()), waiting: None }
     }
 
     /// An answer's body. It may go on for as long as it moves: a stream of events has no end.
     pub fn answer(body: B, idle: Duration) -> Self {
-        Self { body, idle, total_by: None, pace: None, waiting: None }
+        Self { body, idle, total_by: None, progress: None, waiting: None }
     }
 
     /// Begins to wait for the next frame.
-    fn wait(&self) -> Waiting {
+    fn wait(&self) -> FrameWait {
         let since = Instant::now();
-        let left = self.pace.as_ref().map(|pace| wait_max(pace.received).saturating_sub(pace.waited));
+        let left = self
+            .progress
+            .as_ref()
+            .map(|progress| wait_max(progress.received).saturating_sub(progress.waited));
         let (time, fault) = match left {
             Some(left) if left < self.idle => (left, BodyFault::TooSlow),
             _ => (self.idle, BodyFault::Idle),
         };
-        Waiting { since, until: Box::pin(sleep_until(since + time)), fault }
+        FrameWait { since, until: Box::pin(sleep_until(since + time)), fault }
     }
 
     /// Some of it has come.
     fn count(&mut self, frame: &Frame<Bytes>) {
         let waited = self.waiting.take().map(|waiting| waiting.since.elapsed());
-        if let Some(pace) = &mut self.pace {
-            pace.waited += waited.unwrap_or_default();
-            pace.received += frame.data_ref().map_or(0, |data| data.len() as u64);
+        if let Some(progress) = &mut self.progress {
+            progress.waited += waited.unwrap_or_default();
+            progress.received += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
     }
 }
@@ -156,9 +159,9 @@ mod tests {
     use super::*;
 
     /// A body that comes when a test says so.
-    struct Given(UnboundedReceiver<Bytes>);
+    struct ChannelBody(UnboundedReceiver<Bytes>);
 
-    impl Body for Given {
+    impl Body for ChannelBody {
         type Data = Bytes;
         type Error = BodyFault;
 
@@ -170,9 +173,9 @@ mod tests {
         }
     }
 
-    fn timed(idle: Duration, total: Duration) -> (UnboundedSender<Bytes>, Timed<Given>) {
-        let (give, given) = unbounded_channel();
-        (give, Timed::request(Given(given), idle, total))
+    fn timed(idle: Duration, total: Duration) -> (UnboundedSender<Bytes>, Timed<ChannelBody>) {
+        let (sender, receiver) = unbounded_channel();
+        (sender, Timed::request(ChannelBody(receiver), idle, total))
     }
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -180,13 +183,13 @@ mod tests {
 
     /// Gives so many bytes each second, for so long; answers how the body ended, and when.
     async fn trickled(bytes: usize, seconds: u32) -> (Result<usize, BodyFault>, Duration) {
-        let (give, body) = timed(2 * SECOND, HOUR);
+        let (sender, body) = timed(2 * SECOND, HOUR);
         let began = Instant::now();
         tokio::spawn(async move {
             for _ in 0..seconds {
                 sleep(SECOND).await;
                 // Nobody takes it any more once it is cut.
-                drop(give.send(Bytes::from(vec![0; bytes])));
+                drop(sender.send(Bytes::from(vec![0; bytes])));
             }
         });
         let collected = body.collect().await;
@@ -209,8 +212,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_is_cut_by_its_idle_time() {
-        let (give, mut body) = timed(2 * SECOND, HOUR);
-        give.send(Bytes::from_static(b"abc")).expect("it is read");
+        let (sender, mut body) = timed(2 * SECOND, HOUR);
+        sender.send(Bytes::from_static(b"abc")).expect("it is read");
         assert!(body.frame().await.expect("a frame").is_ok());
         let began = Instant::now();
         assert_eq!(body.frame().await.expect("an end").err(), Some(BodyFault::Idle));
@@ -219,13 +222,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_is_not_the_senders_fault() {
-        let (give, mut body) = timed(2 * SECOND, HOUR);
+        let (sender, mut body) = timed(2 * SECOND, HOUR);
         for _ in 0..100 {
-            give.send(Bytes::from_static(b"a")).expect("it is read");
+            sender.send(Bytes::from_static(b"a")).expect("it is read");
             sleep(SECOND).await;
             assert!(body.frame().await.expect("a frame").is_ok());
         }
-        drop(give);
+        drop(sender);
         assert!(body.frame().await.is_none());
     }
 }

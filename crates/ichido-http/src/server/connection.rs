@@ -21,12 +21,13 @@ use super::Answers;
 use super::body::AnswerBody;
 use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, SEAT_WAIT, STREAMS_MAX, WINDOW_BYTES};
 use super::permits::{Permit, Permits};
-use super::seats::{InFlight, Peer, Seat};
+use super::seats::{InFlightRequest, Peer, Seat};
 use super::streams::{Streams, handed_on};
 use super::wire::Wire;
+use guarded_body::GuardedBody;
 
 /// One connection, and what it shares with the others.
-pub(super) struct Connection<A> {
+pub(super) struct ServerConnection<A> {
     pub(super) answers: Arc<A>,
     pub(super) limits: Limits,
     pub(super) seat: Arc<Seat>,
@@ -35,7 +36,7 @@ pub(super) struct Connection<A> {
     pub(super) waiting: Arc<Permits<Peer>>,
 }
 
-impl<A: Answers> Connection<A> {
+impl<A: Answers> ServerConnection<A> {
     /// Serves until the client or a clock ends it, its seat is needed, or the server stops and nothing is in flight on it.
     pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
         // Only a hint to the system: without it answers are a little later.
@@ -47,7 +48,7 @@ impl<A: Answers> Connection<A> {
         let io = TokioIo::new(Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle));
         let this = Arc::clone(&self);
         let service = service_fn(move |request| {
-            let answered = Arc::clone(&this).answer(request, Busy::begin(Arc::clone(&counted)));
+            let answered = Arc::clone(&this).answer(request, RequestGuard::new(Arc::clone(&counted)));
             async { Ok::<_, Infallible>(answered.await) }
         });
         let builder = builder(&self.limits);
@@ -76,7 +77,7 @@ impl<A: Answers> Connection<A> {
                     close_at = Instant::now() + if is_closing { CLOSING } else { self.idle_max() };
                     false
                 }
-                true = is_told(&mut stopping), if !is_closing => true,
+                true = wait_for_stop(&mut stopping), if !is_closing => true,
                 // hyper's header time-out begins once it knows the protocol, for whose bytes it waits for ever; on HTTP/2
                 // there is none.
                 () = sleep_until(close_at), if is_idle => {
@@ -99,24 +100,28 @@ impl<A: Answers> Connection<A> {
         if self.seat.is_spare() { self.limits.head.min(SEAT_WAIT) } else { self.limits.head }
     }
 
-    async fn answer(self: Arc<Self>, mut request: Request<Incoming>, mut busy: Busy) -> Response<held::Held> {
+    async fn answer(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        mut guard: RequestGuard,
+    ) -> Response<GuardedBody> {
         let peer = self.seat.peer();
         let is_health = self.answers.is_health(&request);
-        let Ok(in_flight) = Arc::clone(&self.seat).begin(is_health).await else {
+        let Ok(in_flight) = Arc::clone(&self.seat).start_request(is_health).await else {
             tracing::info!("refused a request, because no seat became free");
-            return self.answers.overloaded(&request).map(|body| busy.hold(body));
+            return self.answers.overloaded(&request).map(|body| guard.attach(body));
         };
-        busy.in_flight = Some(in_flight);
+        guard.in_flight = Some(in_flight);
         if !is_health {
             let Some(permit) = self.permit(peer).await else {
                 tracing::info!("refused a request, because as many are in flight as may be");
-                return self.answers.overloaded(&request).map(|body| busy.hold(body));
+                return self.answers.overloaded(&request).map(|body| guard.attach(body));
             };
-            busy.permit = Some(permit);
+            guard.permit = Some(permit);
         }
         request.extensions_mut().insert(peer);
         // An answer keeps its connection busy, and its permit, until its last byte is handed on.
-        self.answers.answer(request).await.map(|body| busy.hold(body))
+        self.answers.answer(request).await.map(|body| guard.attach(body))
     }
 
     /// A permit for a request, waited for a little. Those who wait have their head in memory, so that they have a limit too.
@@ -127,7 +132,7 @@ impl<A: Answers> Connection<A> {
 }
 
 /// Whether the server stops; waits until it does.
-async fn is_told(stopping: &mut watch::Receiver<bool>) -> bool {
+async fn wait_for_stop(stopping: &mut watch::Receiver<bool>) -> bool {
     stopping.wait_for(|stops| *stops).await.is_ok()
 }
 
@@ -153,53 +158,53 @@ fn builder(limits: &Limits) -> auto::Builder<Streams> {
 }
 
 /// Counts one request as in flight for as long as it lives.
-struct Busy {
+struct RequestGuard {
     count: Arc<watch::Sender<usize>>,
-    in_flight: Option<InFlight>,
+    in_flight: Option<InFlightRequest>,
     permit: Option<Permit<Peer>>,
 }
 
-impl Busy {
-    fn begin(count: Arc<watch::Sender<usize>>) -> Self {
+impl RequestGuard {
+    fn new(count: Arc<watch::Sender<usize>>) -> Self {
         count.send_modify(|count| *count += 1);
         Self { count, in_flight: None, permit: None }
     }
 
-    fn hold(self, body: AnswerBody) -> held::Held {
-        held::Held::new(body, self)
+    fn attach(self, body: AnswerBody) -> GuardedBody {
+        GuardedBody::new(body, self)
     }
 }
 
-impl Drop for Busy {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.count.send_modify(|count| *count = count.saturating_sub(1));
     }
 }
 
-mod held {
+mod guarded_body {
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
     use bytes::Bytes;
     use http_body::{Body, Frame, SizeHint};
 
-    use super::{Busy, handed_on};
+    use super::{RequestGuard, handed_on};
     use crate::server::body::{AnswerBody, BoxError};
 
     /// A body that keeps its connection counted as busy.
-    pub(super) struct Held {
+    pub(super) struct GuardedBody {
         body: AnswerBody,
-        _busy: Busy,
+        _guard: RequestGuard,
     }
 
-    impl Held {
-        pub(super) fn new(body: AnswerBody, busy: Busy) -> Self {
+    impl GuardedBody {
+        pub(super) fn new(body: AnswerBody, guard: RequestGuard) -> Self {
             handed_on(true);
-            Self { body, _busy: busy }
+            Self { body, _guard: guard }
         }
     }
 
-    impl Body for Held {
+    impl Body for GuardedBody {
         type Data = Bytes;
         type Error = BoxError;
 

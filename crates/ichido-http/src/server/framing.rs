@@ -23,15 +23,15 @@ const HTTP2_FIRST_LINE: &[u8] = b"PRI * HTTP/2.0";
 /// Follows one connection.
 #[derive(Debug, Default)]
 pub struct Framing {
-    at: At,
-    head: Head,
-    line: Line,
+    position: Position,
+    head: HeadFraming,
+    line: LineBuffer,
     heads: u64,
 }
 
 /// Why, and before which byte, a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedBytes {
     /// How many of the bytes given are still good.
     pub good: usize,
     /// What is wrong.
@@ -75,14 +75,14 @@ pub enum Fault {
 
 /// Where in the stream we are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum Position {
     /// Before or in a head; its lines are read.
     #[default]
     Head,
     /// In a body, or in a chunk, of which so many bytes are left.
     Data {
         left: u64,
-        then: Then,
+        then: AfterData,
     },
     /// After a chunk's data, before its CR and its LF.
     ChunkCr,
@@ -99,22 +99,22 @@ enum At {
 
 /// What follows data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum AfterData {
     Head,
     ChunkCr,
 }
 
 /// What the present head has said of its body.
 #[derive(Clone, Copy, Debug, Default)]
-struct Head {
-    begun: bool,
+struct HeadFraming {
+    started: bool,
     length: Option<u64>,
     chunked: bool,
 }
 
 /// The present line, or its beginning.
 #[derive(Debug, Default)]
-struct Line {
+struct LineBuffer {
     kept: Vec<u8>,
     len: usize,
     after_cr: bool,
@@ -122,22 +122,26 @@ struct Line {
 
 impl Framing {
     /// Takes the bytes that came next.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), RejectedBytes> {
         let mut index = 0;
         while index < bytes.len() {
-            match self.at {
-                At::Http2 => return Ok(()),
-                At::Data { left, then } => {
+            match self.position {
+                Position::Http2 => return Ok(()),
+                Position::Data { left, then } => {
                     let here = u64::try_from(bytes.len() - index).unwrap_or(u64::MAX).min(left);
                     index += usize::try_from(here).unwrap_or(usize::MAX);
-                    self.at = match then {
-                        _ if here < left => At::Data { left: left - here, then },
-                        Then::Head => At::Head,
-                        Then::ChunkCr => At::ChunkCr,
+                    self.position = match then {
+                        _ if here < left => Position::Data { left: left - here, then },
+                        AfterData::Head => Position::Head,
+                        AfterData::ChunkCr => Position::ChunkCr,
                     };
                 }
-                At::Head | At::ChunkCr | At::ChunkLf | At::ChunkSize | At::Trailers { .. } => {
-                    self.byte(bytes[index]).map_err(|fault| Refused { good: index, fault })?;
+                Position::Head
+                | Position::ChunkCr
+                | Position::ChunkLf
+                | Position::ChunkSize
+                | Position::Trailers { .. } => {
+                    self.byte(bytes[index]).map_err(|fault| RejectedBytes { good: index, fault })?;
                     index += 1;
                 }
             }
@@ -146,37 +150,37 @@ impl Framing {
     }
 
     fn byte(&mut self, byte: u8) -> Result<(), Fault> {
-        match self.at {
-            At::ChunkCr if byte == b'\r' => self.at = At::ChunkLf,
-            At::ChunkLf if byte == b'\n' => self.at = At::ChunkSize,
-            At::ChunkCr | At::ChunkLf => return Err(Fault::ChunkEnd),
-            At::Head => {
+        match self.position {
+            Position::ChunkCr if byte == b'\r' => self.position = Position::ChunkLf,
+            Position::ChunkLf if byte == b'\n' => self.position = Position::ChunkSize,
+            Position::ChunkCr | Position::ChunkLf => return Err(Fault::ChunkEnd),
+            Position::Head => {
                 if self.line.take(byte)? {
                     self.head_line()?;
-                    self.line = Line::default();
+                    self.line = LineBuffer::default();
                 }
             }
-            At::ChunkSize => {
+            Position::ChunkSize => {
                 let whole = self.line.take(byte)?;
                 if CHUNK_LINE_BYTES_MAX < self.line.len {
                     return Err(Fault::ChunkSize);
                 }
                 if whole {
-                    self.at = after_chunk_size(chunk_size(&self.line.kept).ok_or(Fault::ChunkSize)?);
-                    self.line = Line::default();
+                    self.position = after_chunk_size(chunk_size(&self.line.kept).ok_or(Fault::ChunkSize)?);
+                    self.line = LineBuffer::default();
                 }
             }
-            At::Trailers { left } => {
+            Position::Trailers { left } => {
                 let left = left.checked_sub(1).ok_or(Fault::TrailersTooLong)?;
-                self.at = At::Trailers { left };
+                self.position = Position::Trailers { left };
                 if self.line.take(byte)? {
                     if self.line.len == 0 {
-                        self.at = At::Head;
+                        self.position = Position::Head;
                     }
-                    self.line = Line::default();
+                    self.line = LineBuffer::default();
                 }
             }
-            At::Data { .. } | At::Http2 => (),
+            Position::Data { .. } | Position::Http2 => (),
         }
         Ok(())
     }
@@ -184,18 +188,18 @@ impl Framing {
     /// One whole line of a head.
     fn head_line(&mut self) -> Result<(), Fault> {
         let line = &self.line.kept;
-        match (self.head.begun, self.line.len) {
+        match (self.head.started, self.line.len) {
             // Empty lines before a request are skipped, by hyper too.
             (false, 0) => {}
             (false, _) if self.heads == 0 && line == HTTP2_FIRST_LINE => {
                 self.heads = 1;
-                self.at = At::Http2;
+                self.position = Position::Http2;
             }
-            (false, _) => self.head.begun = true,
+            (false, _) => self.head.started = true,
             (true, 0) => {
-                self.at = self.head.body();
+                self.position = self.head.body();
                 self.heads += 1;
-                self.head = Head::default();
+                self.head = HeadFraming::default();
             }
             (true, len) => self.head.field(line, line.len() < len)?,
         }
@@ -203,7 +207,7 @@ impl Framing {
     }
 }
 
-impl Line {
+impl LineBuffer {
     /// Takes one byte; `true` when the line is whole.
     fn take(&mut self, byte: u8) -> Result<bool, Fault> {
         if byte == b'\n' {
@@ -230,7 +234,7 @@ impl Line {
     }
 }
 
-impl Head {
+impl HeadFraming {
     fn field(&mut self, line: &[u8], is_cut: bool) -> Result<(), Fault> {
         if matches!(line.first(), Some(b' ' | b'\t')) {
             return Err(Fault::FoldedLine);
@@ -256,19 +260,19 @@ impl Head {
         if self.chunked && self.length.is_some() { Err(Fault::LengthAndEncoding) } else { Ok(()) }
     }
 
-    fn body(self) -> At {
+    fn body(self) -> Position {
         match self.length {
-            _ if self.chunked => At::ChunkSize,
-            Some(left @ 1..) => At::Data { left, then: Then::Head },
-            Some(0) | None => At::Head,
+            _ if self.chunked => Position::ChunkSize,
+            Some(left @ 1..) => Position::Data { left, then: AfterData::Head },
+            Some(0) | None => Position::Head,
         }
     }
 }
 
-fn after_chunk_size(size: u64) -> At {
+fn after_chunk_size(size: u64) -> Position {
     match size {
-        0 => At::Trailers { left: TRAILER_BYTES_MAX },
-        left => At::Data { left, then: Then::ChunkCr },
+        0 => Position::Trailers { left: TRAILER_BYTES_MAX },
+        left => Position::Data { left, then: AfterData::ChunkCr },
     }
 }
 
@@ -291,12 +295,12 @@ mod tests {
     use super::*;
 
     /// Gives the bytes in one piece and one by one; both must agree.
-    fn take(bytes: &[u8]) -> Result<Framing, Refused> {
+    fn take(bytes: &[u8]) -> Result<Framing, RejectedBytes> {
         let mut whole = Framing::default();
         let at_once = whole.take(bytes).map(|()| whole);
         let mut single = Framing::default();
         let one_by_one = bytes.iter().enumerate().try_for_each(|(index, byte)| {
-            single.take(&[*byte]).map_err(|refused| Refused { good: index, fault: refused.fault })
+            single.take(&[*byte]).map_err(|refused| RejectedBytes { good: index, fault: refused.fault })
         });
         assert_eq!(at_once.as_ref().err(), one_by_one.as_ref().err());
         at_once
@@ -317,7 +321,7 @@ mod tests {
         let stream = format!("{stream}{}\r\n\r\n", "y".repeat(2_000));
         let framing = take(stream.as_bytes()).expect("nothing to refuse");
         assert_eq!(framing.heads, 3);
-        assert_eq!(framing.at, At::Head);
+        assert_eq!(framing.position, Position::Head);
     }
 
     #[test]

@@ -34,11 +34,11 @@ pub enum Full {
 /// What one holder has of it, for as long as it lives.
 pub struct Permit<K: Eq + Hash> {
     all: Arc<Semaphore>,
-    own: Option<Own<K>>,
+    own: Option<HolderPermit<K>>,
     amount: usize,
 }
 
-struct Own<K: Eq + Hash> {
+struct HolderPermit<K: Eq + Hash> {
     holder: K,
     /// `None` only while it is dropped.
     semaphore: Option<Arc<Semaphore>>,
@@ -57,7 +57,11 @@ impl<K: Eq + Hash + Clone> Permits<K> {
             let mut known = lock(&self.holders);
             let semaphore = known.entry(holder.clone());
             let semaphore = semaphore.or_insert_with(|| Arc::new(Semaphore::new(self.max_of_one)));
-            Own { holder, semaphore: Some(Arc::clone(semaphore)), holders: Arc::clone(&self.holders) }
+            HolderPermit {
+                holder,
+                semaphore: Some(Arc::clone(semaphore)),
+                holders: Arc::clone(&self.holders),
+            }
         });
         Permit { all: Arc::clone(&self.all), own, amount: 0 }
     }
@@ -114,7 +118,7 @@ impl<K: Eq + Hash> Drop for Permit<K> {
     }
 }
 
-impl<K: Eq + Hash> Drop for Own<K> {
+impl<K: Eq + Hash> Drop for HolderPermit<K> {
     fn drop(&mut self) {
         let mut known = lock(&self.holders);
         // Under the lock, so that of two that end at once the second finds itself alone.

@@ -16,15 +16,15 @@ const STATUS_LINES: [&[u8]; 2] = [b"HTTP/1.1 400 Bad Request\r\n", b"HTTP/1.0 40
 const NO_BODY: &[u8] = b"content-length: 0\r\n";
 
 /// The server's own words, on their way out.
-pub(super) struct Refusal {
-    words: Response<Bytes>,
+pub(super) struct RefusalWriter {
+    response: Response<Bytes>,
     /// The whole answer, once the parser has begun its own, and how much of it went out.
     answer: Option<(Vec<u8>, usize)>,
 }
 
-impl Refusal {
-    pub(super) fn new(words: Response<Bytes>) -> Self {
-        Self { words, answer: None }
+impl RefusalWriter {
+    pub(super) fn new(response: Response<Bytes>) -> Self {
+        Self { response, answer: None }
     }
 
     /// Writes what the parser wants to have written, and its own words for its answer.
@@ -39,7 +39,7 @@ impl Refusal {
         if 0 < begin {
             return Pin::new(stream).poll_write(cx, &bytes[..begin]);
         }
-        let (answer, written) = self.answer.get_or_insert_with(|| (whole(bytes, &self.words), 0));
+        let (answer, written) = self.answer.get_or_insert_with(|| (full_response(bytes, &self.response), 0));
         while *written < answer.len() {
             match ready!(Pin::new(&mut *stream).poll_write(cx, &answer[*written..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -65,15 +65,15 @@ fn no_body(head: &[u8]) -> Option<usize> {
 }
 
 /// The parser's head with the fields and the body of the server.
-fn whole(head: &[u8], words: &Response<Bytes>) -> Vec<u8> {
-    let place = no_body(head).unwrap_or(head.len());
-    let mut answer = head[..place].to_vec();
-    for (name, value) in words.headers() {
+fn full_response(head: &[u8], response: &Response<Bytes>) -> Vec<u8> {
+    let split_at = no_body(head).unwrap_or(head.len());
+    let mut answer = head[..split_at].to_vec();
+    for (name, value) in response.headers() {
         answer.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
-    answer.extend(format!("content-length: {}\r\n", words.body().len()).bytes());
-    answer.extend(&head[(place + NO_BODY.len()).min(head.len())..]);
-    answer.extend(words.body());
+    answer.extend(format!("content-length: {}\r\n", response.body().len()).bytes());
+    answer.extend(&head[(split_at + NO_BODY.len()).min(head.len())..]);
+    answer.extend(response.body());
     answer
 }
 
@@ -86,9 +86,9 @@ mod tests {
     const OWN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
     async fn written(parts: &[&[u8]], room: usize) -> Vec<u8> {
-        let words =
+        let response =
             Response::builder().header("content-type", "text/plain").body(Bytes::from_static(b"two lengths"));
-        let mut refusal = Refusal::new(words.expect("a response"));
+        let mut refusal = RefusalWriter::new(response.expect("a response"));
         let (mut near, mut far) = tokio::io::duplex(room);
         let reading = tokio::spawn(async move {
             let mut read = Vec::new();

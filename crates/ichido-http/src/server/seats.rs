@@ -22,7 +22,7 @@ pub struct Peer(IpAddr);
 
 impl Peer {
     /// The peer of an address.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn new(address: IpAddr) -> Self {
         const NETWORK: u128 = !(u64::MAX as u128);
         Self(match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),
@@ -33,27 +33,27 @@ impl Peer {
 
 /// The seats of one server.
 pub(super) struct Seats {
-    table: Mutex<Table>,
+    table: Mutex<SeatTable>,
     /// Tells those who wait that a seat may be free.
     freed: Notify,
 }
 
 impl Seats {
     pub(super) fn new(max: usize, max_of_peer: usize) -> Arc<Self> {
-        let table = Mutex::new(Table { max, max_of_peer, ..Table::default() });
+        let table = Mutex::new(SeatTable { max, max_of_peer, ..SeatTable::default() });
         Arc::new(Self { table, freed: Notify::new() })
     }
 
     /// Takes a new connection in, with a seat or without.
-    pub(super) fn arrive(self: &Arc<Self>, peer: Peer) -> Arc<Seat> {
+    pub(super) fn admit(self: &Arc<Self>, peer: Peer) -> Arc<Seat> {
         let evicted = Arc::new(Notify::new());
-        let id = self.lock().arrive(peer, Arc::clone(&evicted));
+        let id = self.lock().admit(peer, Arc::clone(&evicted));
         // A request may have waited on a connection that has just been evicted.
         self.freed.notify_waiters();
         Arc::new(Seat { seats: Arc::clone(self), id, peer, evicted })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, SeatTable> {
         // Each change under it is whole.
         lock(&self.table)
     }
@@ -87,63 +87,63 @@ impl Seat {
     }
 
     /// Begins a request; waits a little for a seat where it needs one and has none.
-    pub(super) async fn begin(self: Arc<Self>, is_health: bool) -> Result<InFlight, NoSeat> {
-        let by = Instant::now() + SEAT_WAIT;
+    pub(super) async fn start_request(self: Arc<Self>, is_health: bool) -> Result<InFlightRequest, NoSeat> {
+        let deadline = Instant::now() + SEAT_WAIT;
         loop {
             let mut freed = pin!(self.seats.freed.notified());
             // Before the look, so that nothing that is freed after it is missed.
             freed.as_mut().enable();
-            match self.seats.lock().begin(self.id, is_health) {
-                Begun::Yes => break,
-                Begun::NoSeat => (),
+            match self.seats.lock().start_request(self.id, is_health) {
+                StartOutcome::Started => break,
+                StartOutcome::NoSeat => (),
                 // It came as its connection was being closed.
-                Begun::Evicted => return Err(NoSeat),
+                StartOutcome::Evicted => return Err(NoSeat),
             }
-            timeout_at(by, freed).await.map_err(|_| NoSeat)?;
+            timeout_at(deadline, freed).await.map_err(|_| NoSeat)?;
         }
-        Ok(InFlight(self))
+        Ok(InFlightRequest(self))
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.seats.lock().leave(self.id);
+        self.seats.lock().remove_connection(self.id);
         self.seats.freed.notify_waiters();
     }
 }
 
 /// A request that was begun, until it is dropped.
-pub(super) struct InFlight(Arc<Seat>);
+pub(super) struct InFlightRequest(Arc<Seat>);
 
-impl Drop for InFlight {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.0.seats.lock().end(self.0.id);
+        self.0.seats.lock().finish_request(self.0.id);
         self.0.seats.freed.notify_waiters();
     }
 }
 
 /// Whether a request was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begun {
-    Yes,
+enum StartOutcome {
+    Started,
     NoSeat,
     Evicted,
 }
 
 /// What is open, by the order of arrival.
 #[derive(Default)]
-struct Table {
+struct SeatTable {
     max: usize,
     max_of_peer: usize,
     /// Counts what happens, so that earlier can be told from later.
     ticks: u64,
-    open: BTreeMap<u64, Open>,
-    all: Count,
+    open: BTreeMap<u64, OpenConnection>,
+    all: SeatCount,
     /// Only peers that have a seat.
-    peers: HashMap<Peer, Count>,
+    peers: HashMap<Peer, SeatCount>,
 }
 
-struct Open {
+struct OpenConnection {
     peer: Peer,
     is_seated: bool,
     in_flight: usize,
@@ -153,32 +153,33 @@ struct Open {
 
 /// How many connections have a seat, and how many of those are idle. Known at any time, so that an idle one is looked for only where there is one.
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct SeatCount {
     seated: usize,
     idle: usize,
 }
 
-impl Count {
+impl SeatCount {
     fn change(&mut self, before: Self, after: Self) {
         self.seated = self.seated + after.seated - before.seated;
         self.idle = self.idle + after.idle - before.idle;
     }
 }
 
-impl Open {
+impl OpenConnection {
     fn is_idle(&self) -> bool {
         self.is_seated && self.in_flight == 0
     }
 
-    fn count(&self) -> Count {
-        Count { seated: usize::from(self.is_seated), idle: usize::from(self.is_idle()) }
+    fn count(&self) -> SeatCount {
+        SeatCount { seated: usize::from(self.is_seated), idle: usize::from(self.is_idle()) }
     }
 }
 
-impl Table {
-    fn arrive(&mut self, peer: Peer, evicted: Arc<Notify>) -> u64 {
+impl SeatTable {
+    fn admit(&mut self, peer: Peer, evicted: Arc<Notify>) -> u64 {
         let id = self.tick();
-        self.open.insert(id, Open { peer, is_seated: false, in_flight: 0, idle_since: id, evicted });
+        self.open
+            .insert(id, OpenConnection { peer, is_seated: false, in_flight: 0, idle_since: id, evicted });
         let is_seated = self.seat(id, peer);
         if !is_seated && SPARES_MAX < self.open.len() - self.all.seated {
             // Spares live for moments, so that the oldest one is not the one of a health check that has just come.
@@ -190,16 +191,16 @@ impl Table {
         id
     }
 
-    fn begin(&mut self, id: u64, is_health: bool) -> Begun {
-        let Some(open) = self.open.get(&id) else { return Begun::Evicted };
+    fn start_request(&mut self, id: u64, is_health: bool) -> StartOutcome {
+        let Some(open) = self.open.get(&id) else { return StartOutcome::Evicted };
         if !is_health && !open.is_seated && !self.seat(id, open.peer) {
-            return Begun::NoSeat;
+            return StartOutcome::NoSeat;
         }
         self.change(id, |open| open.in_flight += 1);
-        Begun::Yes
+        StartOutcome::Started
     }
 
-    fn end(&mut self, id: u64) {
+    fn finish_request(&mut self, id: u64) {
         let now = self.tick();
         self.change(id, |open| {
             open.in_flight -= 1;
@@ -207,21 +208,21 @@ impl Table {
         });
     }
 
-    fn leave(&mut self, id: u64) -> Option<Open> {
+    fn remove_connection(&mut self, id: u64) -> Option<OpenConnection> {
         let left = self.open.remove(&id)?;
-        self.count(left.peer, left.count(), Count::default());
+        self.count(left.peer, left.count(), SeatCount::default());
         Some(left)
     }
 
     fn evict(&mut self, id: u64) {
-        if let Some(left) = self.leave(id) {
+        if let Some(left) = self.remove_connection(id) {
             left.evicted.notify_one();
         }
     }
 
     /// Gives a connection a seat, an idle one's if all are taken; `false` if there is none.
     fn seat(&mut self, id: u64, peer: Peer) -> bool {
-        let of_peer = self.of(peer);
+        let of_peer = self.count_of(peer);
         let is_peer_full = self.max_of_peer <= of_peer.seated;
         if is_peer_full || self.max <= self.all.seated {
             let (idle, of) = if is_peer_full { (of_peer.idle, Some(peer)) } else { (self.all.idle, None) };
@@ -237,13 +238,14 @@ impl Table {
 
     /// The idle connection that others need most, of one peer or of all.
     fn idle(&self, of: Option<Peer>) -> Option<u64> {
-        let is_asked_for = |open: &Open| open.is_idle() && of.is_none_or(|peer| open.peer == peer);
+        let is_asked_for = |open: &OpenConnection| open.is_idle() && of.is_none_or(|peer| open.peer == peer);
         let idle = self.open.iter().filter(|(_, open)| is_asked_for(open));
-        let worst = idle.min_by_key(|(_, open)| (usize::MAX - self.of(open.peer).seated, open.idle_since));
+        let worst =
+            idle.min_by_key(|(_, open)| (usize::MAX - self.count_of(open.peer).seated, open.idle_since));
         worst.map(|(id, _)| *id)
     }
 
-    fn change(&mut self, id: u64, change: impl FnOnce(&mut Open)) {
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut OpenConnection)) {
         let Some(open) = self.open.get_mut(&id) else { return };
         let (peer, before) = (open.peer, open.count());
         change(open);
@@ -251,7 +253,7 @@ impl Table {
         self.count(peer, before, after);
     }
 
-    fn count(&mut self, peer: Peer, before: Count, after: Count) {
+    fn count(&mut self, peer: Peer, before: SeatCount, after: SeatCount) {
         self.all.change(before, after);
         let of_peer = self.peers.entry(peer).or_default();
         of_peer.change(before, after);
@@ -260,7 +262,7 @@ impl Table {
         }
     }
 
-    fn of(&self, peer: Peer) -> Count {
+    fn count_of(&self, peer: Peer) -> SeatCount {
         self.peers.get(&peer).copied().unwrap_or_default()
     }
 
@@ -275,19 +277,19 @@ mod tests {
     use super::*;
 
     fn peer(number: u8) -> Peer {
-        Peer::of(IpAddr::from([192, 0, 2, number]))
+        Peer::new(IpAddr::from([192, 0, 2, number]))
     }
 
-    fn table(max: usize, max_of_peer: usize) -> Table {
-        Table { max, max_of_peer, ..Table::default() }
+    fn table(max: usize, max_of_peer: usize) -> SeatTable {
+        SeatTable { max, max_of_peer, ..SeatTable::default() }
     }
 
-    impl Table {
+    impl SeatTable {
         fn came(&mut self, number: u8) -> u64 {
-            self.arrive(peer(number), Arc::default())
+            self.admit(peer(number), Arc::default())
         }
 
-        fn stands(&self, id: u64) -> Option<bool> {
+        fn status(&self, id: u64) -> Option<bool> {
             self.open.get(&id).map(|open| open.is_seated)
         }
     }
@@ -300,21 +302,21 @@ mod tests {
     fn a_full_house_takes_the_seat_that_was_idle_for_longest_and_never_a_busy_one() {
         let mut table = table(2, 2);
         let (first, second) = (table.came(1), table.came(1));
-        assert_eq!(table.begin(first, false), Begun::Yes);
+        assert_eq!(table.start_request(first, false), StartOutcome::Started);
         let third = table.came(2);
-        assert_eq!((table.stands(first), table.stands(second), table.stands(third)), (SEATED, GONE, SEATED));
-        assert_eq!(table.begin(second, false), Begun::Evicted, "it came too late");
-        assert_eq!(table.begin(third, false), Begun::Yes);
+        assert_eq!((table.status(first), table.status(second), table.status(third)), (SEATED, GONE, SEATED));
+        assert_eq!(table.start_request(second, false), StartOutcome::Evicted, "it came too late");
+        assert_eq!(table.start_request(third, false), StartOutcome::Started);
         let fourth = table.came(3);
-        assert_eq!(table.stands(fourth), SPARE, "both are busy");
-        assert_eq!(table.begin(fourth, false), Begun::NoSeat);
-        assert_eq!(table.begin(fourth, true), Begun::Yes, "health needs no seat");
-        table.end(fourth);
-        table.end(first);
-        assert_eq!(table.begin(fourth, false), Begun::Yes);
-        assert_eq!((table.stands(first), table.stands(fourth)), (GONE, SEATED));
-        table.leave(third);
-        table.leave(fourth);
+        assert_eq!(table.status(fourth), SPARE, "both are busy");
+        assert_eq!(table.start_request(fourth, false), StartOutcome::NoSeat);
+        assert_eq!(table.start_request(fourth, true), StartOutcome::Started, "health needs no seat");
+        table.finish_request(fourth);
+        table.finish_request(first);
+        assert_eq!(table.start_request(fourth, false), StartOutcome::Started);
+        assert_eq!((table.status(first), table.status(fourth)), (GONE, SEATED));
+        table.remove_connection(third);
+        table.remove_connection(fourth);
         assert!(table.open.is_empty() && table.peers.is_empty());
         assert_eq!((table.all.seated, table.all.idle), (0, 0));
     }
@@ -324,14 +326,14 @@ mod tests {
         let mut table = table(4, 2);
         let (first, second) = (table.came(1), table.came(1));
         let third = table.came(1);
-        assert_eq!((table.stands(first), table.stands(second), table.stands(third)), (GONE, SEATED, SEATED));
+        assert_eq!((table.status(first), table.status(second), table.status(third)), (GONE, SEATED, SEATED));
         for id in [second, third] {
-            assert_eq!(table.begin(id, false), Begun::Yes);
+            assert_eq!(table.start_request(id, false), StartOutcome::Started);
         }
         let fourth = table.came(1);
-        assert_eq!(table.stands(fourth), SPARE, "its own are busy, though others are free");
+        assert_eq!(table.status(fourth), SPARE, "its own are busy, though others are free");
         let other = table.came(2);
-        assert_eq!((table.stands(other), table.begin(other, false)), (SEATED, Begun::Yes));
+        assert_eq!((table.status(other), table.start_request(other, false)), (SEATED, StartOutcome::Started));
     }
 
     #[test]
@@ -340,7 +342,7 @@ mod tests {
         let lone = table.came(1);
         let (many, more) = (table.came(2), table.came(2));
         let new = table.came(3);
-        let stand = [lone, many, more, new].map(|id| table.stands(id));
+        let stand = [lone, many, more, new].map(|id| table.status(id));
         assert_eq!(stand, [SEATED, GONE, SEATED, SEATED], "the lone one is older, and stays");
     }
 
@@ -348,17 +350,17 @@ mod tests {
     fn spares_are_bounded_and_the_oldest_makes_room() {
         let mut table = table(1, 1);
         let busy = table.came(1);
-        assert_eq!(table.begin(busy, false), Begun::Yes);
+        assert_eq!(table.start_request(busy, false), StartOutcome::Started);
         let spares: Vec<u64> = (0..=SPARES_MAX).map(|_| table.came(1)).collect();
-        assert_eq!(table.stands(spares[0]), GONE);
-        assert!(spares[1..].iter().all(|spare| table.stands(*spare) == SPARE));
-        assert_eq!(table.stands(busy), SEATED);
+        assert_eq!(table.status(spares[0]), GONE);
+        assert!(spares[1..].iter().all(|spare| table.status(*spare) == SPARE));
+        assert_eq!(table.status(busy), SEATED);
         assert_eq!(table.open.len(), 1 + SPARES_MAX);
     }
 
     #[test]
     fn a_peer_is_an_address_or_a_network_that_one_machine_has() {
-        let of = |text: &str| Peer::of(text.parse().expect("an address"));
+        let of = |text: &str| Peer::new(text.parse().expect("an address"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1:2"));

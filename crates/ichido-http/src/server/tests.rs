@@ -22,9 +22,9 @@ const LIMITS: Limits = Limits {
 };
 
 /// Reads a request's body to its end.
-struct Reading;
+struct BodyReader;
 
-impl Answers for Reading {
+impl Answers for BodyReader {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let body = Timed::request(request.into_body(), LIMITS.body_idle, LIMITS.body);
         match body.collect().await {
@@ -57,9 +57,10 @@ async fn kept_for(bytes: &[u8]) -> Duration {
     client.write_all(bytes).await.expect("written");
     let (_stop, stopping) = watch::channel(false);
     let began = Instant::now();
-    let seat = Seats::new(1, 1).arrive(Peer::of(address.ip()));
+    let seat = Seats::new(1, 1).admit(Peer::new(address.ip()));
     let (requests, waiting) = (Arc::new(Permits::new(1, 1)), Arc::new(Permits::new(1, 1)));
-    let connection = Connection { answers: Arc::new(Reading), limits: LIMITS, seat, requests, waiting };
+    let connection =
+        ServerConnection { answers: Arc::new(BodyReader), limits: LIMITS, seat, requests, waiting };
     Arc::new(connection).serve(stream, stopping).await;
     began.elapsed()
 }
@@ -95,7 +96,7 @@ async fn start_until(
     let address = listener.local_addr().expect("an address");
     let stops = stops.clone();
     let serving = tokio::spawn(async move {
-        serve(listener, Arc::new(Reading), limits, &stops, loss, std::future::ready(())).await
+        serve(listener, Arc::new(BodyReader), limits, &stops, loss, std::future::ready(())).await
     });
     (address, serving)
 }

@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::Answers;
-use super::framing::{Framing, Refused};
-use super::refusal::Refusal;
+use super::framing::{Framing, RejectedBytes};
+use super::refusal::RefusalWriter;
 
 /// What the parser is given in place of all that is refused. It takes no NUL anywhere in a head or around a chunk, so
 /// it answers 400, or fails the body, and closes; and it looks at a head only once there is an empty line.
@@ -29,7 +29,7 @@ pub(crate) struct Wire<A> {
     /// What is left to hand on of [`REFUSED`], once something was.
     refused: Option<&'static [u8]>,
     /// What is said of it.
-    refusal: Option<Refusal>,
+    refusal: Option<RefusalWriter>,
     answers: Arc<A>,
     /// Since when a write makes no progress, as the moment at which that has gone on for too long.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -43,7 +43,11 @@ impl<A: Answers> Wire<A> {
         Self { stream, framing, refused: None, refusal: None, answers, stalled: None, stall_max }
     }
 
-    fn watched(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn check_stall(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
@@ -64,24 +68,24 @@ impl<A: Answers> AsyncRead for Wire<A> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if let Some(rest) = &mut this.refused {
-            hand_on(rest, buf);
+            copy_some(rest, buf);
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
-        if let Err(Refused { good, fault }) = this.framing.take(&buf.filled()[before..]) {
+        if let Err(RejectedBytes { good, fault }) = this.framing.take(&buf.filled()[before..]) {
             tracing::info!(%fault, "refused a connection whose requests could be cut apart in two ways");
             buf.set_filled(before + good);
             // There is room for at least one byte: the refused one has just been taken out.
-            hand_on(this.refused.insert(REFUSED), buf);
-            this.refusal = this.answers.refused(fault).map(Refusal::new);
+            copy_some(this.refused.insert(REFUSED), buf);
+            this.refusal = this.answers.refused(fault).map(RefusalWriter::new);
         }
         Poll::Ready(Ok(()))
     }
 }
 
 /// As much as there is room for. When nothing is left, the stream has ended.
-fn hand_on(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
+fn copy_some(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
     let (now, later) = rest.split_at(rest.len().min(buf.remaining()));
     buf.put_slice(now);
     *rest = later;
@@ -94,7 +98,7 @@ impl<A: Answers> AsyncWrite for Wire<A> {
             None => Pin::new(&mut this.stream).poll_write(cx, buf),
             Some(refusal) => refusal.poll_write(&mut this.stream, cx, buf),
         };
-        this.watched(cx, written)
+        this.check_stall(cx, written)
     }
 
     fn poll_write_vectored(
@@ -107,7 +111,7 @@ impl<A: Answers> AsyncWrite for Wire<A> {
             return self.poll_write(cx, first);
         }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.watched(cx, written)
+        self.check_stall(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
