@@ -30,18 +30,18 @@ use tower_layer::Layer as _;
 use tower_service::Service as _;
 
 use super::body::Upload;
+use super::filters::{AdmittedRequest, FilterRules, RequestContext};
 use super::forward::judge_answer;
 use super::headers::{KEY, X_KEY};
 use super::method;
-use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::route::Pattern;
 use super::settings::{AdapterSettings, OperationSettings, Protection};
-use super::upstream::{Call, Failure, Upstream};
+use super::upstream::{Failure, Upstream, UpstreamRequest};
 
 /// The service behind the adapter, and the operations in front of it.
 pub(crate) struct AdapterRole {
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) rules: Arc<FilterRules>,
     pub(crate) limits: Limits,
     pub(crate) upstream: Arc<Upstream>,
     /// How much is under way.
@@ -60,13 +60,13 @@ pub(crate) struct AdapterRole {
 pub(crate) struct Route {
     pub(crate) methods: Vec<Method>,
     pub(crate) pattern: Pattern,
-    pub(crate) guard: Guard,
+    pub(crate) guard: OperationGuard,
 }
 
 /// What stands in front of an operation.
-pub(crate) enum Guard {
+pub(crate) enum OperationGuard {
     /// The ledger.
-    Once(once::OnceService<Handler>),
+    Once(once::OnceService<UpstreamHandler>),
     /// Nothing: it changes nothing (SPEC C11).
     None,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Guard {
 pub(crate) fn build(
     settings: AdapterSettings,
     keeper: &Keeper,
-    rules: Rules,
+    rules: FilterRules,
     limits: Limits,
     upstream: Upstream,
     within: Duration,
@@ -84,12 +84,12 @@ pub(crate) fn build(
     let mut routes = Vec::new();
     for OperationSettings { name, methods, pattern, protection } in settings.operations {
         let guard = match protection {
-            None => Guard::None,
+            None => OperationGuard::None,
             Some(protection) => {
                 let service_key = protection.service_key;
                 let layer = layer(&name, &methods, protection, keeper)?;
                 let (rules, upstream) = (Arc::clone(&rules), Arc::clone(&upstream));
-                Guard::Once(layer.layer(Handler { rules, upstream, within, service_key }))
+                OperationGuard::Once(layer.layer(UpstreamHandler { rules, upstream, within, service_key }))
             }
         };
         routes.push(Route { methods, pattern, guard });
@@ -129,16 +129,16 @@ impl AdapterRole {
     pub(crate) async fn pass(
         &self,
         request: Request<Incoming>,
-        slip: &Slip,
+        context: &RequestContext,
     ) -> Result<Response<AnswerBody>, Problem> {
         let route = self.route(request.method(), request.uri().path());
         let is_declared = route.is_some();
         let guarded = match route.map(|route| &route.guard) {
-            Some(Guard::Once(service)) => Some(service.clone()),
-            Some(Guard::None) | None => None,
+            Some(OperationGuard::Once(service)) => Some(service.clone()),
+            Some(OperationGuard::None) | None => None,
         };
-        let Arrived { mut call, body, peer, .. } =
-            self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
+        let AdmittedRequest { mut call, body, peer, .. } =
+            self.rules.admit(request, context, &self.limits, guarded.is_some())?;
         if !is_declared && self.may_change_state(&call.method) {
             return Err(Problem::operation_unknown());
         }
@@ -153,12 +153,12 @@ impl AdapterRole {
             return Err(Problem::busy());
         }
         let Some(mut service) = guarded else {
-            self.rules.depart(&mut call);
+            self.rules.filter_outbound(&mut call);
             let upload = Upload::streamed(Bytes::new(), body);
             return self.upstream.send_once(&self.rules, &call, upload, self.within).await;
         };
         let permit = BodyPermit::new(self.bodies.empty(peer));
-        let answered = service.call(request_of(call, body, &permit)).await;
+        let answered = service.call(layer_request(call, body, &permit)).await;
         // The layer knows only that the body broke off, and has done nothing then.
         match permit.fault() {
             Some(BodyFault::NoMemory(full)) => return Err(Problem::bodies_full(full)),
@@ -197,11 +197,11 @@ impl AdapterRole {
 }
 
 /// The body of a request, counted against the memory for bodies.
-type Counted = Metered<Timed, Peer>;
+type MeteredBody = Metered<Timed, Peer>;
 
 /// A request for the layer, whose path and query are part of its fingerprint. The permit for its body goes with it: what was begun
 /// goes on, and holds the body, when its client hangs up.
-fn request_of(call: Call, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<Counted> {
+fn layer_request(call: UpstreamRequest, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<MeteredBody> {
     let mut request = Request::new(Metered::new(body, Arc::clone(permit)));
     request.extensions_mut().insert(Arc::clone(permit));
     *request.method_mut() = call.method;
@@ -212,8 +212,8 @@ fn request_of(call: Call, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Reques
 
 /// What the layer runs: the call to the service.
 #[derive(Clone)]
-pub(crate) struct Handler {
-    pub(crate) rules: Arc<Rules>,
+pub(crate) struct UpstreamHandler {
+    pub(crate) rules: Arc<FilterRules>,
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) within: Duration,
     pub(crate) service_key: ServiceKey,
@@ -231,7 +231,7 @@ pub(crate) enum ServiceKey {
 /// The step of the action that the derived key names.
 const STEP: &str = "service";
 
-impl tower_service::Service<Request<once::Body<Counted>>> for Handler {
+impl tower_service::Service<Request<once::Body<MeteredBody>>> for UpstreamHandler {
     type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -240,14 +240,14 @@ impl tower_service::Service<Request<once::Body<Counted>>> for Handler {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<once::Body<Counted>>) -> Self::Future {
+    fn call(&mut self, request: Request<once::Body<MeteredBody>>) -> Self::Future {
         let handler = self.clone();
         Box::pin(async move { Ok(handler.run(request).await) })
     }
 }
 
-impl Handler {
-    async fn run(&self, request: Request<once::Body<Counted>>) -> Response<AnswerBody> {
+impl UpstreamHandler {
+    async fn run(&self, request: Request<once::Body<MeteredBody>>) -> Response<AnswerBody> {
         let (head, body) = request.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -261,8 +261,8 @@ impl Handler {
         if let (ServiceKey::Derived, Some(claim)) = (self.service_key, head.extensions.get::<Claim>()) {
             replace_key(&mut headers, &claim.key_for(STEP));
         }
-        let mut call = Call { method: head.method, target, headers };
-        self.rules.depart(&mut call);
+        let mut call = UpstreamRequest { method: head.method, target, headers };
+        self.rules.filter_outbound(&mut call);
         match self.upstream.send(&call, Upload::whole(bytes), self.within).await {
             Ok(answer) => {
                 let outcome = outcome_of(&answer);

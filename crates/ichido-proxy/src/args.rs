@@ -33,10 +33,10 @@ pub struct Args {
 
     /// What may pass.
     #[command(flatten)]
-    pub passing: Passing,
+    pub passing: ForwardArgs,
     /// What only an adapter is told.
     #[command(flatten)]
-    pub adapter: Adapter,
+    pub adapter: AdapterArgs,
     /// How much it takes in, and how long it waits.
     #[command(flatten)]
     pub bounds: Bounds,
@@ -67,7 +67,7 @@ impl Role {
 /// What passes, and how often it is tried.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Passing on")]
-pub struct Passing {
+pub struct ForwardArgs {
     /// The methods that need a key [default: POST,PATCH]
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     pub key_on: Option<Vec<String>>,
@@ -105,7 +105,7 @@ pub struct Passing {
 #[expect(clippy::doc_markdown, reason = "the help is read in a terminal, where backticks are noise")]
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Adapter")]
-pub struct Adapter {
+pub struct AdapterArgs {
     /// Where outcomes are kept: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     pub store: Option<String>,

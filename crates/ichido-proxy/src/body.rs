@@ -1,6 +1,6 @@
 //! Bodies on their way through: never kept whole.
 //!
-//! Guarantee: `Progress` shows when an upload was sent to its end, and what went wrong with it.
+//! Guarantee: `UploadProgress` shows when an upload was sent to its end, and what went wrong with it.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -65,27 +65,27 @@ impl Body for Upload {
 }
 
 /// An upload on its way to the upstream.
-pub(crate) struct Watched {
+pub(crate) struct TrackedUpload {
     upload: Upload,
     sent: watch::Sender<bool>,
     fault: Arc<OnceLock<BodyFault>>,
 }
 
 /// How far an upload has come.
-pub(crate) struct Progress {
+pub(crate) struct UploadProgress {
     sent: watch::Receiver<bool>,
     fault: Arc<OnceLock<BodyFault>>,
 }
 
-impl Watched {
-    pub(crate) fn new(upload: Upload) -> (Self, Progress) {
+impl TrackedUpload {
+    pub(crate) fn new(upload: Upload) -> (Self, UploadProgress) {
         let (sender, receiver) = watch::channel(upload.is_end_stream());
         let fault = Arc::new(OnceLock::new());
-        (Self { upload, sent: sender, fault: Arc::clone(&fault) }, Progress { sent: receiver, fault })
+        (Self { upload, sent: sender, fault: Arc::clone(&fault) }, UploadProgress { sent: receiver, fault })
     }
 }
 
-impl Progress {
+impl UploadProgress {
     /// What went wrong with the upload on the client's side of us, if anything did.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
@@ -98,7 +98,7 @@ impl Progress {
     }
 }
 
-impl Body for Watched {
+impl Body for TrackedUpload {
     type Data = Bytes;
     type Error = BodyFault;
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn progress_shows_when_an_upload_was_sent() {
-        let (body, progress) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
+        let (body, progress) = TrackedUpload::new(Upload::whole(Bytes::from_static(b"abc")));
         assert_eq!(body.size_hint().exact(), Some(3));
         assert!(tokio::time::timeout(std::time::Duration::ZERO, progress.sent()).await.is_err());
         assert_eq!(body.collect().await.expect("whole").to_bytes(), "abc");
@@ -144,10 +144,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_upload_that_is_empty_or_dropped_is_not_waited_for() {
-        let (empty, progress) = Watched::new(Upload::whole(Bytes::new()));
+        let (empty, progress) = TrackedUpload::new(Upload::whole(Bytes::new()));
         assert!(empty.is_end_stream());
         progress.sent().await;
-        let (dropped, progress) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
+        let (dropped, progress) = TrackedUpload::new(Upload::whole(Bytes::from_static(b"abc")));
         drop(dropped);
         progress.sent().await;
     }

@@ -10,16 +10,16 @@ use ichido_http::clock;
 use ichido_http::server::body::{AnswerBody, Timed};
 
 use super::body::Upload;
-use super::passage::Rules;
+use super::filters::FilterRules;
 use super::problem::Problem;
-use super::upstream::{Call, Failure, Upstream};
+use super::upstream::{Failure, Upstream, UpstreamRequest};
 
 impl Upstream {
     /// Sends a request that is not tried again.
     pub(crate) async fn send_once(
         &self,
-        rules: &Rules,
-        call: &Call,
+        rules: &FilterRules,
+        call: &UpstreamRequest,
         upload: Upload,
         within: Duration,
     ) -> Result<Response<AnswerBody>, Problem> {
@@ -30,8 +30,8 @@ impl Upstream {
     }
 
     /// An answer whose body is handed on as it comes.
-    pub(crate) fn passed(&self, rules: &Rules, mut answer: Response<Incoming>) -> Response<AnswerBody> {
-        rules.filter(&mut answer);
+    pub(crate) fn passed(&self, rules: &FilterRules, mut answer: Response<Incoming>) -> Response<AnswerBody> {
+        rules.filter_response(&mut answer);
         answer.map(|body| Timed::answer(body, self.body_idle).map_err(Into::into).boxed_unsync())
     }
 }

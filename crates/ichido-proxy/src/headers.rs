@@ -33,7 +33,7 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
 /// Fields of one connection (RFC 9110, 7.6.1), and those that only the next hop is meant to read.
-const OF_ONE_HOP: [HeaderName; 10] = [
+const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     KEEP_ALIVE,
     PROXY_CONNECTION,
@@ -54,7 +54,7 @@ const ALWAYS_IN_ANSWERS: [HeaderName; 7] =
 
 /// Which fields pass.
 #[derive(Clone, Debug)]
-pub(crate) struct Lists {
+pub(crate) struct HeaderFilter {
     /// Who we are in the files.
     pub(crate) party: Party,
     /// The boundary files, each with its lists by direction.
@@ -65,7 +65,7 @@ pub(crate) struct Lists {
     pub(crate) answers: HeaderLists,
 }
 
-impl Lists {
+impl HeaderFilter {
     /// Takes out of a request what may not come in.
     pub(crate) fn filter_arriving(&self, headers: &mut HeaderMap) {
         retain(headers, |name| self.files_pass(name, Crossing::Arriving));
@@ -119,7 +119,7 @@ pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -
     if named.iter().any(|name| NEVER_NAMED.contains(name) || relied_on.contains(name)) {
         return Err(NamesEndToEnd);
     }
-    for name in OF_ONE_HOP.into_iter().chain(named) {
+    for name in HOP_BY_HOP.into_iter().chain(named) {
         headers.remove(name);
     }
     // We answer it ourselves, by beginning to read the body.
@@ -135,7 +135,7 @@ pub(crate) fn strip_answer(headers: &mut HeaderMap) {
         headers.remove(CONTENT_LENGTH);
     }
     let named = named_by_connection(headers).into_iter().filter(|name| !NEVER_NAMED.contains(name));
-    for name in OF_ONE_HOP.into_iter().chain(named) {
+    for name in HOP_BY_HOP.into_iter().chain(named) {
         headers.remove(name);
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     /// The check must not promise that the adapter compares what ends here.
     #[test]
     fn no_fingerprint_has_a_header_that_does_not_pass() {
-        for name in OF_ONE_HOP.into_iter().chain([HOST, EXPECT]) {
+        for name in HOP_BY_HOP.into_iter().chain([HOST, EXPECT]) {
             assert!(FingerprintInput::parse(&format!("headers.{name}")).is_err(), "{name}");
         }
     }
@@ -244,10 +244,10 @@ mod tests {
         }
     }
 
-    fn lists(file: Option<&str>, allow: Option<&[&str]>, drop: &[&str]) -> Lists {
+    fn lists(file: Option<&str>, allow: Option<&[&str]>, drop: &[&str]) -> HeaderFilter {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let read = |text: &str| Boundary::read("test.json", text.as_bytes()).expect("a boundary file");
-        Lists {
+        HeaderFilter {
             party: Party::Bff,
             files: file.map(read).into_iter().collect(),
             requests: HeaderLists { allow: allow.map(owned), drop: Some(owned(drop)) },
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    fn pass(lists: &Lists, headers: &mut HeaderMap) {
+    fn pass(lists: &HeaderFilter, headers: &mut HeaderMap) {
         lists.filter_arriving(headers);
         lists.filter_leaving(headers);
     }

@@ -24,39 +24,39 @@ use ichido_http::server::permits::{Permit, Permits};
 use tokio::time::{Instant, sleep};
 
 use super::body::Upload;
+use super::filters::{AdmittedRequest, FilterRules, RequestContext};
 use super::forward::judge_answer;
-use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
-use super::upstream::{Call, Failure, Upstream};
+use super::upstream::{Failure, Upstream, UpstreamRequest};
 
 /// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
 const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// A hop between a caller and the next component.
 pub(crate) struct HopRole {
-    pub(crate) rules: Rules,
+    pub(crate) rules: FilterRules,
     pub(crate) limits: Limits,
     pub(crate) upstream: Upstream,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: RetryTimeouts,
     /// A permit for each byte of a body that is held to be sent again.
     pub(crate) bodies: Permits<Peer>,
 }
 
 /// How long a hop waits, and how often it tries.
 #[derive(Clone, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryTimeouts {
     /// How long one try may take.
     pub(crate) try_max: Duration,
     /// How long all tries together may take.
-    pub(crate) in_all: Duration,
+    pub(crate) total: Duration,
     /// When it tries again; `None` is never.
     pub(crate) plan: Option<RetryPlan>,
 }
 
-impl Patience {
+impl RetryTimeouts {
     /// How long a try that is the only one may take.
-    fn of_one(&self) -> Duration {
-        self.try_max.min(self.in_all)
+    fn single_attempt(&self) -> Duration {
+        self.try_max.min(self.total)
     }
 }
 
@@ -65,36 +65,36 @@ impl HopRole {
     pub(crate) async fn pass(
         &self,
         request: Request<Incoming>,
-        slip: &Slip,
+        context: &RequestContext,
     ) -> Result<Response<AnswerBody>, Problem> {
         let is_guarded = self.rules.methods.changes_state(request.method().as_str());
-        let Arrived { mut call, body, peer, key } =
-            self.rules.arrive(request, slip, &self.limits, is_guarded)?;
-        self.rules.depart(&mut call);
+        let AdmittedRequest { mut call, body, peer, key } =
+            self.rules.admit(request, context, &self.limits, is_guarded)?;
+        self.rules.filter_outbound(&mut call);
         // What is certainly not repeated need not be kept.
-        let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
+        let plan = self.timeouts.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
         let Some(plan) = plan else {
             let upload = Upload::streamed(Bytes::new(), body);
-            return self.upstream.send_once(&self.rules, &call, upload, self.patience.of_one()).await;
+            return self.upstream.send_once(&self.rules, &call, upload, self.timeouts.single_attempt()).await;
         };
         let mut permit = self.bodies.empty(peer);
         match gather(body, &mut permit).await {
-            Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan).await,
-            Ok(Gathered::NotHeld(upload)) => {
-                self.upstream.send_once(&self.rules, &call, upload, self.patience.of_one()).await
+            Ok(GatheredBody::Whole(bytes)) => self.send_with_retries(&call, &bytes, plan).await,
+            Ok(GatheredBody::Streamed(upload)) => {
+                self.upstream.send_once(&self.rules, &call, upload, self.timeouts.single_attempt()).await
             }
             Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
         }
     }
 
-    async fn send_by_plan(
+    async fn send_with_retries(
         &self,
-        call: &Call,
+        call: &UpstreamRequest,
         bytes: &Bytes,
         plan: &RetryPlan,
     ) -> Result<Response<AnswerBody>, Problem> {
         // Not before the body is here: how long the client takes to send it is bounded elsewhere, and no fault of the upstream's.
-        let by = Instant::now() + self.patience.in_all;
+        let by = Instant::now() + self.timeouts.total;
         let mut effect = Effect::NotDone;
         let mut failures = NonZeroU32::MIN;
         loop {
@@ -115,12 +115,12 @@ impl HopRole {
 
     /// How long the next try may take: never past the time in all.
     fn within(&self, by: Instant) -> Duration {
-        self.patience.try_max.min(by.saturating_duration_since(Instant::now()))
+        self.timeouts.try_max.min(by.saturating_duration_since(Instant::now()))
     }
 }
 
 /// What one try says.
-struct Judged {
+struct AttemptVerdict {
     /// Of the effect.
     effect: Effect,
     /// How long to wait before the next; `None` when this was the last. An answer that would be repeated too late is
@@ -130,22 +130,22 @@ struct Judged {
 
 fn judge(
     sent: &Result<Response<Incoming>, Failure>,
-    call: &Call,
+    call: &UpstreamRequest,
     plan: &RetryPlan,
     failures: NonZeroU32,
     by: Instant,
-) -> Judged {
+) -> AttemptVerdict {
     let judge = |seen: &Seen<'_>| judge_seen(seen, call.method.as_str(), plan, failures);
     let judged = match sent {
         Ok(answer) => judge_answer(answer, judge),
         Err(Failure::Network(fault)) => judge(&Seen::Network(*fault)),
         // The body was whole before the first try, so this does not happen; it would be no reason to repeat.
-        Err(failure @ Failure::Upload(_)) => Judged { effect: failure.effect(), wait: None },
+        Err(failure @ Failure::Upload(_)) => AttemptVerdict { effect: failure.effect(), wait: None },
     };
-    Judged { wait: judged.wait.filter(|wait| Instant::now() + *wait < by), ..judged }
+    AttemptVerdict { wait: judged.wait.filter(|wait| Instant::now() + *wait < by), ..judged }
 }
 
-fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> Judged {
+fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> AttemptVerdict {
     let verdict = Table::http().judge(seen, clock::now());
     let may = plan.covers(method, seen) && hop_may_repeat(method, true, seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
@@ -154,20 +154,20 @@ fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZero
             Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, tries: plan.attempts };
         retry.wait(NonZeroU32::MIN, fastrand::f64(), verdict.hint)
     });
-    Judged { effect: verdict.effect, wait }
+    AttemptVerdict { effect: verdict.effect, wait }
 }
 
-enum Gathered {
+enum GatheredBody {
     Whole(Bytes),
     /// It is too large, or there is no memory for it: what came so far, and the rest as it comes. It is sent once.
-    NotHeld(Upload),
+    Streamed(Upload),
 }
 
 /// Takes a body in, as long as it is small enough to be sent again and there is memory for it.
-async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<Gathered, BodyFault> {
+async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBody, BodyFault> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {
-        return Ok(Gathered::NotHeld(Upload::streamed(Bytes::new(), body)));
+        return Ok(GatheredBody::Streamed(Upload::streamed(Bytes::new(), body)));
     }
     let mut permitted = expected;
     let mut bytes = BytesMut::with_capacity(expected);
@@ -177,9 +177,9 @@ async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<Gathered, 
         }
         let more = bytes.len().saturating_sub(permitted);
         if RETRY_BODY_BYTES_MAX < bytes.len() || permit.try_grow(more).is_err() {
-            return Ok(Gathered::NotHeld(Upload::streamed(bytes.freeze(), body)));
+            return Ok(GatheredBody::Streamed(Upload::streamed(bytes.freeze(), body)));
         }
         permitted += more;
     }
-    Ok(Gathered::Whole(bytes.freeze()))
+    Ok(GatheredBody::Whole(bytes.freeze()))
 }

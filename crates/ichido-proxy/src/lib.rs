@@ -4,24 +4,24 @@
 //! sent again only where its key, or proof that nothing was sent, makes that harmless; and every answer the proxy
 //! makes up itself says so as a problem.
 //!
-//! Start at [`Proxy`]. A connection comes in by [`ichido_http::server`]; a request passes `passage`, and then its
+//! Start at [`Proxy`]. A connection comes in by [`ichido_http::server`]; a request passes `filters`, and then its
 //! role, `hop` or `adapter`; it goes out by `upstream`.
 
 mod adapter;
 mod args;
 mod body;
-mod caretaker;
+mod filters;
 mod forward;
 mod headers;
 mod hop;
 mod identity;
+mod maintenance;
 mod method;
-mod passage;
 mod problem;
 mod route;
 mod settings;
-mod shape;
 mod upstream;
+mod validate;
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -39,8 +39,8 @@ use tokio::net::TcpListener;
 
 use adapter::AdapterRole;
 pub use args::Args;
+use filters::FilterRules;
 use hop::HopRole;
-use passage::Rules;
 use problem::Problem;
 pub use settings::{Settings, resolve};
 use upstream::Upstream;
@@ -48,7 +48,7 @@ use upstream::Upstream;
 /// A proxy that is ready to answer.
 pub struct Proxy {
     limits: Limits,
-    role: Role,
+    role: ProxyRole,
     ledger: Option<Ledger>,
 }
 
@@ -64,23 +64,23 @@ impl Proxy {
     /// Passes requests on, and keeps nothing.
     pub fn hop(settings: Settings) -> Result<Self, Faults> {
         let upstream = upstream(&settings)?;
-        let Settings { rules, patience, limits, .. } = settings;
+        let Settings { rules, timeouts, limits, .. } = settings;
         let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
-        let role = Role::Hop(Box::new(HopRole { rules, limits, upstream, patience, bodies }));
+        let role = ProxyRole::Hop(Box::new(HopRole { rules, limits, upstream, timeouts, bodies }));
         Ok(Self { limits, role, ledger: None })
     }
 
     /// Completes idempotency by a ledger in this store.
     pub fn adapter(settings: Settings, store: Store) -> Result<Self, Faults> {
         let upstream = upstream(&settings)?;
-        let Settings { rules, patience, limits, adapter, .. } = settings;
+        let Settings { rules, timeouts, limits, adapter, .. } = settings;
         let adapter = adapter.ok_or_else(|| Faults::one("--role", "only the adapter has a ledger"))?;
         let keeper = Keeper::of(store.clone());
         let operations = adapter.guarded();
-        let role = adapter::build(adapter, &keeper, rules, limits, upstream, patience.try_max)?;
+        let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.try_max)?;
         Ok(Self {
             limits,
-            role: Role::Adapter(Box::new(role)),
+            role: ProxyRole::Adapter(Box::new(role)),
             ledger: Some(Ledger { keeper, store, operations }),
         })
     }
@@ -93,10 +93,10 @@ impl Proxy {
         let Some(Ledger { keeper, store, operations }) = ledger else {
             return serve(listener, role, limits, stops, pending(), ready(())).await;
         };
-        let caretaker = tokio::spawn(caretaker::run(store.clone(), operations));
+        let maintenance = tokio::spawn(maintenance::run(store.clone(), operations));
         let loss = async { _ = store.files_lost().await };
         let ended = serve(listener, role, limits, stops, loss, keeper.drained()).await;
-        caretaker.abort();
+        maintenance.abort();
         ended
     }
 }
@@ -106,13 +106,13 @@ fn upstream(settings: &Settings) -> Result<Upstream, Faults> {
     upstream.map_err(|error| Faults::one("--upstream", error.to_string()))
 }
 
-enum Role {
+enum ProxyRole {
     Hop(Box<HopRole>),
     Adapter(Box<AdapterRole>),
 }
 
-impl Role {
-    fn rules(&self) -> &Rules {
+impl ProxyRole {
+    fn rules(&self) -> &FilterRules {
         match self {
             Self::Hop(role) => &role.rules,
             Self::Adapter(role) => &role.rules,
@@ -120,24 +120,24 @@ impl Role {
     }
 }
 
-impl Answers for Role {
+impl Answers for ProxyRole {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let slip = self.rules().slip(request.headers());
+        let context = self.rules().context(request.headers());
         let method = request.method().clone();
         let answered = match self {
-            Self::Hop(role) => role.pass(request, &slip).await,
-            Self::Adapter(role) => role.pass(request, &slip).await,
+            Self::Hop(role) => role.pass(request, &context).await,
+            Self::Adapter(role) => role.pass(request, &context).await,
         };
         let mut response = answered.unwrap_or_else(Problem::into_response);
-        self.rules().leave(&mut response, &slip);
-        let (status, request_id) = (response.status().as_u16(), slip.request_id.as_str());
-        tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
+        self.rules().finish_response(&mut response, &context);
+        let (status, request_id) = (response.status().as_u16(), context.request_id.as_str());
+        tracing::info!(%method, status, request_id, key = context.key_hash(), "answered");
         response
     }
 
     fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
         let mut response = Problem::overloaded().into_response();
-        self.rules().leave(&mut response, &self.rules().slip(request.headers()));
+        self.rules().finish_response(&mut response, &self.rules().context(request.headers()));
         response
     }
 }

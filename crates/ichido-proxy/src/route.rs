@@ -36,7 +36,7 @@ impl Pattern {
 
     /// Whether a request's path is one of these.
     pub(crate) fn matches(&self, path: &str) -> bool {
-        let Some(path) = path.strip_prefix('/').filter(|path| !leads_elsewhere(path)) else { return false };
+        let Some(path) = path.strip_prefix('/').filter(|path| !has_dot_segment(path)) else { return false };
         let mut found = path.split('/');
         self.0.iter().all(|segment| found.next().is_some_and(|text| segment.matches(text)))
             && found.next().is_none()
@@ -54,7 +54,7 @@ impl Pattern {
 
 /// Whether a path has a segment `.` or `..` for whoever decodes and resolves it: a service that does would act for another operation
 /// than the one whose pattern the path fits.
-fn leads_elsewhere(path: &str) -> bool {
+fn has_dot_segment(path: &str) -> bool {
     let read = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
     read.split(['/', '\\']).any(|segment| segment == "." || segment == "..")
 }

@@ -17,9 +17,9 @@ use ichido_http::server::bounds::{count, time};
 use ichido_http::server::limits::Limits;
 use ichido_http::url::{HttpUrl, UrlError};
 
-use super::args::{Adapter, Args, Role};
-use super::hop::Patience;
-use super::passage::Rules;
+use super::args::{AdapterArgs, Args, Role};
+use super::filters::FilterRules;
+use super::hop::RetryTimeouts;
 
 pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
 pub(crate) use files::Files;
@@ -29,8 +29,8 @@ pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
     pub(crate) upstream: HttpUrl,
-    pub(crate) rules: Rules,
-    pub(crate) patience: Patience,
+    pub(crate) rules: FilterRules,
+    pub(crate) timeouts: RetryTimeouts,
     pub(crate) limits: Limits,
     /// How long connecting to the upstream may take.
     pub(crate) connect: Duration,
@@ -53,7 +53,7 @@ pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<
     let limits = args.bounds.resolve(Limits::default(), &mut faults);
     let connect = time("--connect-timeout", &args.connect_timeout, &mut faults);
     let rules = hop::rules(args, &files, &mut faults);
-    let patience = hop::patience(args, &files, &mut faults);
+    let timeouts = hop::timeouts(args, &files, &mut faults);
     let adapter = match (args.role, &rules) {
         (Role::Adapter, Some(rules)) => adapter::adapter(args, &files, rules, &mut faults),
         (Role::Adapter, None) => None,
@@ -66,15 +66,15 @@ pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<
         let mut rules = rules?;
         rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
         let (listen, upstream, connect) = (listen?, upstream?, connect?);
-        Some(Settings { listen, upstream, rules, patience: patience?, limits, connect, adapter })
+        Some(Settings { listen, upstream, rules, timeouts: timeouts?, limits, connect, adapter })
     })();
     faults.or(built)
 }
 
 /// A hop that were given a ledger's settings would seem to keep one.
-fn refuse_adapter_flags(flags: &Adapter, faults: &mut Faults) {
+fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut Faults) {
     // Destructured, so that a new flag is not forgotten here. The store may come from the environment, which is shared.
-    let Adapter {
+    let AdapterArgs {
         store: _,
         operation,
         effect,

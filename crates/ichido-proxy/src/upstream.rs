@@ -16,11 +16,11 @@ use ichido_http::server::limits::Limits;
 use ichido_http::url::HttpUrl;
 use tokio::time::Instant;
 
-use super::body::{Upload, Watched};
+use super::body::{TrackedUpload, Upload};
 
 /// Where requests go.
 pub(crate) struct Upstream {
-    client: HttpClient<Watched>,
+    client: HttpClient<TrackedUpload>,
     connect: Duration,
     /// How long an upload may take in all, beyond the time for the answer.
     upload_max: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Upstream {
 
 /// A request without its body, as often as it is sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct UpstreamRequest {
     pub(crate) method: Method,
     pub(crate) target: PathAndQuery,
     pub(crate) headers: HeaderMap,
@@ -56,11 +56,11 @@ impl Upstream {
     /// body to the end.
     pub(crate) async fn send(
         &self,
-        call: &Call,
+        call: &UpstreamRequest,
         upload: Upload,
         within: Duration,
     ) -> Result<Response<Incoming>, Failure> {
-        let (body, progress) = Watched::new(upload);
+        let (body, progress) = TrackedUpload::new(upload);
         let deadline = Instant::now() + self.upload_max + within;
         let patience = || async {
             tokio::select! {
@@ -84,7 +84,7 @@ impl Upstream {
         }
     }
 
-    fn request(&self, call: &Call, body: Watched) -> Request<Watched> {
+    fn request(&self, call: &UpstreamRequest, body: TrackedUpload) -> Request<TrackedUpload> {
         let mut request = Request::new(body);
         *request.uri_mut() = call.target.clone().into();
         *request.method_mut() = call.method.clone();

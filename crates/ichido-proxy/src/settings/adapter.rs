@@ -13,8 +13,8 @@ use super::identities::Identities;
 use super::{Files, time};
 use crate::adapter::ServiceKey;
 use crate::args::Args;
+use crate::filters::{FilterRules, KeyRule};
 use crate::identity::Identity;
-use crate::passage::{KeyRule, Rules};
 use crate::route::{Pattern, PatternError};
 
 /// What an adapter runs by.
@@ -71,7 +71,7 @@ pub(crate) struct Protection {
 pub(super) fn adapter(
     args: &Args,
     files: &Files,
-    rules: &Rules,
+    rules: &FilterRules,
     faults: &mut Faults,
 ) -> Option<AdapterSettings> {
     let both: Vec<Boundary> = files.iter().cloned().collect();
@@ -98,42 +98,42 @@ pub(super) fn adapter(
 }
 
 /// An operation before its identity is known.
-struct Draft<'a> {
+struct OperationDraft<'a> {
     place: String,
     name: String,
     methods: Vec<Method>,
     pattern: Pattern,
     policy: PolicyDraft,
-    written: Option<&'a Operation>,
+    from_file: Option<&'a Operation>,
 }
 
 fn drafts<'a>(
     args: &Args,
     files: &'a Files,
-    rules: &Rules,
+    rules: &FilterRules,
     promises: Option<&Enabled>,
     faults: &mut Faults,
-) -> Vec<Draft<'a>> {
+) -> Vec<OperationDraft<'a>> {
     let silent = Enabled::default();
     let promises = promises.unwrap_or(&silent);
     let mut drafts = Vec::new();
     for text in &args.adapter.operation {
         match method_and_pattern(text) {
-            Ok((method, pattern)) => drafts.push(Draft {
+            Ok((method, pattern)) => drafts.push(OperationDraft {
                 place: format!("--operation \"{text}\""),
                 name: format!("{method} {pattern}"),
                 methods: vec![method],
                 pattern,
                 policy: Operation::default().draft(promises),
-                written: None,
+                from_file: None,
             }),
             Err(what) => faults.add("--operation", what),
         }
     }
     let file = files.sending.as_ref();
-    let written = file.and_then(|file| file.operations.as_ref().map(|operations| (file, operations)));
+    let from_file = file.and_then(|file| file.operations.as_ref().map(|operations| (file, operations)));
     for (file, (name, operation)) in
-        written.iter().flat_map(|(file, named)| named.iter().map(move |one| (file, one)))
+        from_file.iter().flat_map(|(file, named)| named.iter().map(move |one| (file, one)))
     {
         let pointer = format!("/operations/{}", name.replace('~', "~0").replace('/', "~1"));
         let place = format!("{}:{}: {name}", file.file(), file.place(&pointer).at);
@@ -152,10 +152,10 @@ fn of_file<'a>(
     place: String,
     name: &str,
     operation: &'a Operation,
-    rules: &Rules,
+    rules: &FilterRules,
     promises: &Enabled,
     faults: &mut Faults,
-) -> Option<Draft<'a>> {
+) -> Option<OperationDraft<'a>> {
     let Some(path) = &operation.path else {
         faults.add(place, "the operation has no path; add one, such as \"/v1/orders/{id}\"");
         return None;
@@ -177,10 +177,17 @@ fn of_file<'a>(
         return None;
     }
     let policy = operation.draft(promises);
-    Some(Draft { place, name: name.to_owned(), methods, pattern, policy, written: Some(operation) })
+    Some(OperationDraft {
+        place,
+        name: name.to_owned(),
+        methods,
+        pattern,
+        policy,
+        from_file: Some(operation),
+    })
 }
 
-impl Draft<'_> {
+impl OperationDraft<'_> {
     fn finish(
         mut self,
         args: &Args,
@@ -192,7 +199,7 @@ impl Draft<'_> {
     ) -> Option<OperationSettings> {
         overlay(&mut self.policy, args, faults);
         self.policy.key = Some(key_need);
-        let Self { place, name, methods, pattern, policy, written } = self;
+        let Self { place, name, methods, pattern, policy, from_file } = self;
         if policy.class == Class::Read {
             return Some(OperationSettings { name, methods, pattern, protection: None });
         }
@@ -215,7 +222,7 @@ impl Draft<'_> {
             None => (Form::default(), None),
         };
         let identity =
-            identities.find(&place, written.and_then(|operation| operation.identity.as_ref()), faults)?;
+            identities.find(&place, from_file.and_then(|operation| operation.identity.as_ref()), faults)?;
         let inputs = match promises {
             Some((file, promises)) => faults.check(file.file(), promises.fingerprint.inputs())?,
             None => Vec::new(),
@@ -286,7 +293,7 @@ fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
 }
 
 /// In the order in which they are asked; no request may belong to two.
-fn sort(drafts: &mut [Draft<'_>], faults: &mut Faults) {
+fn sort(drafts: &mut [OperationDraft<'_>], faults: &mut Faults) {
     drafts.sort_by(|one, other| one.pattern.precedes(&other.pattern));
     for pair in drafts.windows(2) {
         let [one, other] = pair else { continue };

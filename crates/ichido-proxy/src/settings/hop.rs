@@ -14,9 +14,9 @@ use ichido_core::settings::duration;
 
 use super::{Files, count, refuse_given, time};
 use crate::args::{Args, Role};
-use crate::headers::Lists;
-use crate::hop::Patience;
-use crate::passage::{KeyRule, Rules};
+use crate::filters::{FilterRules, KeyRule};
+use crate::headers::HeaderFilter;
+use crate::hop::RetryTimeouts;
 
 const TRY_DEFAULT: Duration = Duration::from_secs(10);
 const IN_ALL_DEFAULT: Duration = Duration::from_secs(30);
@@ -27,14 +27,14 @@ const ATTEMPTS_MAX: u32 = 10;
 const STATUSES: [u16; 3] = [502, 503, 504];
 
 /// What holds for all requests.
-pub(super) fn rules(args: &Args, files: &Files, faults: &mut Faults) -> Option<Rules> {
+pub(super) fn rules(args: &Args, files: &Files, faults: &mut Faults) -> Option<FilterRules> {
     let role = args.role;
     let name = args.name.as_deref().unwrap_or(role.party().as_str());
     let name = faults.check("--name", HopName::parse(name));
     let methods = methods(args, files, faults);
     let lists = lists(args, files, faults);
     let observed: Vec<_> = files.iter().map(|file| &file.observability).collect();
-    Some(Rules {
+    Some(FilterRules {
         name: name?,
         is_edge: role == Role::Bff,
         request_id: observed.iter().find_map(|says| says.request_id).unwrap_or(RequestId::Keep),
@@ -89,7 +89,7 @@ fn key_rule(args: &Args, files: &Files, faults: &mut Faults) -> Option<KeyRule> 
     }
 }
 
-fn lists(args: &Args, files: &Files, faults: &mut Faults) -> Lists {
+fn lists(args: &Args, files: &Files, faults: &mut Faults) -> HeaderFilter {
     let flags = &args.passing;
     for (flag, names) in [
         ("--allow-headers", &flags.allow_headers),
@@ -103,7 +103,7 @@ fn lists(args: &Args, files: &Files, faults: &mut Faults) -> Lists {
             }
         }
     }
-    Lists {
+    HeaderFilter {
         party: args.role.party(),
         files: files.iter().cloned().collect(),
         requests: HeaderLists { allow: flags.allow_headers.clone(), drop: flags.drop_headers.clone() },
@@ -112,7 +112,7 @@ fn lists(args: &Args, files: &Files, faults: &mut Faults) -> Lists {
 }
 
 /// How long to wait, and how often to try.
-pub(super) fn patience(args: &Args, files: &Files, faults: &mut Faults) -> Option<Patience> {
+pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut Faults) -> Option<RetryTimeouts> {
     let flags = &args.passing;
     let written = files.sending.as_ref().map(|file| &file.http);
     let timeouts = written.map(|http| http.timeouts.clone()).unwrap_or_default();
@@ -121,21 +121,21 @@ pub(super) fn patience(args: &Args, files: &Files, faults: &mut Faults) -> Optio
         None => timeouts.of_a_try().unwrap_or(TRY_DEFAULT),
     };
     let plan = plan(args, written.map(|http| &http.retry), faults);
-    let in_all = match &flags.timeout {
+    let total = match &flags.timeout {
         Some(text) => time("--timeout", text, faults)?,
-        None => timeouts.in_all().unwrap_or_else(|| in_all(try_max, plan.as_ref())),
+        None => timeouts.in_all().unwrap_or_else(|| default_total(try_max, plan.as_ref())),
     };
-    if in_all < try_max && flags.timeout.is_some() && flags.try_timeout.is_some() {
+    if total < try_max && flags.timeout.is_some() && flags.try_timeout.is_some() {
         faults.add(
             "--timeout",
             "all tries together have less time than one of them; raise it, or lower --try-timeout",
         );
     }
-    Some(Patience { try_max, in_all, plan })
+    Some(RetryTimeouts { try_max, total, plan })
 }
 
 /// Room for every try and every wait, where nobody says how long it may take in all.
-fn in_all(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
+fn default_total(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
     let needed = plan.map_or(try_max, |plan| {
         try_max.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
     });

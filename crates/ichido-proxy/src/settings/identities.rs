@@ -8,7 +8,7 @@ use ichido_boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRul
 use ichido_core::settings::Faults;
 
 use super::{Files, refuse_given};
-use crate::args::{Adapter, Args};
+use crate::args::{AdapterArgs, Args};
 use crate::identity::{Algorithm, ApiKeys, Identity, Jwt};
 
 /// The largest file with a key or with API keys.
@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// The identities in use. Each source is read once, and its faults are told once.
 pub(super) struct Identities<'a> {
-    flags: &'a Adapter,
+    flags: &'a AdapterArgs,
     written: Option<&'a Written>,
     made: Vec<(IdentityRule, Option<Arc<Identity>>)>,
     has_told: bool,
@@ -106,7 +106,7 @@ fn parse(text: &str) -> Result<IdentityRule, String> {
     identity.rule().map_err(|error| error.to_string())
 }
 
-fn make(rule: &IdentityRule, flags: &Adapter, faults: &mut Faults) -> Option<Identity> {
+fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut Faults) -> Option<Identity> {
     let mut header = |name: &String| {
         let header = HeaderName::from_bytes(name.as_bytes());
         faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
@@ -133,7 +133,7 @@ fn make(rule: &IdentityRule, flags: &Adapter, faults: &mut Faults) -> Option<Ide
     }
 }
 
-fn jwt(claims: &[ClaimPath], flags: &Adapter, faults: &mut Faults) -> Option<Jwt> {
+fn jwt(claims: &[ClaimPath], flags: &AdapterArgs, faults: &mut Faults) -> Option<Jwt> {
     let mut given = |flag: &str, is_given: bool, what: &str| {
         if !is_given {
             faults.add(flag, format!("a JWT is verified; say {what}"));

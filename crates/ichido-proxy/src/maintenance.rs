@@ -20,7 +20,7 @@ const STATEMENTS_MAX: u32 = 20;
 
 /// What one look did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Done {
+struct MaintenanceCounts {
     /// Claims whose owners are gone, now marked as of unknown outcome.
     lapsed: u64,
     /// Expired keys and contents that were forgotten.
@@ -36,7 +36,7 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
     loop {
         look.tick().await;
         match run_once(&store, &operations, node).await {
-            Ok(Done { lapsed, forgotten }) => {
+            Ok(MaintenanceCounts { lapsed, forgotten }) => {
                 if 0 < lapsed {
                     tracing::warn!(
                         lapsed,
@@ -55,7 +55,7 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
     }
 }
 
-async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Done, StoreError> {
+async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<MaintenanceCounts, StoreError> {
     // What alerts are made of; a worker on the same store watches.
     store.tallies().flush().await?;
     // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
@@ -65,7 +65,7 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Do
         forgotten += in_parts(|| store.keys().sweep(ROWS_MAX)).await?;
         forgotten += in_parts(|| store.messages().sweep_contents(ROWS_MAX)).await?;
     }
-    Ok(Done { lapsed, forgotten })
+    Ok(MaintenanceCounts { lapsed, forgotten })
 }
 
 /// Runs one statement after another, until one finds less than it may take. Returns how many rows that were.

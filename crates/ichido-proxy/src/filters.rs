@@ -16,14 +16,14 @@ use ichido_http::server::body::Timed;
 use ichido_http::server::limits::Limits;
 use uuid::Uuid;
 
-use super::headers::{self, HOPS, KEY, Lists, REQUEST_ID, TRACEPARENT, TRACESTATE, X_KEY};
+use super::headers::{self, HOPS, HeaderFilter, KEY, REQUEST_ID, TRACEPARENT, TRACESTATE, X_KEY};
 use super::problem::Problem;
-use super::shape::target_of;
-use super::upstream::Call;
+use super::upstream::UpstreamRequest;
+use super::validate::validated_target;
 
 /// What holds for all requests through one proxy.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct FilterRules {
     /// Who we are, in the header of hops.
     pub(crate) name: HopName,
     /// Whether callers are outsiders, whose word about earlier hops counts for nothing.
@@ -39,7 +39,7 @@ pub(crate) struct Rules {
     /// Whether answers carry the key: always, never, or as the upstream does (SPEC C5).
     pub(crate) echo_key: Option<bool>,
     /// Which header fields pass.
-    pub(crate) lists: Lists,
+    pub(crate) lists: HeaderFilter,
     /// Fields that say who asks, which no client may take away by naming them in `Connection`.
     pub(crate) relied_on: Vec<HeaderName>,
 }
@@ -64,8 +64,8 @@ impl KeyRule {
 }
 
 /// A request that may go on.
-pub(crate) struct Arrived {
-    pub(crate) call: Call,
+pub(crate) struct AdmittedRequest {
+    pub(crate) call: UpstreamRequest,
     pub(crate) body: Timed,
     /// Who sent it.
     pub(crate) peer: Option<Peer>,
@@ -75,13 +75,13 @@ pub(crate) struct Arrived {
 
 /// What the answer to a request needs to know of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Slip {
+pub(crate) struct RequestContext {
     pub(crate) request_id: RequestId,
     /// The field with the key, as it came.
     key_field: Option<http::HeaderValue>,
 }
 
-impl Slip {
+impl RequestContext {
     /// What logs carry of the key (SPEC C5): its hash; nothing where there is none, or no valid one.
     pub(crate) fn key_hash(&self) -> Option<String> {
         let field = self.key_field.as_ref()?.as_bytes();
@@ -89,11 +89,11 @@ impl Slip {
     }
 }
 
-impl Rules {
+impl FilterRules {
     /// The slip of a request: to be had before anything is decided, so that refusals carry an id too.
-    pub(crate) fn slip(&self, headers: &HeaderMap) -> Slip {
+    pub(crate) fn context(&self, headers: &HeaderMap) -> RequestContext {
         let key_field = headers.get(KEY).or_else(|| headers.get(X_KEY)).cloned();
-        Slip { request_id: self.request_id(headers), key_field }
+        RequestContext { request_id: self.request_id(headers), key_field }
     }
 
     /// The id that came, if it is one and may be kept; else a new one.
@@ -110,15 +110,15 @@ impl Rules {
     }
 
     /// Checks a request and makes it ready to go on; `is_guarded` says whether it changes state, so that its key counts.
-    pub(crate) fn arrive(
+    pub(crate) fn admit(
         &self,
         request: Request<Incoming>,
-        slip: &Slip,
+        context: &RequestContext,
         limits: &Limits,
         is_guarded: bool,
-    ) -> Result<Arrived, Problem> {
+    ) -> Result<AdmittedRequest, Problem> {
         let (head, body) = request.into_parts();
-        let target = target_of(&head)?;
+        let target = validated_target(&head)?;
         let peer = head.extensions.get::<Peer>().copied();
         let method = head.method;
         if !self.methods.allows(method.as_str()) {
@@ -131,17 +131,17 @@ impl Rules {
             )
         })?;
         let key = if is_guarded { self.key_of(&headers)? } else { None };
-        let hops = self.hops(&headers, slip);
+        let hops = self.hops(&headers, context);
         headers.remove(http::header::HOST);
         self.lists.filter_arriving(&mut headers);
         if self.traceparent == Traceparent::Drop {
             headers.remove(TRACEPARENT);
             headers.remove(TRACESTATE);
         }
-        headers::set(&mut headers, REQUEST_ID, slip.request_id.as_str());
+        headers::set(&mut headers, REQUEST_ID, context.request_id.as_str());
         headers::set(&mut headers, HOPS, &hops.to_string());
         let body = Timed::request(body, limits.body_idle, limits.body);
-        Ok(Arrived { call: Call { method, target, headers }, body, peer, key })
+        Ok(AdmittedRequest { call: UpstreamRequest { method, target, headers }, body, peer, key })
     }
 
     /// The key of a request that changes state. On all others it means nothing, and is not looked at.
@@ -156,26 +156,26 @@ impl Rules {
         }
     }
 
-    fn hops(&self, headers: &HeaderMap, slip: &Slip) -> Hops {
+    fn hops(&self, headers: &HeaderMap, context: &RequestContext) -> Hops {
         let before = if self.is_edge { Hops::default() } else { Hops::read(headers.get_all(HOPS)) };
-        before.and(Hop { name: self.name.clone(), at: clock::now(), request_id: slip.request_id.clone() })
+        before.and(Hop { name: self.name.clone(), at: clock::now(), request_id: context.request_id.clone() })
     }
 
     /// Takes out of a request what may not go out to the upstream.
-    pub(crate) fn depart(&self, call: &mut Call) {
+    pub(crate) fn filter_outbound(&self, call: &mut UpstreamRequest) {
         self.lists.filter_leaving(&mut call.headers);
     }
 
     /// Takes out of an upstream's answer what may not pass.
-    pub(crate) fn filter<B>(&self, answer: &mut Response<B>) {
+    pub(crate) fn filter_response<B>(&self, answer: &mut Response<B>) {
         headers::strip_answer(answer.headers_mut());
         self.lists.filter_answer(answer.headers_mut());
     }
 
     /// Makes an answer, the upstream's or our own, ready for the client.
-    pub(crate) fn leave<B>(&self, response: &mut Response<B>, slip: &Slip) {
+    pub(crate) fn finish_response<B>(&self, response: &mut Response<B>, context: &RequestContext) {
         let headers = response.headers_mut();
-        match (self.echo_key, &slip.key_field) {
+        match (self.echo_key, &context.key_field) {
             (Some(true), Some(field)) => drop(headers.insert(KEY, field.clone())),
             (Some(false), _) => {
                 headers.remove(KEY);
@@ -183,7 +183,7 @@ impl Rules {
             }
             (Some(true), None) | (None, _) => {}
         }
-        headers::set(headers, REQUEST_ID, slip.request_id.as_str());
+        headers::set(headers, REQUEST_ID, context.request_id.as_str());
     }
 }
 

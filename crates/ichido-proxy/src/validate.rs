@@ -11,7 +11,7 @@ use super::headers::asks_for_websocket;
 use super::problem::Problem;
 
 /// The target of a request that may pass.
-pub(crate) fn target_of(head: &request::Parts) -> Result<PathAndQuery, Problem> {
+pub(crate) fn validated_target(head: &request::Parts) -> Result<PathAndQuery, Problem> {
     if head.method == Method::CONNECT || asks_for_websocket(&head.headers) {
         return Err(Problem::upgrade());
     }
@@ -80,7 +80,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (head, ()) = request.body(()).expect("a request").into_parts();
-        target_of(&head).ok().map(|target| target.to_string())
+        validated_target(&head).ok().map(|target| target.to_string())
     }
 
     #[test]
