@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::fault::{Fault, Rates};
+use super::failure_mode::{FailureMode, Rates};
 
 /// The longest wait that may be asked for.
 pub const WAIT_MAX: Duration = Duration::from_hours(1);
@@ -43,14 +43,14 @@ impl Behaviour {
     };
 
     /// How a call with this body fails, if it does. `dice` is uniform in [0, 1).
-    pub fn fault(&self, body: &[u8], dice: f64) -> Option<Fault> {
+    pub fn fault(&self, body: &[u8], dice: f64) -> Option<FailureMode> {
         let text = self.fault_text.as_bytes();
         let may_fail = text.is_empty() || body.windows(text.len()).any(|part| part == text);
         if may_fail { self.rates.draw(dice) } else { None }
     }
 
     /// As `GET /paper/faults` tells it, in the form that `PUT` takes.
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let faults: Map<String, Value> =
             self.rates.all().map(|(name, rate)| (name.to_owned(), json!(rate))).collect();
         json!({
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn what_is_told_can_be_put_back_and_what_is_not_given_stays() {
-        let told = plain().told().to_string();
-        assert_eq!(plain().changed(told.as_bytes()), Ok(plain()));
+        let json = plain().to_json().to_string();
+        assert_eq!(plain().changed(json.as_bytes()), Ok(plain()));
         let changed = plain().changed(br#"{"latency_ms":5,"faults":{"slow":0.5}}"#).expect("it fits");
         assert_eq!((changed.latency, changed.slow), (Duration::from_millis(5), Duration::from_secs(2)));
         let rates = Rates::of([("slow", Some(0.5))]).expect("they fit");

@@ -7,12 +7,12 @@
 //! `POST` to any path is an order. `GET /orders/by-key/{key}` tells what became of one, `GET /paper/effects` what became of all, and
 //! `PUT /paper/faults` changes how it fails while it runs.
 //!
-//! Start at [`serve`]. What it decides is in `book`, which knows neither sockets nor clocks.
+//! Start at [`serve`]. What it decides is in `effect_log`, which knows neither sockets nor clocks.
 
-mod answer;
 mod behaviour;
-mod book;
-mod fault;
+mod effect_log;
+mod failure_mode;
+mod response;
 mod server;
 mod service;
 
@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub use behaviour::{Behaviour, WAIT_MAX};
-pub use fault::{Rates, help};
+pub use failure_mode::{Rates, help};
 pub use server::serve;
 pub use service::Broker;
 

@@ -18,7 +18,7 @@ use ichido_http::server::{Ended, Stops, accept};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::answer::Reply;
+use super::response::BrokerReply;
 use super::service::Broker;
 
 /// The most connections that are served at once; more wait.
@@ -59,12 +59,12 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
         let (broker, resets, mut stop) = (Arc::clone(&broker), Arc::clone(&must_reset), stop.clone());
         async move {
             match broker.answer(request).await {
-                Reply::Answer(answer) => Ok(answer),
-                Reply::Reset => {
+                BrokerReply::Answer(answer) => Ok(answer),
+                BrokerReply::Reset => {
                     resets.store(true, Ordering::Release);
                     Err(HungUp)
                 }
-                Reply::Silence => {
+                BrokerReply::Silence => {
                     until_stopped(&mut stop).await;
                     Err(HungUp)
                 }

@@ -18,10 +18,12 @@ use ichido_http::url::percent_decoded;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::answer::{AnswerBody, Reply, effects, error_answer, failed, found, json_answer, refused, taken};
 use super::behaviour::Behaviour;
-use super::book::{Arrival, Book, Outcome};
-use super::fault::Fault;
+use super::effect_log::{EffectLog, OrderOutcome, OrderRequest};
+use super::failure_mode::FailureMode;
+use super::response::{
+    BrokerReply, ResponseBody, effects, error_response, failed, found, json_response, refused, taken,
+};
 
 /// The largest body that is read.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -33,10 +35,10 @@ const KEY_POINTER: &str = "/idempotency_key";
 const BY_KEY: &str = "/orders/by-key/";
 
 /// The broker: its book, how it behaves, and its dice.
-pub struct Broker(Mutex<State>);
+pub struct Broker(Mutex<BrokerState>);
 
-struct State {
-    book: Book,
+struct BrokerState {
+    log: EffectLog,
     behaviour: Behaviour,
     dice: fastrand::Rng,
 }
@@ -44,59 +46,63 @@ struct State {
 impl Broker {
     /// One that behaves so; the same seed makes the same faults.
     pub fn new(behaviour: Behaviour, seed: u64) -> Self {
-        Self(Mutex::new(State { book: Book::default(), behaviour, dice: fastrand::Rng::with_seed(seed) }))
+        Self(Mutex::new(BrokerState {
+            log: EffectLog::default(),
+            behaviour,
+            dice: fastrand::Rng::with_seed(seed),
+        }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BrokerState> {
         // Counts that a panic left behind would be wrong, and this is for tests: better to go on and be seen to be wrong.
         lock(&self.0)
     }
 
     /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Reply {
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> BrokerReply {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         match (head.method, path) {
             (Method::GET, "/paper/effects") => {
-                Reply::Answer(json_answer(StatusCode::OK, &effects(&self.state().book)))
+                BrokerReply::Answer(json_response(StatusCode::OK, &effects(&self.state().log)))
             }
             (Method::GET, "/paper/faults") => {
-                Reply::Answer(json_answer(StatusCode::OK, &self.state().behaviour.told()))
+                BrokerReply::Answer(json_response(StatusCode::OK, &self.state().behaviour.to_json()))
             }
             (Method::PUT, "/paper/faults") => match read(body).await {
-                Ok(body) => Reply::Answer(self.change(&body)),
-                Err(refusal) => Reply::Answer(*refusal),
+                Ok(body) => BrokerReply::Answer(self.change(&body)),
+                Err(refusal) => BrokerReply::Answer(*refusal),
             },
             (Method::GET, path) if path.starts_with(BY_KEY) => {
                 let key = key_in_path(&path[BY_KEY.len()..]);
-                Reply::Answer(found(&self.state().book, &key))
+                BrokerReply::Answer(found(&self.state().log, &key))
             }
             (Method::POST, path) if !path.starts_with("/paper/") => match read(body).await {
                 Ok(body) => self.order(&head.headers, &body).await,
-                Err(refusal) => Reply::Answer(*refusal),
+                Err(refusal) => BrokerReply::Answer(*refusal),
             },
-            _ => Reply::Answer(error_answer(StatusCode::NOT_FOUND, "no_such_page", "")),
+            _ => BrokerReply::Answer(error_response(StatusCode::NOT_FOUND, "no_such_page", "")),
         }
     }
 
-    fn change(&self, body: &[u8]) -> Response<AnswerBody> {
+    fn change(&self, body: &[u8]) -> Response<ResponseBody> {
         let mut state = self.state();
         match state.behaviour.changed(body) {
             Ok(behaviour) => {
                 state.behaviour = behaviour;
-                json_answer(StatusCode::OK, &state.behaviour.told())
+                json_response(StatusCode::OK, &state.behaviour.to_json())
             }
             Err(wrong) => {
-                json_answer(StatusCode::BAD_REQUEST, &json!({ "error": "bad_settings", "problems": wrong }))
+                json_response(StatusCode::BAD_REQUEST, &json!({ "error": "bad_settings", "problems": wrong }))
             }
         }
     }
 
-    async fn order(&self, headers: &HeaderMap, body: &Bytes) -> Reply {
+    async fn order(&self, headers: &HeaderMap, body: &Bytes) -> BrokerReply {
         let honours_keys = self.state().behaviour.honours_keys;
         let arrival = match arrival(headers, body, honours_keys) {
             Ok(arrival) => arrival,
-            Err((status, error)) => return Reply::Answer(error_answer(status, error, "")),
+            Err((status, error)) => return BrokerReply::Answer(error_response(status, error, "")),
         };
         let (reply, wait) = self.state().take(&arrival);
         // The effect comes first, so that a caller who does not wait for the answer has one that it does not know of.
@@ -105,32 +111,33 @@ impl Broker {
     }
 }
 
-impl State {
+impl BrokerState {
     /// What is answered, and after how long.
-    fn take(&mut self, arrival: &Arrival) -> (Reply, Duration) {
+    fn take(&mut self, arrival: &OrderRequest) -> (BrokerReply, Duration) {
         let dice = self.dice.f64();
         let key = arrival.key.as_str();
         let latency = self.behaviour.latency;
-        match self.book.take(arrival, &self.behaviour, dice, clock::now()) {
-            Outcome::Taken { order, is_replay, fault } => {
-                let slow = if fault == Some(Fault::Slow) { self.behaviour.slow } else { Duration::ZERO };
+        match self.log.take(arrival, &self.behaviour, dice, clock::now()) {
+            OrderOutcome::Taken { order, is_replay, fault } => {
+                let slow =
+                    if fault == Some(FailureMode::Slow) { self.behaviour.slow } else { Duration::ZERO };
                 (taken(order, key, is_replay, fault), latency + slow)
             }
-            Outcome::Failed(fault) => (failed(fault, key, &self.behaviour), latency),
-            Outcome::Refused(why) => (refused(why, key), latency),
+            OrderOutcome::Failed(fault) => (failed(fault, key, &self.behaviour), latency),
+            OrderOutcome::Refused(why) => (refused(why, key), latency),
         }
     }
 }
 
 /// The body, or the answer to one that is too large or does not come. The answer is boxed, because it is large and rare.
-async fn read(body: Incoming) -> Result<Bytes, Box<Response<AnswerBody>>> {
+async fn read(body: Incoming) -> Result<Bytes, Box<Response<ResponseBody>>> {
     let (status, error) = match timeout(BODY_WAIT, Limited::new(body, BODY_BYTES_MAX).collect()).await {
         Ok(Ok(body)) => return Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Ok(Err(_)) => (StatusCode::BAD_REQUEST, "body_broken"),
         Err(_) => (StatusCode::REQUEST_TIMEOUT, "body_late"),
     };
-    Err(Box::new(error_answer(status, error, "")))
+    Err(Box::new(error_response(status, error, "")))
 }
 
 /// What matters of an order; or how it is refused.
@@ -138,7 +145,7 @@ fn arrival(
     headers: &HeaderMap,
     body: &Bytes,
     honours_keys: bool,
-) -> Result<Arrival, (StatusCode, &'static str)> {
+) -> Result<OrderRequest, (StatusCode, &'static str)> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let key = match key::read(fields) {
         Ok(Some(key)) => Some(key),
@@ -153,7 +160,7 @@ fn arrival(
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let digest =
         Digest::of_body(media_type, body, &BodyRules { bytes_max: BODY_BYTES_MAX, ..BodyRules::default() });
-    Ok(Arrival {
+    Ok(OrderRequest {
         key: key.map_or_else(String::new, |key| key.as_str().to_owned()),
         fence: text("ichido-fence").and_then(|fence| fence.parse().ok()),
         body: body.clone(),

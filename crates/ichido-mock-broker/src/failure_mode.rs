@@ -8,11 +8,11 @@ macro_rules! faults {
     ($($fault:ident: $name:literal, $meaning:literal, $has_effect:literal;)+) => {
         /// One way to fail. "Before" means that the order took no effect, "after" that it did.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Fault {
+        pub enum FailureMode {
             $(#[doc = $meaning] $fault,)+
         }
 
-        impl Fault {
+        impl FailureMode {
             /// All of them, with their names and what they are.
             pub const ALL: [(Self, &'static str, &'static str); [$($name),+].len()] =
                 [$((Self::$fault, $name, $meaning)),+];
@@ -47,7 +47,7 @@ faults! {
     NoKey: "no_key", "200 without a key after the effect", true;
 }
 
-impl Fault {
+impl FailureMode {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(fault, ..)| *fault)
     }
@@ -56,7 +56,7 @@ impl Fault {
 /// What `--help` says of the ways to fail.
 pub fn help() -> String {
     let mut text = "A way to fail, and for how much of the calls, from 0 to 1, such as reset_after=0.05; may be repeated. Together they are 1 at most. The ways:".to_owned();
-    for (_, name, meaning) in Fault::ALL {
+    for (_, name, meaning) in FailureMode::ALL {
         // A string takes all that is written to it.
         _ = write!(text, "\n  {name}: {meaning}");
     }
@@ -65,7 +65,7 @@ pub fn help() -> String {
 
 /// How much of the calls fail in which way. In one order, so that the same rates and dice make the same faults however they are given.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rates(BTreeMap<Fault, f64>); // Invariant: each rate above 0, their sum 1 at most.
+pub struct Rates(BTreeMap<FailureMode, f64>); // Invariant: each rate above 0, their sum 1 at most.
 
 /// Why rates are none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +92,7 @@ impl Rates {
         let mut rates = BTreeMap::new();
         let mut errors = Vec::new();
         for (name, rate) in given {
-            let Some(fault) = Fault::parse(name) else {
+            let Some(fault) = FailureMode::parse(name) else {
                 errors.push(RatesError::Unknown(name.to_owned()));
                 continue;
             };
@@ -113,7 +113,7 @@ impl Rates {
     }
 
     /// The fault of one call, if it fails. `dice` is uniform in [0, 1).
-    pub fn draw(&self, dice: f64) -> Option<Fault> {
+    pub fn draw(&self, dice: f64) -> Option<FailureMode> {
         let mut below = 0.0;
         self.0.iter().find_map(|(fault, rate)| {
             below += rate;
@@ -124,7 +124,7 @@ impl Rates {
     /// Every fault's name and rate, zero included.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
         let rate = |fault| self.0.get(fault).copied().unwrap_or(0.0);
-        Fault::ALL.iter().map(move |(fault, name, _)| (*name, rate(fault)))
+        FailureMode::ALL.iter().map(move |(fault, name, _)| (*name, rate(fault)))
     }
 }
 
@@ -136,21 +136,21 @@ mod tests {
     fn every_fault_is_drawn_as_often_as_its_rate_says() {
         let rates = Rates::of([("reset_after", Some(0.25)), ("slow", Some(0.5))]).expect("they fit");
         let count = |wanted| (0..1_000).filter(|n| rates.draw(f64::from(*n) / 1_000.0) == wanted).count();
-        assert_eq!(count(Some(Fault::ResetAfter)), 250);
-        assert_eq!(count(Some(Fault::Slow)), 500);
+        assert_eq!(count(Some(FailureMode::ResetAfter)), 250);
+        assert_eq!(count(Some(FailureMode::Slow)), 500);
         assert_eq!(count(None), 250);
         assert_eq!(Rates::default().draw(0.0), None, "nobody asked for faults");
     }
 
     #[test]
     fn every_fault_has_one_name_and_all_of_them_may_come_to_one() {
-        for (fault, name, _) in Fault::ALL {
-            assert_eq!(Fault::parse(name), Some(fault));
+        for (fault, name, _) in FailureMode::ALL {
+            assert_eq!(FailureMode::parse(name), Some(fault));
             let always = Rates::of([(name, Some(1.0))]).expect("it fits");
             assert_eq!(always.draw(0.999_999), Some(fault));
         }
         let share = 1.0 / 17.0;
-        assert!(Rates::of(Fault::ALL.map(|(_, name, _)| (name, Some(share)))).is_ok());
+        assert!(Rates::of(FailureMode::ALL.map(|(_, name, _)| (name, Some(share)))).is_ok());
     }
 
     #[test]

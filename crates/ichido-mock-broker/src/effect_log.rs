@@ -10,7 +10,7 @@ use ichido_core::digest::Digest;
 use ichido_core::time::Timestamp;
 
 use super::behaviour::Behaviour;
-use super::fault::Fault;
+use super::failure_mode::FailureMode;
 
 /// The most keys that are kept.
 pub(crate) const KEYS_MAX: usize = 250_000;
@@ -19,7 +19,7 @@ pub(crate) const FENCES_MAX: usize = 32;
 
 /// One order as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct OrderRequest {
     /// Empty where none was sent, which only a broker that does not honour keys takes.
     pub(crate) key: String,
     pub(crate) fence: Option<u64>,
@@ -29,32 +29,32 @@ pub(crate) struct Arrival {
 
 /// What was done first under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct RecordedOrder {
     pub(crate) number: u64,
     pub(crate) accepted_at: Timestamp,
 }
 
 /// What comes of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum OrderOutcome {
     /// It took effect, now or before.
     Taken {
-        order: Order,
+        order: RecordedOrder,
         /// Under this key it had taken effect before, and did not again.
         is_replay: bool,
         /// How the answer fails, if it does.
-        fault: Option<Fault>,
+        fault: Option<FailureMode>,
     },
     /// It took no effect, because it fails so.
-    Failed(Fault),
+    Failed(FailureMode),
     /// It took no effect, and no fault is to blame.
-    Refused(Refusal),
+    Refused(OrderRefusal),
 }
 
 ichido_core::words! {
     /// Why an order is refused.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub(crate) enum Refusal {
+    pub(crate) enum OrderRefusal {
         /// A higher fence was seen under this key.
         OldFence = "old_fence",
         /// Under this key another order was taken.
@@ -66,74 +66,74 @@ ichido_core::words! {
 
 /// What is known of a key.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
+pub(crate) struct KeyEntry {
     pub(crate) calls: u64,
     pub(crate) effects: u64,
     /// In the order in which they came.
     pub(crate) fences: Vec<u64>,
     pub(crate) fence_max: Option<u64>,
-    pub(crate) first: Option<(Order, Digest)>,
+    pub(crate) first: Option<(RecordedOrder, Digest)>,
 }
 
 /// All that the broker did.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
-    pub(crate) entries: HashMap<String, Entry>,
-    pub(crate) faults: BTreeMap<Fault, u64>,
-    pub(crate) refusals: BTreeMap<Refusal, u64>,
+pub(crate) struct EffectLog {
+    pub(crate) entries: HashMap<String, KeyEntry>,
+    pub(crate) faults: BTreeMap<FailureMode, u64>,
+    pub(crate) refusals: BTreeMap<OrderRefusal, u64>,
     pub(crate) calls: u64,
     orders: u64,
 }
 
-impl Book {
+impl EffectLog {
     /// Takes an order, or fails. `dice` is uniform in [0, 1).
     pub(crate) fn take(
         &mut self,
-        arrival: &Arrival,
+        arrival: &OrderRequest,
         behaviour: &Behaviour,
         dice: f64,
         now: Timestamp,
-    ) -> Outcome {
+    ) -> OrderOutcome {
         self.calls += 1;
         if self.entries.len() == KEYS_MAX && !self.entries.contains_key(&arrival.key) {
-            return self.refused(Refusal::Full);
+            return self.refused(OrderRefusal::Full);
         }
         let entry = self.entries.entry(arrival.key.clone()).or_default();
         entry.calls += 1;
         let is_old = arrival.fence < entry.fence_max;
-        entry.saw(arrival.fence);
+        entry.record_fence(arrival.fence);
         if is_old && behaviour.refuses_old_fences {
-            return self.refused(Refusal::OldFence);
+            return self.refused(OrderRefusal::OldFence);
         }
         let before = if behaviour.honours_keys { entry.first } else { None };
         if before.is_some_and(|(_, digest)| digest != arrival.digest) {
-            return self.refused(Refusal::KeyReused);
+            return self.refused(OrderRefusal::KeyReused);
         }
         let fault = behaviour.fault(&arrival.body, dice);
         if let Some(fault) = fault {
             *self.faults.entry(fault).or_default() += 1;
             if !fault.has_effect() {
-                return Outcome::Failed(fault);
+                return OrderOutcome::Failed(fault);
             }
         }
         if let Some((order, _)) = before {
-            return Outcome::Taken { order, is_replay: true, fault };
+            return OrderOutcome::Taken { order, is_replay: true, fault };
         }
         self.orders += 1;
-        let order = Order { number: self.orders, accepted_at: now };
+        let order = RecordedOrder { number: self.orders, accepted_at: now };
         entry.effects += 1;
         entry.first.get_or_insert((order, arrival.digest));
-        Outcome::Taken { order, is_replay: false, fault }
+        OrderOutcome::Taken { order, is_replay: false, fault }
     }
 
-    fn refused(&mut self, why: Refusal) -> Outcome {
+    fn refused(&mut self, why: OrderRefusal) -> OrderOutcome {
         *self.refusals.entry(why).or_default() += 1;
-        Outcome::Refused(why)
+        OrderOutcome::Refused(why)
     }
 }
 
-impl Entry {
-    fn saw(&mut self, fence: Option<u64>) {
+impl KeyEntry {
+    fn record_fence(&mut self, fence: Option<u64>) {
         self.fence_max = self.fence_max.max(fence);
         if let Some(fence) =
             fence.filter(|fence| self.fences.len() < FENCES_MAX && !self.fences.contains(fence))
