@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::action::{Action, ActionError, OURS, parse_path};
 use crate::answer::Answer;
-use crate::next::{self, Decided, Moment, Next, Refusal, Rules, Tries, Why};
-use call::Call;
+use crate::next::{self, AttemptHistory, Decision, DecisionContext, NextStep, Refusal, RetryRules, Why};
+use call::ClientCall;
 
 /// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
 /// and time, and by many at once.
@@ -32,7 +32,7 @@ pub struct Client {
     /// Fields of every request, the token among them.
     pub(crate) headers: HeaderMap,
     pub(crate) hop_name: HopName,
-    pub(crate) rules: Rules,
+    pub(crate) rules: RetryRules,
     /// What is left of the retries that all calls share.
     pub(crate) budget: Mutex<Option<Budget>>,
     pub(crate) limits: CallLimits,
@@ -134,37 +134,37 @@ impl Client {
     /// # }
     /// ```
     pub async fn send(&self, action: &Action) -> Outcome {
-        self.ask(&Call::Action(action)).await
+        self.ask(&ClientCall::Action(action)).await
     }
 
     /// Asks for what is at a path, which follows the base URL and may have a query. A read changes nothing: it has no key, and is made again
     /// by the same rules as an action. What is said of its effect means nothing.
     pub async fn read(&self, path: &str) -> Result<Outcome, ActionError> {
-        Ok(self.ask(&Call::Read(parse_path(path)?)).await)
+        Ok(self.ask(&ClientCall::Read(parse_path(path)?)).await)
     }
 
     /// One try of an action.
     #[cfg(feature = "queue")]
     pub(crate) async fn try_action(&self, action: &Action) -> Result<Answer, NetworkError> {
-        self.try_once(&Call::Action(action), 0, Instant::now() + self.limits.total).await
+        self.try_once(&ClientCall::Action(action), 0, Instant::now() + self.limits.total).await
     }
 
     /// What rules in place of the client's own say of a try.
     #[cfg(feature = "queue")]
     pub(crate) fn judge_by(
-        rules: &Rules,
+        rules: &RetryRules,
         action: &Action,
-        before: Tries,
+        before: AttemptHistory,
         seen: &Result<Answer, NetworkError>,
-    ) -> Next {
+    ) -> NextStep {
         // Whoever waits as long as it takes has no deadline.
-        let moment = Moment { now: clock::now(), left: Duration::MAX, budget: None };
-        judge(rules, &Call::Action(action), before, seen, moment).next
+        let context = DecisionContext { now: clock::now(), left: Duration::MAX, budget: None };
+        judge(rules, &ClientCall::Action(action), before, seen, context).next
     }
 
-    async fn ask(&self, call: &Call<'_>) -> Outcome {
+    async fn ask(&self, call: &ClientCall<'_>) -> Outcome {
         let deadline = Instant::now() + self.total;
-        let mut tries = Tries::NONE;
+        let mut tries = AttemptHistory::NONE;
         loop {
             let seen = self.try_once(call, tries.sent, deadline).await;
             let left = deadline.saturating_duration_since(Instant::now());
@@ -172,7 +172,7 @@ impl Client {
             let key = call.key().map(IdempotencyKey::log_hash);
             tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "a try ended");
             match decided {
-                Next::Again { wait, tries: so_far } => {
+                NextStep::Retry { wait, tries: so_far } => {
                     tries = so_far;
                     sleep(wait).await;
                 }
@@ -181,7 +181,12 @@ impl Client {
         }
     }
 
-    async fn try_once(&self, call: &Call<'_>, sent: u32, deadline: Instant) -> Result<Answer, NetworkError> {
+    async fn try_once(
+        &self,
+        call: &ClientCall<'_>,
+        sent: u32,
+        deadline: Instant,
+    ) -> Result<Answer, NetworkError> {
         let Some(request) = call.request(self, sent, clock::now(), fastrand::u128(..)) else {
             // Cannot happen for what `Action` and `ClientSettings` let through; nothing was sent, and that is what is said.
             return Err(NetworkError::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
@@ -193,16 +198,16 @@ impl Client {
 
     fn decide(
         &self,
-        call: &Call<'_>,
-        tries: Tries,
+        call: &ClientCall<'_>,
+        tries: AttemptHistory,
         seen: &Result<Answer, NetworkError>,
         left: Duration,
-    ) -> Next {
+    ) -> NextStep {
         // Held for the decision, which does nothing but decide: two calls never pay with the same retry. A panic in here leaves the
         // budget as it was.
         let mut budget = lock(&self.budget);
-        let moment = Moment { now: clock::now(), left, budget: *budget };
-        let decided = judge(&self.rules, call, tries, seen, moment);
+        let context = DecisionContext { now: clock::now(), left, budget: *budget };
+        let decided = judge(&self.rules, call, tries, seen, context);
         *budget = decided.budget;
         decided.next
     }
@@ -210,12 +215,12 @@ impl Client {
 
 /// What the rules say of a try.
 fn judge(
-    rules: &Rules,
-    call: &Call<'_>,
-    tries: Tries,
+    rules: &RetryRules,
+    call: &ClientCall<'_>,
+    tries: AttemptHistory,
     seen: &Result<Answer, NetworkError>,
-    moment: Moment,
-) -> Decided {
+    context: DecisionContext,
+) -> Decision {
     let fields = seen.as_ref().map(Answer::fields).unwrap_or_default();
     let seen = match seen {
         Ok(answer) => Seen::Answer(verdict::Answer {
@@ -227,15 +232,17 @@ fn judge(
         }),
         Err(fault) => Seen::Network(fault.kind),
     };
-    next::decide(rules, call.safety(), tries, &seen, moment, fastrand::f64())
+    next::decide(rules, call.safety(), tries, &seen, context, fastrand::f64())
 }
 
 /// The end, with what was seen last. Only an answer can be a yes or a no: a fault that were judged one leaves the effect unknown.
-fn outcome(end: Next, seen: Result<Answer, NetworkError>, tries: u32) -> Outcome {
+fn outcome(end: NextStep, seen: Result<Answer, NetworkError>, tries: u32) -> Outcome {
     match (end, seen) {
-        (Next::Done, Ok(answer)) => Outcome::Done { answer, tries },
-        (Next::Refused { effect, reason }, Ok(answer)) => Outcome::Refused { answer, reason, effect, tries },
-        (Next::GiveUp { why, effect }, seen) => Outcome::GaveUp { why, last: last(seen), effect, tries },
+        (NextStep::Done, Ok(answer)) => Outcome::Done { answer, tries },
+        (NextStep::Refused { effect, reason }, Ok(answer)) => {
+            Outcome::Refused { answer, reason, effect, tries }
+        }
+        (NextStep::GiveUp { why, effect }, seen) => Outcome::GaveUp { why, last: last(seen), effect, tries },
         (_, seen) => {
             Outcome::GaveUp { why: Why::TriesSpent, last: last(seen), effect: Effect::Unknown, tries }
         }

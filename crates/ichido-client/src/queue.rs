@@ -75,7 +75,7 @@ mod look;
 pub mod next;
 mod sender;
 mod settle;
-mod writing;
+mod write_transaction;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,8 +86,8 @@ use tokio::sync::watch;
 pub use accept::Accepted;
 pub use entry::{Entry, EntryId, Reason, State};
 pub use error::QueueError;
-pub use look::{Count, Filter};
-pub use sender::{Drained, Event, Proof, SendTerms, Sender, Step, What};
+pub use look::{EntryCount, Filter};
+pub use sender::{Drained, Event, Proof, SendTerms, Sender, StepOutcome, What};
 
 /// The most entries of a file, whatever their state.
 pub const ENTRIES_MAX: i64 = 100_000;
@@ -104,12 +104,12 @@ pub struct Queue {
     pool: SqlitePool,
     /// From the root, and the same by whatever name it was opened, so that its locks are.
     file: Arc<PathBuf>,
-    signs: Arc<Signs>,
+    signals: Arc<Signals>,
 }
 
 /// What those who wait are told.
 #[derive(Debug, Default)]
-struct Signs {
+struct Signals {
     /// There may be something to do.
     look: watch::Sender<()>,
     /// The network may be back.
@@ -119,22 +119,22 @@ struct Signs {
 impl Queue {
     /// Opens a queue, or makes one where there is no file. A file that is something else is refused, and left as it is.
     pub async fn open(file: impl AsRef<Path>) -> Result<Self, QueueError> {
-        Self::open_or_make(file.as_ref(), true).await
+        Self::open_or_create(file.as_ref(), true).await
     }
 
     /// The same, where the file must be there.
     pub async fn open_existing(file: impl AsRef<Path>) -> Result<Self, QueueError> {
-        Self::open_or_make(file.as_ref(), false).await
+        Self::open_or_create(file.as_ref(), false).await
     }
 
-    async fn open_or_make(file: &Path, may_make: bool) -> Result<Self, QueueError> {
-        let (pool, file) = file::open(file, may_make).await?;
-        Ok(Self { pool, file: Arc::new(file), signs: Arc::default() })
+    async fn open_or_create(file: &Path, may_create: bool) -> Result<Self, QueueError> {
+        let (pool, file) = file::open(file, may_create).await?;
+        Ok(Self { pool, file: Arc::new(file), signals: Arc::default() })
     }
 
     /// Tells the senders of this process that the network may be back: whoever waits for it tries now.
     pub fn wake(&self) {
-        self.signs.online.send_replace(());
+        self.signals.online.send_replace(());
     }
 
     /// Ends every handle on the file, in good order. What was answered for is durable without it.
@@ -142,7 +142,7 @@ impl Queue {
         self.pool.close().await;
     }
 
-    fn told_to_look(&self) {
-        self.signs.look.send_replace(());
+    fn notify_senders(&self) {
+        self.signals.look.send_replace(());
     }
 }

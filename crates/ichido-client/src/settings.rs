@@ -15,7 +15,7 @@ use ichido_http::trust;
 use ichido_http::url::HttpUrl;
 
 use crate::client::Client;
-use crate::next::Rules;
+use crate::next::RetryRules;
 use crate::token::Token;
 
 /// The longest time that any setting may give.
@@ -125,7 +125,7 @@ impl ClientSettings {
             prefix,
             headers: self.token.iter().map(|token| (AUTHORIZATION, token.field())).collect(),
             hop_name,
-            rules: Rules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
+            rules: RetryRules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
             budget: Mutex::new(self.budget.map(Budget::full)),
             limits,
             total: self.total_time_out,

@@ -22,12 +22,12 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido-client/", en
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What the server is asked.
-pub(crate) enum Call<'a> {
+pub(crate) enum ClientCall<'a> {
     Action(&'a Action),
     Read(PathAndQuery),
 }
 
-impl Call<'_> {
+impl ClientCall<'_> {
     pub(crate) const fn key(&self) -> Option<&IdempotencyKey> {
         match self {
             Self::Action(action) => action.key.as_ref(),

@@ -8,14 +8,14 @@ use ichido_core::verdict::{Answer, Echo, NetworkFault};
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
-const PLENTY: Moment = Moment { now: NOW, left: Duration::from_mins(10), budget: None };
+const PLENTY: DecisionContext = DecisionContext { now: NOW, left: Duration::from_mins(10), budget: None };
 
-fn rules() -> Rules {
-    of(Profile::Ichido)
+fn rules() -> RetryRules {
+    rules_for(Profile::Ichido)
 }
 
-fn of(profile: Profile) -> Rules {
-    Rules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1), profile }
+fn rules_for(profile: Profile) -> RetryRules {
+    RetryRules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1), profile }
 }
 
 fn answer(status: u16) -> Answer<'static> {
@@ -27,12 +27,19 @@ fn seen(status: u16) -> Seen<'static> {
 }
 
 /// The next step of a keyed action, with no budget.
-fn decide(rules: &Rules, safety: Safety, before: Tries, seen: &Seen<'_>, moment: Moment, dice: f64) -> Next {
-    super::decide(rules, safety, before, seen, moment, dice).next
+fn decide(
+    rules: &RetryRules,
+    safety: Safety,
+    before: AttemptHistory,
+    seen: &Seen<'_>,
+    context: DecisionContext,
+    dice: f64,
+) -> NextStep {
+    super::decide(rules, safety, before, seen, context, dice).next
 }
 
-fn first(seen: &Seen<'_>) -> Next {
-    decide(&rules(), Safety::Keyed, Tries::NONE, seen, PLENTY, 0.0)
+fn first(seen: &Seen<'_>) -> NextStep {
+    decide(&rules(), Safety::Keyed, AttemptHistory::NONE, seen, PLENTY, 0.0)
 }
 
 const KEPT: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
@@ -41,22 +48,22 @@ const PROCESSING: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing"), ("
 #[test]
 fn a_try_is_made_again_after_a_fault_a_5xx_408_and_429_and_after_nothing_else() {
     for status in 200..=999 {
-        let is_again = matches!(first(&seen(status)), Next::Again { .. });
+        let is_again = matches!(first(&seen(status)), NextStep::Retry { .. });
         assert_eq!(is_again, matches!(status, 408 | 429 | 500..=599), "{status}");
-        let is_done = first(&seen(status)) == Next::Done;
+        let is_done = first(&seen(status)) == NextStep::Done;
         assert_eq!(is_done, (200..=299).contains(&status), "{status}");
     }
     for fault in [NetworkFault::ConnectRefused, NetworkFault::Broken, NetworkFault::Timeout] {
-        assert!(matches!(first(&Seen::Network(fault)), Next::Again { .. }), "{fault:?}");
+        assert!(matches!(first(&Seen::Network(fault)), NextStep::Retry { .. }), "{fault:?}");
     }
 }
 
 #[test]
 fn the_waits_are_those_of_a9_and_three_tries_are_all() {
     for (dice, waits) in [(0.0, [1_000, 2_000]), (1.0, [1_100, 2_200])] {
-        let mut tries = Tries::NONE;
+        let mut tries = AttemptHistory::NONE;
         for millis in waits {
-            let Next::Again { wait, tries: so_far } =
+            let NextStep::Retry { wait, tries: so_far } =
                 decide(&rules(), Safety::Keyed, tries, &seen(503), PLENTY, dice)
             else {
                 panic!("it is made again");
@@ -65,7 +72,7 @@ fn the_waits_are_those_of_a9_and_three_tries_are_all() {
             tries = so_far;
         }
         let end = decide(&rules(), Safety::Keyed, tries, &seen(503), PLENTY, dice);
-        assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown });
+        assert_eq!(end, NextStep::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown });
     }
 }
 
@@ -74,7 +81,7 @@ fn a_servers_wish_is_a_floor_in_seconds_and_as_a_date() {
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_030));
     for (value, millis) in [("30", 30_000), (date.as_str(), 30_000), ("0", 1_000), ("soon", 1_000)] {
         let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
-        let Next::Again { wait, .. } = first(&Seen::Answer(Answer { headers, ..answer(429) })) else {
+        let NextStep::Retry { wait, .. } = first(&Seen::Answer(Answer { headers, ..answer(429) })) else {
             panic!("{value} is waited for");
         };
         assert_eq!(wait, Duration::from_millis(millis), "{value}");
@@ -88,59 +95,64 @@ fn a_wish_beyond_the_cap_is_neither_waited_for_nor_ignored() {
         let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
         let why = Why::AskedToWait { come_back_at: NOW.plus(Duration::from_secs(secs)) };
         let end = first(&Seen::Answer(Answer { headers, ..answer(503) }));
-        assert_eq!(end, Next::GiveUp { why, effect: Effect::Unknown }, "{value}");
+        assert_eq!(end, NextStep::GiveUp { why, effect: Effect::Unknown }, "{value}");
         let end = first(&Seen::Answer(Answer { headers, ..answer(429) }));
-        assert_eq!(end, Next::GiveUp { why, effect: Effect::NotDone }, "{value}");
+        assert_eq!(end, NextStep::GiveUp { why, effect: Effect::NotDone }, "{value}");
     }
 }
 
 #[test]
 fn a_try_that_would_come_after_the_deadline_is_given_up_at_once() {
-    let moment = |left| Moment { now: NOW, left: Duration::from_millis(left), budget: None };
-    let decided = |left| decide(&rules(), Safety::Keyed, Tries::NONE, &seen(503), moment(left), 0.0);
-    assert!(matches!(decided(1_001), Next::Again { .. }));
+    let context = |left| DecisionContext { now: NOW, left: Duration::from_millis(left), budget: None };
+    let decided =
+        |left| decide(&rules(), Safety::Keyed, AttemptHistory::NONE, &seen(503), context(left), 0.0);
+    assert!(matches!(decided(1_001), NextStep::Retry { .. }));
     let why = Why::OutOfTime { come_back_at: NOW.plus(Duration::from_secs(1)) };
-    assert_eq!(decided(1_000), Next::GiveUp { why, effect: Effect::Unknown });
+    assert_eq!(decided(1_000), NextStep::GiveUp { why, effect: Effect::Unknown });
 }
 
 #[test]
 fn in_flight_is_asked_again_and_uses_up_no_try() {
     let in_flight = Seen::Answer(Answer { headers: PROCESSING, ..answer(202) });
-    let mut tries = Tries::NONE;
+    let mut tries = AttemptHistory::NONE;
     for asked in 1..=100 {
-        let Next::Again { wait, tries: so_far } =
+        let NextStep::Retry { wait, tries: so_far } =
             decide(&rules(), Safety::Keyed, tries, &in_flight, PLENTY, 0.0)
         else {
             panic!("it is asked again");
         };
         assert_eq!(wait, Duration::from_secs(3), "as the server says, and no longer from time to time");
-        assert_eq!(so_far, Tries { sent: asked, failed: 0, effect: Effect::Unknown });
+        assert_eq!(so_far, AttemptHistory { sent: asked, failed: 0, effect: Effect::Unknown });
         tries = so_far;
     }
-    assert_eq!(decide(&rules(), Safety::Keyed, tries, &seen(201), PLENTY, 0.0), Next::Done);
-    let spent = Tries { sent: TRIES_MAX - 1, ..tries };
+    assert_eq!(decide(&rules(), Safety::Keyed, tries, &seen(201), PLENTY, 0.0), NextStep::Done);
+    let spent = AttemptHistory { sent: TRIES_MAX - 1, ..tries };
     let end = decide(&rules(), Safety::Keyed, spent, &in_flight, PLENTY, 0.0);
-    assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown }, "not for ever");
+    assert_eq!(end, NextStep::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown }, "not for ever");
 }
 
 #[test]
 fn what_is_known_of_the_effect_is_that_of_all_tries() {
     let never = Seen::Network(NetworkFault::ConnectRefused);
-    let Next::Again { tries, .. } = first(&never) else { panic!("it is made again") };
+    let NextStep::Retry { tries, .. } = first(&never) else { panic!("it is made again") };
     assert_eq!(tries.effect, Effect::NotDone);
-    assert_eq!(first(&seen(422)), Next::Refused { effect: Effect::NotDone, reason: Refusal::ByServer });
-    let lost = Tries { sent: 1, failed: 1, effect: Effect::Unknown };
+    assert_eq!(first(&seen(422)), NextStep::Refused { effect: Effect::NotDone, reason: Refusal::ByServer });
+    let lost = AttemptHistory { sent: 1, failed: 1, effect: Effect::Unknown };
     for status in [401, 422] {
         let refused = decide(&rules(), Safety::Keyed, lost, &seen(status), PLENTY, 0.0);
         assert_eq!(
             refused,
-            Next::Refused { effect: Effect::Unknown, reason: Refusal::ByServer },
+            NextStep::Refused { effect: Effect::Unknown, reason: Refusal::ByServer },
             "the first may have done it"
         );
     }
-    let at_last = Tries { sent: 2, failed: 2, effect: Effect::NotDone };
+    let at_last = AttemptHistory { sent: 2, failed: 2, effect: Effect::NotDone };
     let end = decide(&rules(), Safety::Keyed, at_last, &never, PLENTY, 0.0);
-    assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::NotDone }, "nothing ever arrived");
+    assert_eq!(
+        end,
+        NextStep::GiveUp { why: Why::TriesSpent, effect: Effect::NotDone },
+        "nothing ever arrived"
+    );
 }
 
 #[test]
@@ -149,7 +161,7 @@ fn an_answer_about_another_key_is_no_outcome() {
         let others = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
         assert_eq!(
             first(&others),
-            Next::GiveUp { why: Why::AnotherKey, effect: Effect::Unknown },
+            NextStep::GiveUp { why: Why::AnotherKey, effect: Effect::Unknown },
             "{status}"
         );
     }
@@ -157,8 +169,9 @@ fn an_answer_about_another_key_is_no_outcome() {
 
 #[test]
 fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
-    let unkeyed = |seen: &Seen<'_>| decide(&rules(), Safety::Neither, Tries::NONE, seen, PLENTY, 0.0);
-    let no_key = Next::GiveUp { why: Why::NoKey, effect: Effect::Unknown };
+    let unkeyed =
+        |seen: &Seen<'_>| decide(&rules(), Safety::Neither, AttemptHistory::NONE, seen, PLENTY, 0.0);
+    let no_key = NextStep::GiveUp { why: Why::NoKey, effect: Effect::Unknown };
     for status in [408, 500, 502, 503, 504] {
         assert_eq!(unkeyed(&seen(status)), no_key, "{status}");
     }
@@ -166,12 +179,12 @@ fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
         assert_eq!(unkeyed(&Seen::Network(fault)), no_key, "{fault:?}");
     }
     assert_eq!(unkeyed(&Seen::Answer(Answer { headers: PROCESSING, ..answer(202) })), no_key);
-    assert!(matches!(unkeyed(&seen(429)), Next::Again { .. }));
-    assert!(matches!(unkeyed(&Seen::Network(NetworkFault::ConnectRefused)), Next::Again { .. }));
-    let lost = Tries { sent: 1, failed: 1, effect: Effect::Unknown };
+    assert!(matches!(unkeyed(&seen(429)), NextStep::Retry { .. }));
+    assert!(matches!(unkeyed(&Seen::Network(NetworkFault::ConnectRefused)), NextStep::Retry { .. }));
+    let lost = AttemptHistory { sent: 1, failed: 1, effect: Effect::Unknown };
     let after_a_doubt = decide(&rules(), Safety::Neither, lost, &seen(429), PLENTY, 0.0);
     assert_eq!(after_a_doubt, no_key, "this one was turned away, the one before it may not have been");
-    assert_eq!(unkeyed(&seen(201)), Next::Done);
+    assert_eq!(unkeyed(&seen(201)), NextStep::Done);
     assert_eq!(unkeyed(&seen(422)), first(&seen(422)));
 }
 
@@ -179,11 +192,11 @@ fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
 fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
     let kept = |status| first(&Seen::Answer(Answer { headers: KEPT, ..answer(status) }));
     for status in [408, 500, 503] {
-        let refused = Next::Refused { effect: Effect::Unknown, reason: Refusal::KeptFailure };
+        let refused = NextStep::Refused { effect: Effect::Unknown, reason: Refusal::KeptFailure };
         assert_eq!(kept(status), refused, "{status}");
     }
-    assert_eq!(kept(201), Next::Done);
-    let not_done = Next::Refused { effect: Effect::NotDone, reason: Refusal::ByServer };
+    assert_eq!(kept(201), NextStep::Done);
+    let not_done = NextStep::Refused { effect: Effect::NotDone, reason: Refusal::ByServer };
     assert_eq!(kept(400), not_done);
 }
 
@@ -191,28 +204,30 @@ fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
 fn where_no_key_was_sent_no_answer_speaks_of_one() {
     for profile in [Profile::Ichido, Profile::Ietf, Profile::Stripe] {
         for safety in [Safety::Neither, Safety::Repeatable] {
-            let next = |seen: &Seen<'_>| decide(&of(profile), safety, Tries::NONE, seen, PLENTY, 0.0);
-            let refused = |effect| Next::Refused { effect, reason: Refusal::ByServer };
+            let next = |seen: &Seen<'_>| {
+                decide(&rules_for(profile), safety, AttemptHistory::NONE, seen, PLENTY, 0.0)
+            };
+            let refused = |effect| NextStep::Refused { effect, reason: Refusal::ByServer };
             assert_eq!(next(&seen(409)), refused(Effect::Unknown), "{profile:?} {safety:?}");
             assert_eq!(next(&seen(422)), refused(Effect::NotDone), "{profile:?} {safety:?}");
         }
     }
     let kept = Seen::Answer(Answer { headers: KEPT, ..answer(503) });
-    let read = decide(&rules(), Safety::Repeatable, Tries::NONE, &kept, PLENTY, 0.0);
-    assert!(matches!(read, Next::Again { .. }), "{read:?}");
+    let read = decide(&rules(), Safety::Repeatable, AttemptHistory::NONE, &kept, PLENTY, 0.0);
+    assert!(matches!(read, NextStep::Retry { .. }), "{read:?}");
 }
 
 #[test]
 fn a_retry_that_does_not_come_about_is_not_paid_for() {
     let one = Some(Budget::full(BudgetSettings { capacity: 100, earned_per_success: 0 }));
-    let moment = Moment { budget: one, ..PLENTY };
-    let decided = |tries, moment| super::decide(&rules(), Safety::Keyed, tries, &seen(503), moment, 0.0);
-    let spent = Tries { sent: 2, failed: 2, effect: Effect::Unknown };
-    assert_eq!(decided(spent, moment).budget, one, "no try is left");
-    let late = Moment { left: Duration::ZERO, ..moment };
-    assert_eq!(decided(Tries::NONE, late).budget, one, "no time is left");
-    let paid = decided(Tries::NONE, moment);
-    assert!(matches!(paid.next, Next::Again { .. }) && paid.budget != one);
-    let broke = decided(Tries::NONE, Moment { budget: paid.budget, ..moment });
-    assert_eq!(broke.next, Next::GiveUp { why: Why::BudgetSpent, effect: Effect::Unknown });
+    let context = DecisionContext { budget: one, ..PLENTY };
+    let decided = |tries, context| super::decide(&rules(), Safety::Keyed, tries, &seen(503), context, 0.0);
+    let spent = AttemptHistory { sent: 2, failed: 2, effect: Effect::Unknown };
+    assert_eq!(decided(spent, context).budget, one, "no try is left");
+    let late = DecisionContext { left: Duration::ZERO, ..context };
+    assert_eq!(decided(AttemptHistory::NONE, late).budget, one, "no time is left");
+    let paid = decided(AttemptHistory::NONE, context);
+    assert!(matches!(paid.next, NextStep::Retry { .. }) && paid.budget != one);
+    let broke = decided(AttemptHistory::NONE, DecisionContext { budget: paid.budget, ..context });
+    assert_eq!(broke.next, NextStep::GiveUp { why: Why::BudgetSpent, effect: Effect::Unknown });
 }

@@ -8,7 +8,7 @@ pub enum Why {
     /// As many tries failed as are allowed.
     #[error("every try that is allowed was made")]
     TriesSpent,
-    /// The server asked to be left alone for longer than [`Rules::retry_after_max`](super::Rules::retry_after_max).
+    /// The server asked to be left alone for longer than [`RetryRules::retry_after_max`](super::RetryRules::retry_after_max).
     #[error("the server asks to come back no sooner than {come_back_at}")]
     AskedToWait {
         /// When it wants to be asked again.

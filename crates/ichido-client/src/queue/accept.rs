@@ -7,7 +7,7 @@ use sqlx::Row as _;
 use super::entry::{EntryId, Reason, State, reason_of, state_of};
 use super::error::QueueError;
 use super::fields;
-use super::writing::Writing;
+use super::write_transaction::WriteTransaction;
 use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, Queue};
 use crate::action::Action;
 
@@ -43,23 +43,23 @@ impl Queue {
     pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<Accepted>, QueueError> {
         check_destination(destination)?;
         let actions: Vec<(&Action, &IdempotencyKey)> = actions.iter().map(check).collect::<Result<_, _>>()?;
-        let mut writing = self.write().await?;
-        let count = sqlx::query(include_str!("sql/entry_count.sql")).fetch_one(writing.connection()).await?;
+        let mut tx = self.write().await?;
+        let count = sqlx::query(include_str!("sql/entry_count.sql")).fetch_one(tx.connection()).await?;
         let mut room = ENTRIES_MAX - count.try_get::<i64, _>(0)?;
         let mut accepted = Vec::with_capacity(actions.len());
         for (action, key) in actions {
-            let came = match find(&mut writing, destination, action, key).await? {
+            let came = match find(&mut tx, destination, action, key).await? {
                 Some(found) => found,
                 None if room <= 0 => return Err(QueueError::Full),
                 None => {
                     room -= 1;
-                    Accepted::New { id: add(&mut writing, destination, action, key).await? }
+                    Accepted::New { id: add(&mut tx, destination, action, key).await? }
                 }
             };
             accepted.push(came);
         }
-        writing.commit().await?;
-        self.told_to_look();
+        tx.commit().await?;
+        self.notify_senders();
         Ok(accepted)
     }
 }
@@ -82,7 +82,7 @@ fn check(action: &Action) -> Result<(&Action, &IdempotencyKey), QueueError> {
 }
 
 async fn find(
-    writing: &mut Writing,
+    tx: &mut WriteTransaction,
     destination: &str,
     action: &Action,
     key: &IdempotencyKey,
@@ -93,7 +93,7 @@ async fn find(
         .bind(action.path.as_str())
         .bind(fields::identity(&action.headers))
         .bind(key.as_str())
-        .fetch_optional(writing.connection())
+        .fetch_optional(tx.connection())
         .await?;
     let Some(row) = found else {
         return Ok(None);
@@ -110,12 +110,12 @@ async fn find(
 }
 
 async fn add(
-    writing: &mut Writing,
+    tx: &mut WriteTransaction,
     destination: &str,
     action: &Action,
     key: &IdempotencyKey,
 ) -> Result<EntryId, QueueError> {
-    let created = writing.watch.last.as_micros();
+    let created = tx.watch.last.as_micros();
     let row = sqlx::query(include_str!("sql/entry_add.sql"))
         .bind(destination)
         .bind(action.method.as_str())
@@ -129,7 +129,7 @@ async fn add(
         // Due at once.
         .bind(0_i64)
         .bind(action.cause.as_str())
-        .fetch_one(writing.connection())
+        .fetch_one(tx.connection())
         .await?;
     Ok(EntryId(row.try_get("id")?))
 }

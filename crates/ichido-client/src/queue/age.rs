@@ -12,7 +12,7 @@ pub const SET_BACK_SLACK: Duration = Duration::from_mins(1);
 
 /// The clock of a file, as it was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watch {
+pub struct FileClock {
     /// What the machine's clock said.
     pub last: Timestamp,
     /// All differences between one reading and the next, added up whichever way the clock had moved. It never falls.
@@ -21,9 +21,9 @@ pub struct Watch {
     pub set_backs: u32,
 }
 
-/// When something happened, by a [`Watch`].
+/// When something happened, by a [`FileClock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct ClockMark {
     /// What the machine's clock said, for people.
     pub at: Timestamp,
     /// What had passed by then.
@@ -32,7 +32,7 @@ pub struct Mark {
     pub set_backs: u32,
 }
 
-impl Watch {
+impl FileClock {
     /// One that is looked at for the first time.
     pub const fn begin(now: Timestamp) -> Self {
         Self { last: now, passed: Duration::ZERO, set_backs: 0 }
@@ -42,11 +42,11 @@ impl Watch {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use ichido_client::queue::age::Watch;
+    /// use ichido_client::queue::age::FileClock;
     /// use ichido_core::time::Timestamp;
     ///
     /// let hours = |hours: i64| Timestamp::from_secs(1_800_000_000 + hours * 3_600);
-    /// let sent = Watch::begin(hours(0));
+    /// let sent = FileClock::begin(hours(0));
     /// let later = sent.look(hours(5));
     /// assert_eq!(later.since(sent.mark()), Some(Duration::from_hours(5)));
     /// // Three hours back: whether that is five hours ago, or fifty, nobody knows any more.
@@ -65,12 +65,12 @@ impl Watch {
     }
 
     /// This moment.
-    pub const fn mark(self) -> Mark {
-        Mark { at: self.last, passed: self.passed, set_backs: self.set_backs }
+    pub const fn mark(self) -> ClockMark {
+        ClockMark { at: self.last, passed: self.passed, set_backs: self.set_backs }
     }
 
     /// How long ago that was, at most; `None` where the clock was set back since, so that nobody knows.
-    pub fn since(self, mark: Mark) -> Option<Duration> {
+    pub fn since(self, mark: ClockMark) -> Option<Duration> {
         (mark.set_backs == self.set_backs).then(|| self.passed.saturating_sub(mark.passed))
     }
 }
@@ -87,7 +87,7 @@ mod tests {
         /// Whatever the clock does, a stretch of honest time after the mark is never counted short.
         #[test]
         fn nothing_is_younger_than_the_time_that_honestly_passed(steps in prop::collection::vec((-7_200_000_000_i64..7_200_000_000, 0_u64..3_600_000_000), 0..20)) {
-            let mut watch = Watch::begin(Timestamp::from_micros(START));
+            let mut watch = FileClock::begin(Timestamp::from_micros(START));
             let mark = watch.mark();
             let (mut clock, mut honest) = (START, 0_u64);
             for (jump, runs) in steps {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_small_correction_leaves_the_age_known_and_never_less() {
         let at = |secs: i64| Timestamp::from_secs(1_800_000_000 + secs);
-        let sent = Watch::begin(at(0));
+        let sent = FileClock::begin(at(0));
         let corrected = sent.look(at(100)).look(at(70));
         assert_eq!(corrected.since(sent.mark()), Some(Duration::from_secs(130)));
         assert_eq!(corrected.look(at(9)).since(sent.mark()), None, "61 s back");

@@ -6,7 +6,7 @@ use super::Queue;
 use super::entry::{EntryId, State, state_of};
 use super::error::QueueError;
 use super::lock::Lock;
-use super::writing::Writing;
+use super::write_transaction::WriteTransaction;
 
 impl Queue {
     /// Puts a failed entry back: its tries begin again, under the same key. Where it is too old for that it is held in its turn.
@@ -24,13 +24,11 @@ impl Queue {
 
     /// Takes an entry out, whatever became of it at the server. One that is being sent is not.
     pub async fn discard(&self, id: EntryId) -> Result<(), QueueError> {
-        self.settle_the_dead(id).await?;
-        let mut writing = self.write().await?;
-        let state = found(&mut writing, id).await?.0;
-        let discarded = sqlx::query(include_str!("sql/entry_discard.sql"))
-            .bind(id.0)
-            .execute(writing.connection())
-            .await?;
+        self.recover_if_abandoned(id).await?;
+        let mut tx = self.write().await?;
+        let state = found(&mut tx, id).await?.0;
+        let discarded =
+            sqlx::query(include_str!("sql/entry_discard.sql")).bind(id.0).execute(tx.connection()).await?;
         if discarded.rows_affected() == 0 {
             return Err(QueueError::NotNow {
                 id,
@@ -38,8 +36,8 @@ impl Queue {
                 asked: "it is under way at this moment; stop the sender first",
             });
         }
-        writing.commit().await?;
-        self.told_to_look();
+        tx.commit().await?;
+        self.notify_senders();
         Ok(())
     }
 
@@ -50,8 +48,8 @@ impl Queue {
         is_released: bool,
         asked: &'static str,
     ) -> Result<(), QueueError> {
-        let mut writing = self.write().await?;
-        let state = found(&mut writing, id).await?.0;
+        let mut tx = self.write().await?;
+        let state = found(&mut tx, id).await?.0;
         if state != from {
             return Err(QueueError::NotNow { id, state, asked });
         }
@@ -59,18 +57,18 @@ impl Queue {
             .bind(id.0)
             .bind(is_released)
             .bind(from.as_str())
-            .execute(writing.connection())
+            .execute(tx.connection())
             .await?;
-        writing.commit().await?;
-        self.told_to_look();
+        tx.commit().await?;
+        self.notify_senders();
         Ok(())
     }
 
     /// An entry that stands as being sent by somebody who is gone waits again.
-    async fn settle_the_dead(&self, id: EntryId) -> Result<(), QueueError> {
-        let mut writing = self.write().await?;
-        let (state, destination) = found(&mut writing, id).await?;
-        writing.rollback().await?;
+    async fn recover_if_abandoned(&self, id: EntryId) -> Result<(), QueueError> {
+        let mut tx = self.write().await?;
+        let (state, destination) = found(&mut tx, id).await?;
+        tx.rollback().await?;
         if state != State::Sending {
             return Ok(());
         }
@@ -86,11 +84,9 @@ impl Queue {
     }
 }
 
-async fn found(writing: &mut Writing, id: EntryId) -> Result<(State, String), QueueError> {
-    let row = sqlx::query(include_str!("sql/entry_state.sql"))
-        .bind(id.0)
-        .fetch_optional(writing.connection())
-        .await?;
+async fn found(tx: &mut WriteTransaction, id: EntryId) -> Result<(State, String), QueueError> {
+    let row =
+        sqlx::query(include_str!("sql/entry_state.sql")).bind(id.0).fetch_optional(tx.connection()).await?;
     let row = row.ok_or(QueueError::NoSuch(id))?;
     Ok((state_of(&row)?, row.try_get("destination")?))
 }

@@ -11,10 +11,10 @@ use ichido_core::verdict::Effect;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use super::age::Mark;
+use super::age::ClockMark;
 use super::error::QueueError;
 use super::fields;
-use super::next::Known;
+use super::next::EntryHistory;
 use crate::action::{Action, Cause};
 
 /// Which entry, in the order of acceptance. Never used twice in a file.
@@ -141,26 +141,26 @@ impl Entry {
 }
 
 /// An entry whose turn it is, with all that a try needs.
-pub(super) struct Head {
+pub(super) struct NextEntry {
     pub(super) id: EntryId,
-    pub(super) known: Known,
+    pub(super) history: EntryHistory,
     pub(super) sends_all: u32,
     pub(super) cause: Cause,
     pub(super) key: IdempotencyKey,
     pub(super) action: Action,
 }
 
-impl Head {
+impl NextEntry {
     pub(super) fn read(row: &SqliteRow) -> Result<Self, QueueError> {
         let first_sent = match row.try_get::<Option<i64>, _>("first_sent_us")? {
             None => None,
-            Some(at) => Some(Mark {
+            Some(at) => Some(ClockMark {
                 at: Timestamp::from_micros(at),
                 passed: micros(row.try_get("first_sent_passed_us")?)?,
                 set_backs: count(row, "first_sent_set_backs")?,
             }),
         };
-        let known = Known {
+        let history = EntryHistory {
             attempts: count(row, "attempts")?,
             sends: count(row, "sends")?,
             first_sent,
@@ -172,7 +172,7 @@ impl Head {
         let cause = parsed(row, "cause", Cause::parse)?;
         let key = key_of(row)?;
         let action = action_of(row, key.clone())?.begun_by(cause).after_tries(sends_all);
-        Ok(Self { id: EntryId(row.try_get("id")?), known, sends_all, cause, key, action })
+        Ok(Self { id: EntryId(row.try_get("id")?), history, sends_all, cause, key, action })
     }
 }
 

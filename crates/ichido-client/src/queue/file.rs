@@ -16,9 +16,9 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, Transaction};
 
-use super::age::Watch;
+use super::age::FileClock;
 use super::error::QueueError;
-use super::writing;
+use super::write_transaction;
 
 /// How SQLite files say whose they are: "ichq".
 const APPLICATION_ID: i64 = 0x6963_6871;
@@ -34,19 +34,19 @@ const OPEN_WAIT: Duration = Duration::from_millis(20);
 
 /// Making a file closes it, which takes away the locks that others of this process have on it. So one makes it at a time, and nobody has it
 /// open by then.
-static MAKING: Mutex<()> = Mutex::new(());
+static CREATING: Mutex<()> = Mutex::new(());
 
 /// What is in a file.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
-    Nothing,
-    Ours,
+enum FileContents {
+    Empty,
+    OfflineQueue,
 }
 
 /// Opens a file, and says which one it is.
-pub(super) async fn open(path: &Path, may_make: bool) -> Result<(SqlitePool, PathBuf), QueueError> {
+pub(super) async fn open(path: &Path, may_create: bool) -> Result<(SqlitePool, PathBuf), QueueError> {
     let unusable = |error: std::io::Error| QueueError::Unusable(error.to_string());
-    if may_make {
+    if may_create {
         make(path).map_err(unusable)?;
     }
     let file = std::fs::canonicalize(path).map_err(unusable)?;
@@ -67,13 +67,13 @@ pub(super) async fn open(path: &Path, may_make: bool) -> Result<(SqlitePool, Pat
 
 async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
     // Only read at first: what is not ours is left as it is.
-    let mut look = options(file).read_only(true).connect().await.map_err(no_database)?;
+    let mut look = options(file).read_only(true).connect().await.map_err(not_a_database)?;
     // All of it as of one moment: another process may be making the tables.
     let mut moment = look.begin().await?;
-    let found = whose(&mut moment).await;
+    let found = contents(&mut moment).await;
     moment.rollback().await?;
     look.close().await?;
-    let is_new = found? == Found::Nothing;
+    let is_new = found? == FileContents::Empty;
     let pool = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -99,23 +99,23 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
 }
 
-async fn whose(transaction: &mut Transaction<'_, Sqlite>) -> Result<Found, QueueError> {
+async fn contents(transaction: &mut Transaction<'_, Sqlite>) -> Result<FileContents, QueueError> {
     let mut number = async |sql: &'static str| -> Result<i64, sqlx::Error> {
         sqlx::query(sql).fetch_one(&mut **transaction).await?.try_get(0)
     };
-    let id = number("PRAGMA application_id").await.map_err(no_database)?;
+    let id = number("PRAGMA application_id").await.map_err(not_a_database)?;
     let version = number("PRAGMA user_version").await?;
     let tables = number("SELECT count(*) FROM sqlite_schema").await?;
     match (id, version, tables) {
-        (APPLICATION_ID, VERSION, _) => Ok(Found::Ours),
+        (APPLICATION_ID, VERSION, _) => Ok(FileContents::OfflineQueue),
         (APPLICATION_ID, found, _) if VERSION < found => Err(QueueError::TooNew { found, known: VERSION }),
-        (0, 0, 0) => Ok(Found::Nothing),
+        (0, 0, 0) => Ok(FileContents::Empty),
         _ => Err(QueueError::Foreign),
     }
 }
 
 /// A text, a picture: what cannot be read at its very beginning is no database.
-fn no_database(error: sqlx::Error) -> QueueError {
+fn not_a_database(error: sqlx::Error) -> QueueError {
     match QueueError::from(error) {
         QueueError::Damaged(_) => QueueError::Foreign,
         error => error,
@@ -125,11 +125,11 @@ fn no_database(error: sqlx::Error) -> QueueError {
 /// Makes the tables, unless another process was quicker: all of them or none.
 async fn begin(pool: &SqlitePool) -> Result<(), QueueError> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
-    if whose(&mut transaction).await? == Found::Ours {
+    if contents(&mut transaction).await? == FileContents::OfflineQueue {
         return Ok(transaction.rollback().await?);
     }
     sqlx::raw_sql(include_str!("sql/schema.sql")).execute(&mut *transaction).await?;
-    writing::write_watch(&mut transaction, Watch::begin(clock::now())).await?;
+    write_transaction::write_watch(&mut transaction, FileClock::begin(clock::now())).await?;
     // They stand in the file's head, and come about with the rest.
     sqlx::query("PRAGMA user_version = 1").execute(&mut *transaction).await?;
     sqlx::query("PRAGMA application_id = 1768122481").execute(&mut *transaction).await?;
@@ -138,7 +138,7 @@ async fn begin(pool: &SqlitePool) -> Result<(), QueueError> {
 
 /// Makes an empty file that its owner alone can read, unless there is one.
 fn make(path: &Path) -> std::io::Result<()> {
-    let _alone = lock(&MAKING);
+    let _alone = lock(&CREATING);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 
 use super::entry::{Entry, EntryId, State, state_of};
 use super::error::QueueError;
-use super::writing::read_watch;
+use super::write_transaction::read_watch;
 use super::{PAGE_MAX, Queue};
 
 /// Which entries; all of it together must fit.
@@ -21,7 +21,7 @@ pub struct Filter {
 
 /// How many entries of a destination are in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct EntryCount {
     /// Where they go.
     pub destination: String,
     /// How they stand.
@@ -46,11 +46,11 @@ impl Queue {
     }
 
     /// How many there are, by destination and state. None are left out that are none.
-    pub async fn counts(&self) -> Result<Vec<Count>, QueueError> {
+    pub async fn counts(&self) -> Result<Vec<EntryCount>, QueueError> {
         let rows = sqlx::query(include_str!("sql/entry_counts.sql")).fetch_all(&self.pool).await?;
         let count = |row| {
             let entries: i64 = sqlx::sqlite::SqliteRow::try_get(row, "entries")?;
-            Ok(Count {
+            Ok(EntryCount {
                 destination: sqlx::sqlite::SqliteRow::try_get(row, "destination")?,
                 state: state_of(row)?,
                 entries: entries.unsigned_abs(),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::verdict::{Effect, NetworkFault};
 
-use super::age::{Mark, Watch};
-use crate::next::{Next, Why};
+use super::age::{ClockMark, FileClock};
+use crate::next::{NextStep, Why};
 
 /// The most sends of an entry without a person's word, those included that only asked whether it is over, and those that our own process did
 /// not survive.
@@ -32,13 +32,13 @@ const GROWING: Retry = Retry {
 
 /// What is known of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct EntryHistory {
     /// Tries that failed since a person's last word, or since it was accepted.
     pub attempts: u32,
     /// All sends since then.
     pub sends: u32,
     /// When it was sent first of all, if ever.
-    pub first_sent: Option<Mark>,
+    pub first_sent: Option<ClockMark>,
     /// How much must have passed before the next try.
     pub due: Duration,
     /// Whether a person said that it be sent once more, however old it is.
@@ -49,20 +49,20 @@ pub struct Known {
 
 /// What to do with the entry that is next in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum BeforeSend {
     /// Mark it, and send it.
     Send,
     /// Nothing yet.
     Wait(Duration),
     /// Leave it to a person.
-    Hold(Held),
+    Hold(HoldReason),
     /// It was sent [`SENDS_MAX`] times.
     Fail,
 }
 
 /// Why an entry is left to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Held {
+pub enum HoldReason {
     /// The server may have forgotten the key.
     #[error(
         "it was sent before, and longer ago than the server keeps keys: sent again, it could be done twice. Look whether it was done; then \
@@ -77,7 +77,7 @@ pub enum Held {
     AgeUnknown,
 }
 
-impl Held {
+impl HoldReason {
     /// The word for programs.
     pub const fn code(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Held {
 
 /// What to do after a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum AfterSend {
     /// It was done: the entry goes.
     Remove,
     /// It never left: as if it had not been tried.
@@ -100,7 +100,7 @@ pub enum After {
         wait: Duration,
     },
     /// The try failed, and there will be another.
-    Again {
+    Retry {
         /// After how long.
         wait: Duration,
         /// What is known of the effect now.
@@ -120,14 +120,14 @@ pub enum After {
 ///
 /// ```
 /// use std::time::Duration;
-/// use ichido_client::queue::age::Watch;
-/// use ichido_client::queue::next::{self, Before, Held, Known};
+/// use ichido_client::queue::age::FileClock;
+/// use ichido_client::queue::next::{self, BeforeSend, HoldReason, EntryHistory};
 /// use ichido_core::time::Timestamp;
 /// use ichido_core::verdict::Effect;
 ///
 /// let at = |hours: i64| Timestamp::from_secs(1_800_000_000 + hours * 3_600);
-/// let then = Watch::begin(at(0));
-/// let known = Known {
+/// let then = FileClock::begin(at(0));
+/// let history = EntryHistory {
 ///     attempts: 1,
 ///     sends: 1,
 ///     first_sent: Some(then.mark()),
@@ -136,41 +136,46 @@ pub enum After {
 ///     effect: Effect::Unknown,
 /// };
 /// let (kept, on_its_way) = (Duration::from_hours(72), Duration::from_secs(30));
-/// assert_eq!(next::before(&known, then.look(at(71)), kept, on_its_way), Before::Send);
-/// assert_eq!(next::before(&known, then.look(at(72)), kept, on_its_way), Before::Hold(Held::KeysForgotten));
+/// assert_eq!(next::before(&history, then.look(at(71)), kept, on_its_way), BeforeSend::Send);
+/// assert_eq!(next::before(&history, then.look(at(72)), kept, on_its_way), BeforeSend::Hold(HoldReason::KeysForgotten));
 /// ```
-pub fn before(known: &Known, watch: Watch, keys_kept_for: Duration, try_time: Duration) -> Before {
-    let to_wait = known.due.saturating_sub(watch.passed);
+pub fn before(
+    history: &EntryHistory,
+    watch: FileClock,
+    keys_kept_for: Duration,
+    try_time: Duration,
+) -> BeforeSend {
+    let to_wait = history.due.saturating_sub(watch.passed);
     if !to_wait.is_zero() {
-        return Before::Wait(to_wait);
+        return BeforeSend::Wait(to_wait);
     }
-    if let Some(first_sent) = known.first_sent.filter(|_| !known.is_released) {
+    if let Some(first_sent) = history.first_sent.filter(|_| !history.is_released) {
         match watch.since(first_sent) {
-            None => return Before::Hold(Held::AgeUnknown),
+            None => return BeforeSend::Hold(HoldReason::AgeUnknown),
             Some(age) if keys_kept_for <= age.saturating_add(try_time) => {
-                return Before::Hold(Held::KeysForgotten);
+                return BeforeSend::Hold(HoldReason::KeysForgotten);
             }
             Some(_) => {}
         }
     }
-    if SENDS_MAX <= known.sends { Before::Fail } else { Before::Send }
+    if SENDS_MAX <= history.sends { BeforeSend::Fail } else { BeforeSend::Send }
 }
 
 /// Decides after a try, given what the client's own rules say of it ([`crate::next::decide`]) and, where there was no whole answer, why.
-/// `known` is what was known before the try.
-pub fn after(known: &Known, decided: Next, fault: Option<NetworkFault>) -> After {
+/// `history` is what was known before the try.
+pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFault>) -> AfterSend {
     if fault.is_some_and(|fault| !fault.may_have_arrived() && fault != NetworkFault::HeldBack) {
-        return After::Offline;
+        return AfterSend::Offline;
     }
     match decided {
-        Next::Done => After::Remove,
-        Next::Refused { effect, .. } => After::Fail { why: None, effect },
-        Next::GiveUp { why, effect } => After::Fail { why: Some(why), effect },
+        NextStep::Done => AfterSend::Remove,
+        NextStep::Refused { effect, .. } => AfterSend::Fail { why: None, effect },
+        NextStep::GiveUp { why, effect } => AfterSend::Fail { why: Some(why), effect },
         // Whoever is at work answers, and no try has failed. It is asked ever less often: it may take its time.
-        Next::Again { wait, tries } if tries.failed == known.attempts => {
-            After::Ask { wait: wait.max(growing(known.sends.saturating_sub(known.attempts), 0.0)) }
+        NextStep::Retry { wait, tries } if tries.failed == history.attempts => {
+            AfterSend::Ask { wait: wait.max(growing(history.sends.saturating_sub(history.attempts), 0.0)) }
         }
-        Next::Again { wait, tries } => After::Again { wait, effect: tries.effect },
+        NextStep::Retry { wait, tries } => AfterSend::Retry { wait, effect: tries.effect },
     }
 }
 

@@ -16,14 +16,14 @@ use tokio::time::{Instant, sleep};
 
 use super::Queue;
 use super::accept::check_destination;
-use super::entry::{EntryId, Head, Reason, State};
+use super::entry::{EntryId, NextEntry, Reason, State};
 use super::error::QueueError;
 use super::lock::Lock;
-use super::next::{self, After, RETRY_AFTER_MAX};
+use super::next::{self, AfterSend, RETRY_AFTER_MAX};
 use super::settle::Turn;
 use crate::answer::Answer;
 use crate::client::Client;
-use crate::next::{Next, Rules, Tries, Why};
+use crate::next::{AttemptHistory, NextStep, RetryRules, Why};
 
 /// How often a sender with nothing to do looks whether another process has accepted something, or decided.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -57,12 +57,12 @@ pub struct Sender {
     queue: Queue,
     destination: String,
     client: Arc<Client>,
-    rules: Rules,
+    rules: RetryRules,
     keys_kept_for: Duration,
     proof: Option<Proof>,
     _lock: Lock,
     /// How often in a row the destination was not reached, or failed at an entry until its tries were spent.
-    trouble: u32,
+    failures_in_a_row: u32,
     /// Until when it is left alone for that.
     rest_until: Option<Instant>,
     look: watch::Receiver<()>,
@@ -71,7 +71,7 @@ pub struct Sender {
 
 /// What one step came to.
 #[derive(Debug)]
-pub enum Step {
+pub enum StepOutcome {
     /// There is nothing to send.
     Nothing,
     /// Nothing is to be done for so long.
@@ -175,40 +175,40 @@ impl Queue {
             keys_kept_for: terms.keys_kept_for,
             proof: terms.proof,
             _lock: lock,
-            trouble: 0,
+            failures_in_a_row: 0,
             rest_until: None,
-            look: self.signs.look.subscribe(),
-            online: self.signs.online.subscribe(),
+            look: self.signals.look.subscribe(),
+            online: self.signals.online.subscribe(),
         })
     }
 }
 
 impl Sender {
     /// Does the next thing that is to be done, if any: at most one try.
-    pub async fn step(&mut self) -> Result<Step, QueueError> {
+    pub async fn step(&mut self) -> Result<StepOutcome, QueueError> {
         if let Some(until) = self.rest_until {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                return Ok(Step::Wait(left));
+                return Ok(StepOutcome::Wait(left));
             }
             self.rest_until = None;
         }
         let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.limits.total).await?;
         match turn {
-            Turn::Nothing => Ok(Step::Nothing),
-            Turn::Wait(wait) => Ok(Step::Wait(wait)),
-            Turn::Aside { head, state: State::Held, reason } => Ok(did(head, What::Held { reason })),
-            Turn::Aside { head, reason, .. } => Ok(did(head, What::Failed { reason, refused: None })),
-            Turn::Send(head) => self.send(head).await,
+            Turn::Nothing => Ok(StepOutcome::Nothing),
+            Turn::Wait(wait) => Ok(StepOutcome::Wait(wait)),
+            Turn::SetAside { entry, state: State::Held, reason } => Ok(did(entry, What::Held { reason })),
+            Turn::SetAside { entry, reason, .. } => Ok(did(entry, What::Failed { reason, refused: None })),
+            Turn::Send(entry) => self.send(entry).await,
         }
     }
 
-    async fn send(&mut self, head: Head) -> Result<Step, QueueError> {
-        let before = Tries { sent: 0, failed: head.known.attempts, effect: head.known.effect };
-        let mut seen = self.client.try_action(&head.action).await;
-        let mut decided = Client::judge_by(&self.rules, &head.action, before, &seen);
-        if let (Next::Done, Ok(answer), Some(proof)) = (decided, &seen, self.proof)
-            && !proof(answer, &head.key)
+    async fn send(&mut self, entry: NextEntry) -> Result<StepOutcome, QueueError> {
+        let before = AttemptHistory { sent: 0, failed: entry.history.attempts, effect: entry.history.effect };
+        let mut seen = self.client.try_action(&entry.action).await;
+        let mut decided = Client::judge_by(&self.rules, &entry.action, before, &seen);
+        if let (NextStep::Done, Ok(answer), Some(proof)) = (decided, &seen, self.proof)
+            && !proof(answer, &entry.key)
         {
             let why = format!(
                 "somebody answered {}, and not as this server would; is the network's login page in the way?",
@@ -216,36 +216,37 @@ impl Sender {
             );
             // What became of the request is not known: whoever answered may have passed it on.
             seen = Err(NetworkError::new(NetworkFault::AnswerCut, why));
-            decided = Client::judge_by(&self.rules, &head.action, before, &seen);
+            decided = Client::judge_by(&self.rules, &entry.action, before, &seen);
         }
-        let after = next::after(&head.known, decided, seen.as_ref().err().map(|fault| fault.kind));
-        let why = if let After::Fail { why, .. } = after { why } else { None };
+        let after = next::after(&entry.history, decided, seen.as_ref().err().map(|fault| fault.kind));
+        let why = if let AfterSend::Fail { why, .. } = after { why } else { None };
         let reason = reason(&seen, why);
-        self.queue.settle(&head, &after, &reason).await?;
+        self.queue.settle(&entry, &after, &reason).await?;
         let rest = self.rest_after(&after);
         let what = match (after, seen) {
-            (After::Remove, Ok(answer)) => What::Sent { answer },
-            (After::Fail { why: None, .. }, Ok(answer)) => What::Failed { reason, refused: Some(answer) },
-            (After::Ask { wait }, _) => What::InFlight { wait },
-            (After::Again { wait, .. }, _) => What::Waits { reason, wait },
-            (After::Offline, _) => What::Offline { reason, wait: rest },
+            (AfterSend::Remove, Ok(answer)) => What::Sent { answer },
+            (AfterSend::Fail { why: None, .. }, Ok(answer)) => What::Failed { reason, refused: Some(answer) },
+            (AfterSend::Ask { wait }, _) => What::InFlight { wait },
+            (AfterSend::Retry { wait, .. }, _) => What::Waits { reason, wait },
+            (AfterSend::Offline, _) => What::Offline { reason, wait: rest },
             // A fault is no yes: the core never judges it one.
-            (After::Fail { .. } | After::Remove, _) => What::Failed { reason, refused: None },
+            (AfterSend::Fail { .. } | AfterSend::Remove, _) => What::Failed { reason, refused: None },
         };
-        tracing::debug!(key = head.key.log_hash(), entry = %head.id, next = ?after, "a try of a queued entry ended");
-        Ok(did(head, what))
+        tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "a try of a queued entry ended");
+        Ok(did(entry, what))
     }
 
     /// A destination that is not there, or fails at whatever it is sent, is left alone for ever longer, so that a bad hour does not use up the
     /// tries of all that wait.
-    fn rest_after(&mut self, after: &After) -> Duration {
-        let is_trouble = matches!(after, After::Offline | After::Fail { why: Some(Why::TriesSpent), .. });
+    fn rest_after(&mut self, after: &AfterSend) -> Duration {
+        let is_trouble =
+            matches!(after, AfterSend::Offline | AfterSend::Fail { why: Some(Why::TriesSpent), .. });
         if !is_trouble {
-            self.trouble = 0;
+            self.failures_in_a_row = 0;
             return Duration::ZERO;
         }
-        let rest = next::growing(self.trouble, fastrand::f64());
-        self.trouble = self.trouble.saturating_add(1);
+        let rest = next::growing(self.failures_in_a_row, fastrand::f64());
+        self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
         self.rest_until = Some(Instant::now() + rest);
         rest
     }
@@ -256,9 +257,9 @@ impl Sender {
     pub async fn run(
         &mut self,
         stop: impl Future<Output = ()>,
-        told: impl FnMut(Event),
+        on_event: impl FnMut(Event),
     ) -> Result<(), QueueError> {
-        self.work(None, pin!(stop), told).await.map(drop)
+        self.work(None, pin!(stop), on_event).await.map(drop)
     }
 
     /// Sends what there is, and comes back when nothing waits, when the destination is not reached, when the next try is not due within
@@ -267,16 +268,16 @@ impl Sender {
         &mut self,
         patience: Duration,
         stop: impl Future<Output = ()>,
-        told: impl FnMut(Event),
+        on_event: impl FnMut(Event),
     ) -> Result<Drained, QueueError> {
-        self.work(Some(patience), pin!(stop), told).await
+        self.work(Some(patience), pin!(stop), on_event).await
     }
 
     async fn work(
         &mut self,
         patience: Option<Duration>,
         mut stop: Pin<&mut impl Future<Output = ()>>,
-        mut told: impl FnMut(Event),
+        mut on_event: impl FnMut(Event),
     ) -> Result<Drained, QueueError> {
         let mut offline_in_a_row = 0;
         loop {
@@ -287,19 +288,21 @@ impl Sender {
                 () = std::future::ready(()) => {}
             }
             let wait = match (self.step().await?, patience) {
-                (Step::Did(event), patience) => {
+                (StepOutcome::Did(event), patience) => {
                     let is_offline = matches!(event.what, What::Offline { .. });
                     offline_in_a_row = if is_offline { offline_in_a_row + 1 } else { 0 };
-                    told(event);
+                    on_event(event);
                     if patience.is_some() && DRAIN_OFFLINE_MAX <= offline_in_a_row {
                         return Ok(Drained::Offline);
                     }
                     continue;
                 }
-                (Step::Nothing, Some(_)) => return Ok(Drained::Empty),
-                (Step::Nothing, None) => LOOK_EVERY,
-                (Step::Wait(wait), Some(patience)) if patience < wait => return Ok(Drained::Waits(wait)),
-                (Step::Wait(wait), _) => wait.min(LOOK_EVERY),
+                (StepOutcome::Nothing, Some(_)) => return Ok(Drained::Empty),
+                (StepOutcome::Nothing, None) => LOOK_EVERY,
+                (StepOutcome::Wait(wait), Some(patience)) if patience < wait => {
+                    return Ok(Drained::Waits(wait));
+                }
+                (StepOutcome::Wait(wait), _) => wait.min(LOOK_EVERY),
             };
             tokio::select! {
                 biased;
@@ -314,13 +317,13 @@ impl Sender {
         tokio::select! {
             () = sleep(wait) => {}
             Ok(()) = self.look.changed() => {}
-            Ok(()) = self.online.changed() => (self.rest_until, self.trouble) = (None, 0),
+            Ok(()) = self.online.changed() => (self.rest_until, self.failures_in_a_row) = (None, 0),
         }
     }
 }
 
-fn did(head: Head, what: What) -> Step {
-    Step::Did(Event { entry: head.id, key: head.key, what })
+fn did(entry: NextEntry, what: What) -> StepOutcome {
+    StepOutcome::Did(Event { entry: entry.id, key: entry.key, what })
 }
 
 /// What a person should know of a try that was no success.

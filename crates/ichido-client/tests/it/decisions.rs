@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_client::next::{self, Moment, Next, Refusal, Rules, Tries, Why};
+use ichido_client::next::{self, AttemptHistory, DecisionContext, NextStep, Refusal, RetryRules, Why};
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Retry, Safety};
 use ichido_core::time::Timestamp;
@@ -64,24 +64,25 @@ fn count(value: &Value) -> u32 {
 /// What this client decides in a case, in the table's own words.
 fn decided(table: &Value, case: &Value) -> Value {
     let tries = NonZeroU32::new(count(&case["tries"])).expect("a try");
-    let rules = Rules {
+    let rules = RetryRules {
         retry: Retry { tries, ..Retry::CLIENT },
         retry_after_max: Duration::from_millis(number(&case["retry_after_max_ms"])),
         profile: profile(&case["profile"]),
     };
     let before = &case["before"];
-    let before = Tries {
+    let before = AttemptHistory {
         sent: count(&before["sent"]),
         failed: count(&before["failed"]),
         effect: effect(&before["effect"]),
     };
     let now = Timestamp::from_millis(i64::try_from(number(&table["now_ms"])).expect("a moment"));
-    let moment = Moment { now, left: Duration::from_millis(number(&case["left_ms"])), budget: None };
+    let context =
+        DecisionContext { now, left: Duration::from_millis(number(&case["left_ms"])), budget: None };
     let dice = case["dice"].as_f64().expect("a number");
     let headers = fields(&case["seen"]);
     let seen = seen(&case["seen"], &headers);
-    let decided = next::decide(&rules, safety(&case["safety"]), before, &seen, moment, dice);
-    told(&decided.next, now)
+    let decided = next::decide(&rules, safety(&case["safety"]), before, &seen, context, dice);
+    step_json(&decided.next, now)
 }
 
 fn fields(seen: &Value) -> Vec<(&str, &[u8])> {
@@ -112,15 +113,15 @@ fn seen<'a>(seen: &'a Value, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
     Seen::Answer(Answer { status, headers, body, echo })
 }
 
-fn told(next: &Next, now: Timestamp) -> Value {
+fn step_json(next: &NextStep, now: Timestamp) -> Value {
     let name = |effect: Effect| match effect {
         Effect::NotDone => "not_done",
         Effect::Done => "done",
         Effect::Unknown => "unknown",
     };
     match *next {
-        Next::Done => json!({ "done": {} }),
-        Next::Refused { effect, reason } => {
+        NextStep::Done => json!({ "done": {} }),
+        NextStep::Refused { effect, reason } => {
             let reason = match reason {
                 Refusal::KeyConflict => "key_conflict",
                 Refusal::KeptFailure => "kept_failure",
@@ -128,11 +129,11 @@ fn told(next: &Next, now: Timestamp) -> Value {
             };
             json!({ "refused": { "effect": name(effect), "reason": reason } })
         }
-        Next::Again { wait, tries: Tries { sent, failed, effect } } => {
+        NextStep::Retry { wait, tries: AttemptHistory { sent, failed, effect } } => {
             let wait_ms = u64::try_from(wait.as_millis()).expect("a wait");
             json!({ "again": { "wait_ms": wait_ms, "sent": sent, "failed": failed, "effect": name(effect) } })
         }
-        Next::GiveUp { why, effect } => {
+        NextStep::GiveUp { why, effect } => {
             let since = |at: Timestamp| u64::try_from(at.since(now).as_millis()).expect("a wait");
             let (why, come_back) = match why {
                 Why::TriesSpent => ("tries_spent", None),
@@ -142,11 +143,11 @@ fn told(next: &Next, now: Timestamp) -> Value {
                 Why::NoKey => ("no_key", None),
                 Why::BudgetSpent => ("budget_spent", None),
             };
-            let mut told = json!({ "give_up": { "why": why, "effect": name(effect) } });
+            let mut step_json = json!({ "give_up": { "why": why, "effect": name(effect) } });
             if let Some(millis) = come_back {
-                told["give_up"]["come_back_in_ms"] = millis.into();
+                step_json["give_up"]["come_back_in_ms"] = millis.into();
             }
-            told
+            step_json
         }
     }
 }
@@ -170,10 +171,11 @@ fn every_status_is_read_as_the_table_says() {
         assert_eq!(number(&row["from"]), next_status, "each status once, in order");
         for status in number(&row["from"])..=number(&row["to"]) {
             let found = decided(&table, &whole(&table, &json!({ "seen": { "status": status } })));
-            let (kind, told) = found.as_object().and_then(|found| found.iter().next()).expect("one decision");
+            let (kind, step_json) =
+                found.as_object().and_then(|found| found.iter().next()).expect("one decision");
             assert_eq!(row["next"], kind.as_str(), "{status}");
             if kind != "done" {
-                assert_eq!(row["effect"], told["effect"], "{status}");
+                assert_eq!(row["effect"], step_json["effect"], "{status}");
             }
         }
         next_status = number(&row["to"]) + 1;

@@ -7,7 +7,7 @@ use ichido_client::next::Why;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::BudgetSettings;
 
-use crate::server::{self, Act, NO_KEY, Server, plain, with};
+use crate::server::{self, NO_KEY, ServerAction, TestServer, plain, with};
 
 // The example's own functions, as if they were written here.
 include!("../../examples/retrying_client/order.rs");
@@ -48,7 +48,7 @@ async fn place(client: &Client) -> String {
     told(&client.send(&order().action().unwrap()).await)
 }
 
-fn url(server: &Server) -> String {
+fn url(server: &TestServer) -> String {
     format!("http://{}", server.address)
 }
 
@@ -69,16 +69,16 @@ fn no_file_yet() -> PathBuf {
 #[tokio::test]
 async fn the_program_says_what_the_guide_shows() {
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
-    let server = Server::start(move |_, request| {
+    let server = TestServer::start(move |_, request| {
         let is_other = request.body.windows(4).any(|four| four == b"sell");
-        if is_other { Act::Say(used.clone()) } else { Act::Work }
+        if is_other { ServerAction::Say(used.clone()) } else { ServerAction::Work }
     })
     .await;
     let kept = no_file_yet();
     assert_eq!(run(&url(&server), &kept).await.unwrap().join("\n"), blocks("text")[0]);
     assert!(!kept.exists(), "what was done is forgotten");
 
-    let down = Server::doing(vec![Act::Say(plain("404 What"))]).await;
+    let down = TestServer::doing(vec![ServerAction::Say(plain("404 What"))]).await;
     let lines = run(&url(&down), &kept).await.unwrap();
     assert_eq!(lines, ["first press: refused: the server will not do it"]);
     let key = down.seen()[0].key().to_owned();
@@ -88,7 +88,7 @@ async fn the_program_says_what_the_guide_shows() {
 
 #[tokio::test]
 async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
-    let server = Server::doing(vec![Act::WorkAndReset, Act::Work]).await;
+    let server = TestServer::doing(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let order = order();
     let outcome = client(&url(&server)).unwrap().send(&order.action().unwrap()).await;
     assert_eq!(told(&outcome), "done before; the same answer again");
@@ -97,15 +97,15 @@ async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
 
 #[tokio::test]
 async fn each_end_is_told_as_the_guide_says() {
-    let server = Server::doing(vec![Act::Work]).await;
+    let server = TestServer::doing(vec![ServerAction::Work]).await;
     assert_eq!(place(&server.client()).await, "done, at try 1");
     let no = with("422 Odd", &[], r#"{"detail":"no such symbol"}"#);
-    let server = Server::doing(vec![Act::Say(no)]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(no)]).await;
     assert_eq!(place(&server.client()).await, "refused: no such symbol");
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
-    let server = Server::doing(vec![Act::Say(used)]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(used)]).await;
     assert_eq!(place(&server.client()).await, "our mistake: this key belongs to another order");
-    let server = Server::doing(vec![Act::Say(plain("503 Down"))]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Down"))]).await;
     let unknown = format!("perhaps done, perhaps not: {}", Why::TriesSpent);
     assert_eq!(place(&server.client()).await, unknown);
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
@@ -127,7 +127,8 @@ fn an_order_keeps_its_key_and_its_bytes_from_one_run_to_the_next() {
 
 #[tokio::test]
 async fn a_budget_of_five_is_spent_after_five() {
-    let server = Server::doing(vec![Act::Say(with("503 Down", &[("Retry-After", "0")], ""))]).await;
+    let server =
+        TestServer::doing(vec![ServerAction::Say(with("503 Down", &[("Retry-After", "0")], ""))]).await;
     let careful = careful(&url(&server)).unwrap();
     let (a, b, c, d) = tokio::join!(place(&careful), place(&careful), place(&careful), place(&careful));
     let spent = [a, b, c, d].iter().filter(|told| told.ends_with(&Why::BudgetSpent.to_string())).count();
@@ -138,7 +139,9 @@ async fn a_budget_of_five_is_spent_after_five() {
 #[tokio::test]
 async fn a_payment_in_flight_is_asked_after() {
     let in_use = r#"{"error":{"code":"idempotency_key_in_use"}}"#;
-    let server = Server::doing(vec![Act::Say(with("409 Conflict", &[], in_use)), Act::Work]).await;
+    let server =
+        TestServer::doing(vec![ServerAction::Say(with("409 Conflict", &[], in_use)), ServerAction::Work])
+            .await;
     let payments = payments(&url(&server), Token::parse("sk_test").unwrap()).unwrap();
     assert_eq!(place(&payments).await, "done, at try 2");
     assert_eq!(server.seen()[0].field("authorization"), Some("Bearer sk_test"));
@@ -146,7 +149,7 @@ async fn a_payment_in_flight_is_asked_after() {
 
 #[tokio::test]
 async fn a_subscriber_is_not_signed_up_twice() {
-    let server = Server::doing(vec![Act::WorkAndReset, Act::Work]).await;
+    let server = TestServer::doing(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let outcome = subscribe(&server.client()).await.unwrap();
     assert!(matches!(outcome, Outcome::GaveUp { why: Why::NoKey, .. }), "{outcome:?}");
     assert_eq!((server.effects(NO_KEY), server.seen().len()), (1, 1));

@@ -4,5 +4,5 @@ mod accepting;
 mod crash;
 mod deciding;
 mod files;
-mod place;
 mod sending;
+mod temp_queue;

@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// What is done with a request that was read to its end.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub(crate) enum ServerAction {
     /// Does the work of its key unless it was done before, and answers 201, a replay with its marker. Without a key it does it each time.
     Work,
     /// Does the same, and resets the connection before a byte of the answer.
@@ -37,7 +37,7 @@ pub(crate) const NO_KEY: &str = "";
 
 /// What happened at the server.
 #[derive(Default)]
-struct Book {
+struct RecordedCalls {
     /// The key of each request, in order.
     keys: Vec<Option<String>>,
     /// How often the work of each key was done.
@@ -45,32 +45,34 @@ struct Book {
 }
 
 /// A running server.
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     receiver: Receiver,
-    book: Arc<Mutex<Book>>,
+    calls: Arc<Mutex<RecordedCalls>>,
 }
 
-impl Server {
+impl TestServer {
     /// Does as `script` says, which is told how many requests of the same key came before this one.
-    pub(crate) async fn start(script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static) -> Self {
-        let book = Arc::new(Mutex::new(Book::default()));
-        let receiver = Receiver::start(acting(Arc::clone(&book), script)).await;
-        Self { address: receiver.address, receiver, book }
+    pub(crate) async fn start(
+        script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
+    ) -> Self {
+        let calls = Arc::new(Mutex::new(RecordedCalls::default()));
+        let receiver = Receiver::start(acting(Arc::clone(&calls), script)).await;
+        Self { address: receiver.address, receiver, calls }
     }
 
     /// The same behind TLS.
     pub(crate) async fn start_tls(
         acceptor: TlsAcceptor,
-        script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static,
+        script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
-        let book = Arc::new(Mutex::new(Book::default()));
-        let receiver = Receiver::start_tls(acceptor, acting(Arc::clone(&book), script)).await;
-        Self { address: receiver.address, receiver, book }
+        let calls = Arc::new(Mutex::new(RecordedCalls::default()));
+        let receiver = Receiver::start_tls(acceptor, acting(Arc::clone(&calls), script)).await;
+        Self { address: receiver.address, receiver, calls }
     }
 
     /// Does one thing after the other with the requests of a key, and the last again when they run out.
-    pub(crate) async fn doing(acts: Vec<Act>) -> Self {
+    pub(crate) async fn doing(acts: Vec<ServerAction>) -> Self {
         Self::start(move |nth, _| acts[nth.min(acts.len() - 1)].clone()).await
     }
 
@@ -86,8 +88,8 @@ impl Server {
 
     /// How often the work of a key was done.
     pub(crate) fn effects(&self, key: &str) -> u32 {
-        let book = self.book.lock().expect("no test panics in here");
-        book.effects.get(key).copied().unwrap_or(0)
+        let calls = self.calls.lock().expect("no test panics in here");
+        calls.effects.get(key).copied().unwrap_or(0)
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -131,35 +133,35 @@ pub(crate) fn unkeyed(method: Method) -> Action {
 
 /// What is done on the connection when the script says so, and the work of it in the book.
 fn acting(
-    book: Arc<Mutex<Book>>,
-    script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static,
+    calls: Arc<Mutex<RecordedCalls>>,
+    script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
 ) -> impl Fn(usize, &Request) -> http_for_tests::Act + Send + Sync + 'static {
     move |_, request| {
-        let mut book = book.lock().expect("no test panics in here");
+        let mut calls = calls.lock().expect("no test panics in here");
         // A read has no key, and belongs to all others that have none.
         let key = request.field("idempotency-key").map(str::to_owned);
-        let before = book.keys.iter().filter(|seen| **seen == key).count();
-        book.keys.push(key);
+        let before = calls.keys.iter().filter(|seen| **seen == key).count();
+        calls.keys.push(key);
         match script(before, request) {
-            Act::Work => http_for_tests::Act::Answer(book.work(request)),
-            Act::WorkAndReset => {
-                book.work(request);
+            ServerAction::Work => http_for_tests::Act::Answer(calls.work(request)),
+            ServerAction::WorkAndReset => {
+                calls.work(request);
                 http_for_tests::Act::Reset
             }
-            Act::WorkAndCut => {
-                let mut answer = book.work(request);
+            ServerAction::WorkAndCut => {
+                let mut answer = calls.work(request);
                 answer.truncate(answer.len() - 3);
                 http_for_tests::Act::AnswerAndDrop(answer)
             }
-            Act::Say(bytes) => http_for_tests::Act::Answer(bytes),
-            Act::SayAndClose(bytes) => http_for_tests::Act::AnswerAndEnd(bytes),
-            Act::SayAndHold(bytes) => http_for_tests::Act::AnswerAndHold(bytes),
-            Act::Silence => http_for_tests::Act::Silence,
+            ServerAction::Say(bytes) => http_for_tests::Act::Answer(bytes),
+            ServerAction::SayAndClose(bytes) => http_for_tests::Act::AnswerAndEnd(bytes),
+            ServerAction::SayAndHold(bytes) => http_for_tests::Act::AnswerAndHold(bytes),
+            ServerAction::Silence => http_for_tests::Act::Silence,
         }
     }
 }
 
-impl Book {
+impl RecordedCalls {
     /// Does the work of a key, once; of a request without a key, as often as it comes.
     fn work(&mut self, request: &Request) -> String {
         let key = request.field("idempotency-key").unwrap_or(NO_KEY);

@@ -12,21 +12,21 @@ const OF_THE_TRY: [HeaderName; 3] = [TRY, HOPS, REQUEST_ID];
 
 /// A request as it goes out, but for what tells it from another try.
 #[derive(Debug, PartialEq)]
-struct Sent {
+struct SentRequest {
     method: Method,
     target: String,
     fields: HeaderMap,
     body: Bytes,
 }
 
-async fn sent(request: Request<Full<Bytes>>) -> Sent {
+async fn sent(request: Request<Full<Bytes>>) -> SentRequest {
     let (head, body) = request.into_parts();
     let mut fields = head.headers;
     for name in OF_THE_TRY {
         fields.remove(name);
     }
     let body = body.collect().await.unwrap().to_bytes();
-    Sent { method: head.method, target: head.uri.to_string(), fields, body }
+    SentRequest { method: head.method, target: head.uri.to_string(), fields, body }
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn headers_of_the_client_are_in_every_request_and_never_shown() {
     let client = || ClientSettings::new("http://127.0.0.1:1").resolve().unwrap();
     let keyed = client().with_headers(headers(AUTHORIZATION, "Basic s3cret")).unwrap();
     let keyed = keyed.with_headers(headers(USER_AGENT, "another")).unwrap();
-    let call = Call::Read("/orders".parse().unwrap());
+    let call = ClientCall::Read("/orders".parse().unwrap());
     let request = call.request(&keyed, 0, Timestamp::from_secs(1), 1).unwrap();
     assert_eq!(request.headers()[AUTHORIZATION], "Basic s3cret");
     assert_eq!(request.headers()[USER_AGENT], AGENT, "the client's own fields win");
@@ -73,7 +73,7 @@ proptest! {
         let client = ClientSettings { profile, ..ClientSettings::new("http://127.0.0.1:1/base") }.resolve().unwrap();
         let key = IdempotencyKey::parse(&key).unwrap();
         let action = Action::new(Method::POST, "/orders?now=1", key.clone(), "text/plain", body.clone()).unwrap();
-        let call = Call::Action(&action);
+        let call = ClientCall::Action(&action);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let write = |sent: u32, secs: i32, chance| {
             call.request(&client, sent, Timestamp::from_secs(secs.into()), chance).unwrap()

@@ -9,7 +9,7 @@ use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use proptest::prelude::*;
 
 use super::*;
-use crate::next::{self as client, Moment, Rules, Tries};
+use crate::next::{self as client, AttemptHistory, DecisionContext, RetryRules};
 
 const KEPT: Duration = Duration::from_hours(72);
 const TRY: Duration = Duration::from_secs(30);
@@ -18,8 +18,8 @@ fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(1_800_000_000 + secs)
 }
 
-fn fresh() -> Known {
-    Known {
+fn fresh() -> EntryHistory {
+    EntryHistory {
         attempts: 0,
         sends: 0,
         first_sent: None,
@@ -30,15 +30,16 @@ fn fresh() -> Known {
 }
 
 /// What comes of a try, as the sender has it decided.
-fn tried(known: &Known, seen: &Seen<'_>) -> After {
-    let rules = Rules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
-    let tries = Tries { sent: 0, failed: known.attempts, effect: known.effect };
-    let moment = Moment { now: at(0), left: Duration::MAX, budget: None };
+fn tried(history: &EntryHistory, seen: &Seen<'_>) -> AfterSend {
+    let rules =
+        RetryRules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
+    let tries = AttemptHistory { sent: 0, failed: history.attempts, effect: history.effect };
+    let context = DecisionContext { now: at(0), left: Duration::MAX, budget: None };
     let fault = match seen {
         Seen::Network(fault) => Some(*fault),
         _ => None,
     };
-    after(known, client::decide(&rules, Safety::Keyed, tries, seen, moment, 0.0).next, fault)
+    after(history, client::decide(&rules, Safety::Keyed, tries, seen, context, 0.0).next, fault)
 }
 
 fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
@@ -48,11 +49,11 @@ fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
 #[test]
 fn a_definite_answer_ends_it_at_once() {
     for status in [200, 201, 202, 204] {
-        assert_eq!(tried(&fresh(), &answer(status, &[])), After::Remove, "{status}");
+        assert_eq!(tried(&fresh(), &answer(status, &[])), AfterSend::Remove, "{status}");
     }
     for status in [301, 400, 401, 403, 404, 409, 410, 422] {
         let failed = tried(&fresh(), &answer(status, &[]));
-        assert!(matches!(failed, After::Fail { why: None, .. }), "{status}: {failed:?}");
+        assert!(matches!(failed, AfterSend::Fail { why: None, .. }), "{status}: {failed:?}");
     }
 }
 
@@ -61,22 +62,22 @@ fn a_failed_try_counts_and_the_third_is_the_last() {
     let lost = Seen::Network(NetworkFault::Broken);
     for seen in [&lost, &answer(500, &[]), &answer(503, &[]), &answer(408, &[]), &answer(429, &[])] {
         for (attempts, secs) in [(0, 1), (1, 2)] {
-            let came = tried(&Known { attempts, ..fresh() }, seen);
+            let came = tried(&EntryHistory { attempts, ..fresh() }, seen);
             assert!(
-                matches!(came, After::Again { wait, .. } if wait == Duration::from_secs(secs)),
+                matches!(came, AfterSend::Retry { wait, .. } if wait == Duration::from_secs(secs)),
                 "{seen:?}: {came:?}"
             );
         }
-        let third = tried(&Known { attempts: 2, ..fresh() }, seen);
-        assert!(matches!(third, After::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {third:?}");
+        let third = tried(&EntryHistory { attempts: 2, ..fresh() }, seen);
+        assert!(matches!(third, AfterSend::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {third:?}");
     }
 }
 
 #[test]
 fn a_servers_wish_is_heeded_and_one_for_too_long_is_a_persons_matter() {
     let wish = |secs: &'static [u8]| tried(&fresh(), &answer(429, &[("retry-after", secs)]));
-    assert_eq!(wish(b"3600"), After::Again { wait: Duration::from_hours(1), effect: Effect::NotDone });
-    assert!(matches!(wish(b"90000"), After::Fail { why: Some(Why::AskedToWait { .. }), .. }));
+    assert_eq!(wish(b"3600"), AfterSend::Retry { wait: Duration::from_hours(1), effect: Effect::NotDone });
+    assert!(matches!(wish(b"90000"), AfterSend::Fail { why: Some(Why::AskedToWait { .. }), .. }));
 }
 
 #[test]
@@ -84,22 +85,22 @@ fn what_never_left_does_not_count() {
     use NetworkFault::{ClosedUnused, ConnectRefused, ConnectTimeout, NameNotResolved, StreamRefused, Tls};
     for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, ClosedUnused] {
         assert_eq!(
-            tried(&Known { attempts: 2, ..fresh() }, &Seen::Network(fault)),
-            After::Offline,
+            tried(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(fault)),
+            AfterSend::Offline,
             "{fault:?}"
         );
     }
     // It would not get better by waiting.
-    let unwritable = tried(&Known { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
-    assert!(matches!(unwritable, After::Fail { .. }));
+    let unwritable = tried(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
+    assert!(matches!(unwritable, AfterSend::Fail { .. }));
 }
 
 #[test]
 fn an_action_in_flight_is_asked_after_ever_less_often() {
     let processing: [(&str, &[u8]); 2] = [("idempotency-status", b"processing"), ("retry-after", b"1")];
     let waits = [0, 1, 2, 5, 6, 50].map(|sends| {
-        match tried(&Known { sends, ..fresh() }, &answer(202, &processing)) {
-            After::Ask { wait } => wait.as_secs(),
+        match tried(&EntryHistory { sends, ..fresh() }, &answer(202, &processing)) {
+            AfterSend::Ask { wait } => wait.as_secs(),
             other => panic!("{other:?}"),
         }
     });
@@ -108,56 +109,60 @@ fn an_action_in_flight_is_asked_after_ever_less_often() {
 
 #[test]
 fn an_entry_is_not_sent_for_ever() {
-    let watch = Watch::begin(at(0));
-    let sent = |sends| before(&Known { sends, first_sent: Some(watch.mark()), ..fresh() }, watch, KEPT, TRY);
-    assert_eq!(sent(SENDS_MAX - 1), Before::Send);
-    assert_eq!(sent(SENDS_MAX), Before::Fail);
+    let watch = FileClock::begin(at(0));
+    let sent =
+        |sends| before(&EntryHistory { sends, first_sent: Some(watch.mark()), ..fresh() }, watch, KEPT, TRY);
+    assert_eq!(sent(SENDS_MAX - 1), BeforeSend::Send);
+    assert_eq!(sent(SENDS_MAX), BeforeSend::Fail);
 }
 
 #[test]
 fn what_is_not_due_waits() {
-    let watch = Watch::begin(at(0)).look(at(10));
-    let due = |secs| before(&Known { due: Duration::from_secs(secs), ..fresh() }, watch, KEPT, TRY);
-    assert_eq!(due(10), Before::Send);
-    assert_eq!(due(13), Before::Wait(Duration::from_secs(3)));
+    let watch = FileClock::begin(at(0)).look(at(10));
+    let due = |secs| before(&EntryHistory { due: Duration::from_secs(secs), ..fresh() }, watch, KEPT, TRY);
+    assert_eq!(due(10), BeforeSend::Send);
+    assert_eq!(due(13), BeforeSend::Wait(Duration::from_secs(3)));
 }
 
 #[test]
 fn what_was_once_sent_is_held_when_its_key_may_be_forgotten() {
-    let then = Watch::begin(at(0));
-    let sent = Known { sends: 1, first_sent: Some(then.mark()), ..fresh() };
+    let then = FileClock::begin(at(0));
+    let sent = EntryHistory { sends: 1, first_sent: Some(then.mark()), ..fresh() };
     let hours = |hours: i64| then.look(at(hours * 3_600));
-    assert_eq!(before(&sent, hours(71), KEPT, TRY), Before::Send);
+    assert_eq!(before(&sent, hours(71), KEPT, TRY), BeforeSend::Send);
     // It would be on its way for up to 30 s, and arrive too late.
-    assert_eq!(before(&sent, then.look(at(72 * 3_600 - 30)), KEPT, TRY), Before::Hold(Held::KeysForgotten));
-    assert_eq!(before(&sent, then.look(at(72 * 3_600 - 31)), KEPT, TRY), Before::Send);
-    assert_eq!(before(&fresh(), hours(10_000), KEPT, TRY), Before::Send, "it was never sent");
-    let released = Known { is_released: true, ..sent };
-    assert_eq!(before(&released, hours(10_000), KEPT, TRY), Before::Send, "a person said so");
+    assert_eq!(
+        before(&sent, then.look(at(72 * 3_600 - 30)), KEPT, TRY),
+        BeforeSend::Hold(HoldReason::KeysForgotten)
+    );
+    assert_eq!(before(&sent, then.look(at(72 * 3_600 - 31)), KEPT, TRY), BeforeSend::Send);
+    assert_eq!(before(&fresh(), hours(10_000), KEPT, TRY), BeforeSend::Send, "it was never sent");
+    let released = EntryHistory { is_released: true, ..sent };
+    assert_eq!(before(&released, hours(10_000), KEPT, TRY), BeforeSend::Send, "a person said so");
 }
 
 #[test]
 fn what_was_sent_before_the_clock_was_set_back_is_held() {
-    let then = Watch::begin(at(0));
-    let sent = Known { sends: 1, first_sent: Some(then.mark()), ..fresh() };
+    let then = FileClock::begin(at(0));
+    let sent = EntryHistory { sends: 1, first_sent: Some(then.mark()), ..fresh() };
     let back = then.look(at(7_200)).look(at(60));
-    assert_eq!(before(&sent, back, KEPT, TRY), Before::Hold(Held::AgeUnknown));
-    let after = Known { first_sent: Some(back.mark()), ..sent };
-    assert_eq!(before(&after, back.look(at(120)), KEPT, TRY), Before::Send, "it was sent after that");
+    assert_eq!(before(&sent, back, KEPT, TRY), BeforeSend::Hold(HoldReason::AgeUnknown));
+    let after = EntryHistory { first_sent: Some(back.mark()), ..sent };
+    assert_eq!(before(&after, back.look(at(120)), KEPT, TRY), BeforeSend::Send, "it was sent after that");
 }
 
 proptest! {
     #[test]
     fn nothing_old_is_ever_sent_by_itself(age in 0_u64..400_000, kept in 60_u64..400_000, attempts in 0_u32..5, sends in 0_u32..200) {
-        let then = Watch::begin(at(0));
-        let sent = Known { attempts, sends, first_sent: Some(then.mark()), ..fresh() };
+        let then = FileClock::begin(at(0));
+        let sent = EntryHistory { attempts, sends, first_sent: Some(then.mark()), ..fresh() };
         let watch = then.look(at(i64::try_from(age).unwrap()));
         let decided = before(&sent, watch, Duration::from_secs(kept), TRY);
         if kept <= age + TRY.as_secs() {
-            prop_assert_eq!(decided, Before::Hold(Held::KeysForgotten));
+            prop_assert_eq!(decided, BeforeSend::Hold(HoldReason::KeysForgotten));
         } else {
-            prop_assert!(matches!(decided, Before::Send | Before::Fail));
-            prop_assert_eq!(decided == Before::Send, sends < SENDS_MAX);
+            prop_assert!(matches!(decided, BeforeSend::Send | BeforeSend::Fail));
+            prop_assert_eq!(decided == BeforeSend::Send, sends < SENDS_MAX);
         }
     }
 

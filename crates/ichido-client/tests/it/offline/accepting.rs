@@ -3,16 +3,16 @@
 use http::{HeaderName, HeaderValue};
 use ichido_client::queue::{Accepted, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, State};
 
-use super::place::{Place, SHOP, accept, all, keys, order, order_at};
+use super::temp_queue::{SHOP, TempQueue, accept, all, keys, order, order_at};
 
 #[tokio::test]
 async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     accept(&queue, &["k3"]).await;
     // As a process that was killed would leave it: not closed.
-    let again = place.queue().await;
+    let again = temp.queue().await;
     let entries = all(&again).await;
     assert_eq!(keys(&entries), ["k1", "k2", "k3"]);
     for entry in entries {
@@ -25,8 +25,8 @@ async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
 
 #[tokio::test]
 async fn the_same_key_is_the_same_action_or_refused() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let same = queue.accept(SHOP, &[order("k1")]).await.unwrap();
     assert_eq!(same, [Accepted::Same { id, state: State::Waiting, reason: None }]);
@@ -54,11 +54,11 @@ async fn the_same_key_is_the_same_action_or_refused() {
 
 #[tokio::test]
 async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     let columns = "destination, method, path, identity, key, headers, body, created_us, state, attempts, sends, sends_all, \
                    due_passed_us, cause, is_released, effect";
-    place
+    temp
         .sql(&format!(
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {})
              INSERT INTO entry ({columns})
@@ -80,8 +80,8 @@ async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
 
 #[tokio::test]
 async fn what_is_too_large_or_secret_is_not_kept() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     let large = order_at("/orders", "k1", &"x".repeat(ENTRY_BYTES_MAX));
     assert!(matches!(queue.accept(SHOP, &[order("k0"), large]).await, Err(QueueError::TooLarge { .. })));
     let cookie =

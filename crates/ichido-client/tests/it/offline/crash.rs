@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use ichido_client::queue::{Drained, Queue, State};
 use ichido_client::{Client, ClientSettings};
 
-use super::place::{Place, all, drained, order_at, quick};
-use crate::server::{self, Act, Server, plain};
+use super::temp_queue::{TempQueue, all, drained, order_at, quick};
+use crate::server::{self, ServerAction, TestServer, plain};
 
 const FILE: &str = "ICHIDO_QUEUE_FILE";
 const ROUND: &str = "ICHIDO_QUEUE_ROUND";
@@ -64,7 +64,7 @@ async fn child() {
 
 /// What the server knows.
 #[derive(Default)]
-struct Book {
+struct ServerState {
     /// The keys whose work was done, in the order of the doing, by path.
     first_effects: BTreeMap<String, Vec<String>>,
     dice: Option<fastrand::Rng>,
@@ -72,12 +72,12 @@ struct Book {
 
 /// What the children said.
 #[derive(Default)]
-struct Said {
+struct ChildOutput {
     begun: BTreeSet<String>,
     accepted: BTreeSet<String>,
 }
 
-impl Said {
+impl ChildOutput {
     fn line(&mut self, line: &str) {
         match line.split_once(' ') {
             Some(("begin", key)) => drop(self.begun.insert(key.to_owned())),
@@ -89,9 +89,9 @@ impl Said {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+enum KillPoint {
     /// After so many lines of its own.
-    Said(u64),
+    AfterLines(u64),
     /// While the server has this request of it, counted from its start.
     AtServer(i64),
 }
@@ -99,30 +99,30 @@ enum Moment {
 /// Requests until the one that is not answered and gets the child killed; under zero when none is.
 static FUSE: AtomicI64 = AtomicI64::new(-1);
 
-async fn server(book: Arc<Mutex<Book>>, held: tokio::sync::mpsc::UnboundedSender<()>) -> Server {
-    Server::start(move |_, request| {
+async fn server(state: Arc<Mutex<ServerState>>, held: tokio::sync::mpsc::UnboundedSender<()>) -> TestServer {
+    TestServer::start(move |_, request| {
         assert!(String::from_utf8_lossy(&request.body).contains(request.key()), "the key is the body's own");
-        let mut book = book.lock().unwrap();
-        let roll = book.dice.as_mut().map_or(99, |dice| dice.u32(0..100));
+        let mut state = state.lock().unwrap();
+        let roll = state.dice.as_mut().map_or(99, |dice| dice.u32(0..100));
         let is_held = FUSE.fetch_sub(1, Ordering::SeqCst) == 0;
         // Some of those that are held did their work before.
         let works = if is_held { roll < 50 } else { 3 <= roll };
         if works {
             let path = request.line.split(' ').nth(1).unwrap().to_owned();
-            let done = book.first_effects.entry(path).or_default();
+            let done = state.first_effects.entry(path).or_default();
             if !done.iter().any(|key| key == request.key()) {
                 done.push(request.key().to_owned());
             }
         }
         if is_held {
             held.send(()).expect("the case listens");
-            return Act::Silence;
+            return ServerAction::Silence;
         }
         match roll {
-            0..3 => Act::Say(plain("503 Service Unavailable")),
-            3..14 => Act::WorkAndReset,
-            14..20 => Act::WorkAndCut,
-            _ => Act::Work,
+            0..3 => ServerAction::Say(plain("503 Service Unavailable")),
+            3..14 => ServerAction::WorkAndReset,
+            14..20 => ServerAction::WorkAndCut,
+            _ => ServerAction::Work,
         }
     })
     .await
@@ -130,16 +130,16 @@ async fn server(book: Arc<Mutex<Book>>, held: tokio::sync::mpsc::UnboundedSender
 
 /// Starts a child, and kills it at the moment. What it said before is heard.
 async fn run_and_kill(
-    place: &Place,
+    temp: &TempQueue,
     round: u64,
     address: &str,
-    moment: Moment,
+    kill_point: KillPoint,
     held: &mut tokio::sync::mpsc::UnboundedReceiver<()>,
 ) -> Vec<String> {
-    FUSE.store(if let Moment::AtServer(nth) = moment { nth } else { -1 }, Ordering::SeqCst);
+    FUSE.store(if let KillPoint::AtServer(nth) = kill_point { nth } else { -1 }, Ordering::SeqCst);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "offline::crash::child", "--nocapture"])
-        .env(FILE, place.file())
+        .env(FILE, temp.file())
         .env(ROUND, format!("{round:04}"))
         .env(SERVER, address)
         .stdout(Stdio::piped())
@@ -153,8 +153,8 @@ async fn run_and_kill(
             drop(told.send(line));
         }
     });
-    let mut said = Vec::new();
-    let mut heard = 0;
+    let mut output = Vec::new();
+    let mut lines_read = 0;
     loop {
         tokio::select! {
             line = lines.recv() => {
@@ -162,22 +162,22 @@ async fn run_and_kill(
                     let output = child.wait_with_output().unwrap();
                     panic!("the child ended by itself: {}", String::from_utf8_lossy(&output.stderr));
                 };
-                heard += u64::from(line.starts_with("begin") || line.starts_with("accepted"));
-                said.push(line);
-                if moment == Moment::Said(heard) {
+                lines_read += u64::from(line.starts_with("begin") || line.starts_with("accepted"));
+                output.push(line);
+                if kill_point == KillPoint::AfterLines(lines_read) {
                     break;
                 }
             }
-            Some(()) = held.recv(), if matches!(moment, Moment::AtServer(_)) => break,
+            Some(()) = held.recv(), if matches!(kill_point, KillPoint::AtServer(_)) => break,
         }
     }
     child.kill().unwrap();
     child.wait().unwrap();
     reader.join().unwrap();
     while let Some(line) = lines.recv().await {
-        said.push(line);
+        output.push(line);
     }
-    said
+    output
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,26 +188,29 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
         .unwrap_or_else(|| fastrand::u64(..));
     println!("seed: ICHIDO_QUEUE_SEED={seed}");
     let mut dice = fastrand::Rng::with_seed(seed);
-    let place = Place::new();
-    let book = Arc::new(Mutex::new(Book { dice: Some(dice.fork()), ..Book::default() }));
+    let temp = TempQueue::new();
+    let state = Arc::new(Mutex::new(ServerState { dice: Some(dice.fork()), ..ServerState::default() }));
     let (tell, mut held) = tokio::sync::mpsc::unbounded_channel();
-    let server = server(Arc::clone(&book), tell).await;
+    let server = server(Arc::clone(&state), tell).await;
     let address = format!("http://{}", server.address);
-    let mut said = Said::default();
+    let mut output = ChildOutput::default();
     let (mut in_accept, mut in_send) = (0, 0);
     // Enough of both for the case to say something; how many it takes is chance, and more on a busy machine.
     let mut round = 0;
     while round < kills() || in_accept.min(in_send) < kills() / 10 {
         assert!(round < kills() * 5, "they missed: {in_accept} and {in_send}");
-        let moment =
-            if dice.bool() { Moment::Said(dice.u64(1..30)) } else { Moment::AtServer(dice.i64(0..12)) };
-        let lines = run_and_kill(&place, round, &address, moment, &mut held).await;
+        let kill_point = if dice.bool() {
+            KillPoint::AfterLines(dice.u64(1..30))
+        } else {
+            KillPoint::AtServer(dice.i64(0..12))
+        };
+        let lines = run_and_kill(&temp, round, &address, kill_point, &mut held).await;
         let last = lines.iter().rev().find(|line| line.starts_with("begin") || line.starts_with("accepted"));
         in_accept += u64::from(last.is_some_and(|line| line.starts_with("begin")));
         for line in &lines {
-            said.line(line);
+            output.line(line);
         }
-        let queue = place.queue().await;
+        let queue = temp.queue().await;
         in_send += u64::from(all(&queue).await.iter().any(|entry| entry.state == State::Sending));
         queue.close().await;
         round += 1;
@@ -215,18 +218,18 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
     println!("{in_accept} of {round} kills in the middle of an accept, {in_send} of a send");
     // From now on nothing fails, and what is left is sent.
     FUSE.store(-1, Ordering::SeqCst);
-    book.lock().unwrap().dice = None;
-    let queue = place.queue().await;
+    state.lock().unwrap().dice = None;
+    let queue = temp.queue().await;
     for destination in DESTINATIONS {
         let mut sender =
             queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
         assert_eq!(drained(&mut sender).await.0, Drained::Empty);
     }
-    let first_effects = book.lock().unwrap().first_effects.clone();
-    check(&queue, &first_effects, &said).await;
+    let first_effects = state.lock().unwrap().first_effects.clone();
+    check(&queue, &first_effects, &output).await;
 }
 
-async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, said: &Said) {
+async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, output: &ChildOutput) {
     let marked: BTreeSet<String> = all(queue)
         .await
         .into_iter()
@@ -237,14 +240,14 @@ async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, sai
         })
         .collect();
     let done: BTreeSet<&String> = first_effects.values().flatten().collect();
-    for key in &said.accepted {
+    for key in &output.accepted {
         assert!(done.contains(key) || marked.contains(key), "{key} was acknowledged, and is lost");
     }
     for (path, keys) in first_effects {
         // The names are in the order of acceptance, so that twice or out of order is not rising.
         assert!(keys.is_sorted_by(|before, after| before < after), "{path}: {keys:?}");
-        assert!(keys.iter().all(|key| said.begun.contains(key)), "a key that nobody made");
+        assert!(keys.iter().all(|key| output.begun.contains(key)), "a key that nobody made");
     }
-    println!("{} acknowledged, {} done, {} marked failed", said.accepted.len(), done.len(), marked.len());
-    assert!(marked.len() * 10 < said.accepted.len(), "too many failed for this to say something");
+    println!("{} acknowledged, {} done, {} marked failed", output.accepted.len(), done.len(), marked.len());
+    assert!(marked.len() * 10 < output.accepted.len(), "too many failed for this to say something");
 }

@@ -1,15 +1,18 @@
 //! What is too old is held, and a person decides (SPEC A13, A14).
 
-use ichido_client::queue::{Drained, EntryId, QueueError, State, Step, What};
+use ichido_client::queue::{Drained, EntryId, QueueError, State, StepOutcome, What};
 use ichido_core::verdict::Effect;
 
-use super::place::{Place, accept, all, did, drained, sender};
-use crate::server::{Act, Server, plain, with};
+use super::temp_queue::{TempQueue, accept, all, did, drained, sender};
+use crate::server::{ServerAction, TestServer, plain, with};
 
 /// An entry that was sent once, and of which nothing is known.
-async fn sent_once(place: &Place, acts: Vec<Act>) -> (Server, ichido_client::queue::Queue, EntryId) {
-    let server = Server::doing(acts).await;
-    let queue = place.queue().await;
+async fn sent_once(
+    temp: &TempQueue,
+    acts: Vec<ServerAction>,
+) -> (TestServer, ichido_client::queue::Queue, EntryId) {
+    let server = TestServer::doing(acts).await;
+    let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let came = did(&mut sender(&queue, server.client()).await).await;
     assert!(matches!(came.what, What::Waits { .. }), "{came:?}");
@@ -18,10 +21,10 @@ async fn sent_once(place: &Place, acts: Vec<Act>) -> (Server, ichido_client::que
 
 #[tokio::test]
 async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes_on() {
-    let place = Place::new();
-    let (server, queue, id) = sent_once(&place, vec![Act::WorkAndReset, Act::Work]).await;
+    let temp = TempQueue::new();
+    let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     accept(&queue, &["k2"]).await;
-    place.hours_pass(72).await;
+    temp.hours_pass(72).await;
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!(came, Drained::Empty);
     assert!(
@@ -49,9 +52,9 @@ async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes
 
 #[tokio::test]
 async fn a_release_is_for_one_try() {
-    let place = Place::new();
-    let (server, queue, id) = sent_once(&place, vec![Act::WorkAndReset]).await;
-    place.hours_pass(100).await;
+    let temp = TempQueue::new();
+    let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset]).await;
+    temp.hours_pass(100).await;
     drained(&mut sender(&queue, server.client()).await).await;
     queue.release(id).await.unwrap();
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
@@ -65,21 +68,21 @@ async fn a_release_is_for_one_try() {
 
 #[tokio::test]
 async fn what_was_never_sent_is_sent_however_old_it_is() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
-    place.hours_pass(10_000).await;
+    temp.hours_pass(10_000).await;
     assert_eq!(drained(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
     assert_eq!(server.effects("k1"), 1);
 }
 
 #[tokio::test]
 async fn what_was_sent_before_the_clock_was_set_back_is_held() {
-    let place = Place::new();
-    let (server, queue, _) = sent_once(&place, vec![Act::WorkAndReset, Act::Work]).await;
+    let temp = TempQueue::new();
+    let (server, queue, _) = sent_once(&temp, vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     accept(&queue, &["k2"]).await;
     // The clock is two hours before where it was.
-    place.hours_pass(-2).await;
+    temp.hours_pass(-2).await;
     let mut sender = sender(&queue, server.client()).await;
     let held = did(&mut sender).await;
     assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
@@ -91,15 +94,15 @@ async fn what_was_sent_before_the_clock_was_set_back_is_held() {
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
-    let place = Place::new();
+    let temp = TempQueue::new();
     let busy = with("503 Service Unavailable", &[("Retry-After", "36000")], "");
-    let (server, queue, _) = sent_once(&place, vec![Act::Say(busy), Act::Work]).await;
+    let (server, queue, _) = sent_once(&temp, vec![ServerAction::Say(busy), ServerAction::Work]).await;
     let mut sender = sender(&queue, server.client()).await;
-    place.hours_pass(-2).await;
-    assert!(matches!(sender.step().await.unwrap(), Step::Wait(_)));
+    temp.hours_pass(-2).await;
+    assert!(matches!(sender.step().await.unwrap(), StepOutcome::Wait(_)));
     // By its own word the clock is where it was, and ten hours later the wait is over.
-    place.hours_pass(2).await;
-    place.hours_pass(10).await;
+    temp.hours_pass(2).await;
+    temp.hours_pass(10).await;
     let held = did(&mut sender).await;
     assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
     assert_eq!(server.effects("k1"), 0);
@@ -107,11 +110,11 @@ async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
 
 #[tokio::test]
 async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
-    let place = Place::new();
-    let mut acts = vec![Act::Say(plain("503 Service Unavailable")); 3];
-    acts.push(Act::Work);
-    let server = Server::doing(acts).await;
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let mut acts = vec![ServerAction::Say(plain("503 Service Unavailable")); 3];
+    acts.push(ServerAction::Work);
+    let server = TestServer::doing(acts).await;
+    let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!(all(&queue).await[0].state, State::Failed);
@@ -126,12 +129,14 @@ async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
 
 #[tokio::test]
 async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
-    let place = Place::new();
-    let server = Server::doing(vec![Act::Say(plain("422 Unprocessable Content")), Act::Work]).await;
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let server =
+        TestServer::doing(vec![ServerAction::Say(plain("422 Unprocessable Content")), ServerAction::Work])
+            .await;
+    let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     drained(&mut sender(&queue, server.client()).await).await;
-    place.hours_pass(80).await;
+    temp.hours_pass(80).await;
     queue.retry(id).await.unwrap();
     drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!((all(&queue).await[0].state, server.seen().len()), (State::Held, 1));
@@ -139,8 +144,8 @@ async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
 
 #[tokio::test]
 async fn a_person_decides_about_what_stands_so_and_nothing_else() {
-    let place = Place::new();
-    let (server, queue, id) = sent_once(&place, vec![Act::WorkAndReset]).await;
+    let temp = TempQueue::new();
+    let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset]).await;
     for refused in [queue.retry(id).await, queue.release(id).await] {
         assert!(matches!(refused, Err(QueueError::NotNow { state: State::Waiting, .. })), "{refused:?}");
     }
@@ -157,8 +162,8 @@ async fn a_person_decides_about_what_stands_so_and_nothing_else() {
 
 #[tokio::test]
 async fn what_is_being_sent_is_not_discarded_but_what_a_dead_sender_left_is() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Silence]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Silence]).await);
+    let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let mut sending = sender(&queue, server.client()).await;
     tokio::select! {

@@ -4,16 +4,16 @@ use ichido_client::queue::{Queue, QueueError};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::task::JoinSet;
 
-use super::place::{Place, SHOP, accept, all, keys, order};
+use super::temp_queue::{SHOP, TempQueue, accept, all, keys, order};
 
 #[cfg(unix)]
 #[tokio::test]
 async fn the_file_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
-    for file in std::fs::read_dir(place.folder()).unwrap() {
+    for file in std::fs::read_dir(temp.folder()).unwrap() {
         let file = file.unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.path());
     }
@@ -21,58 +21,58 @@ async fn the_file_is_its_owners_alone() {
 
 #[tokio::test]
 async fn a_file_that_is_something_else_is_left_as_it_is() {
-    let place = Place::new();
+    let temp = TempQueue::new();
     for text in [
         "my diary\n",
         "SQLite format 3 is a fine thing to write about, at some length, in a file of one's own",
     ] {
-        std::fs::write(place.file(), text).unwrap();
-        assert!(matches!(Queue::open(place.file()).await, Err(QueueError::Foreign)), "{text}");
-        assert_eq!(std::fs::read_to_string(place.file()).unwrap(), text);
+        std::fs::write(temp.file(), text).unwrap();
+        assert!(matches!(Queue::open(temp.file()).await, Err(QueueError::Foreign)), "{text}");
+        assert_eq!(std::fs::read_to_string(temp.file()).unwrap(), text);
     }
-    std::fs::remove_file(place.file()).unwrap();
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(place.file()).create_if_missing(true);
+    std::fs::remove_file(temp.file()).unwrap();
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(temp.file()).create_if_missing(true);
     let mut theirs = options.connect().await.unwrap();
     sqlx::raw_sql("CREATE TABLE diary (text)").execute(&mut theirs).await.unwrap();
     theirs.close().await.unwrap();
-    let before = std::fs::read(place.file()).unwrap();
-    assert!(matches!(Queue::open(place.file()).await, Err(QueueError::Foreign)));
-    assert_eq!(std::fs::read(place.file()).unwrap(), before);
-    assert!(matches!(Queue::open(place.folder()).await, Err(QueueError::Unusable(_))));
+    let before = std::fs::read(temp.file()).unwrap();
+    assert!(matches!(Queue::open(temp.file()).await, Err(QueueError::Foreign)));
+    assert_eq!(std::fs::read(temp.file()).unwrap(), before);
+    assert!(matches!(Queue::open(temp.folder()).await, Err(QueueError::Unusable(_))));
 }
 
 #[tokio::test]
 async fn a_file_of_a_newer_program_is_refused_with_both_versions() {
-    let place = Place::new();
-    place.queue().await.close().await;
-    place.sql("PRAGMA user_version = 7").await;
-    let refused = Queue::open(place.file()).await.unwrap_err();
+    let temp = TempQueue::new();
+    temp.queue().await.close().await;
+    temp.sql("PRAGMA user_version = 7").await;
+    let refused = Queue::open(temp.file()).await.unwrap_err();
     assert!(matches!(refused, QueueError::TooNew { found: 7, known: 1 }), "{refused:?}");
     assert!(refused.to_string().contains("use a newer ichido"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_made_or_is_not_there_is_said_to_be() {
-    let place = Place::new();
-    let nowhere = place.folder().join("no/such/folder/orders.queue");
+    let temp = TempQueue::new();
+    let nowhere = temp.folder().join("no/such/folder/orders.queue");
     assert!(matches!(Queue::open(&nowhere).await, Err(QueueError::Unusable(_))));
-    assert!(matches!(Queue::open_existing(place.file()).await, Err(QueueError::Unusable(_))));
-    assert!(!place.file().exists(), "looking makes none");
+    assert!(matches!(Queue::open_existing(temp.file()).await, Err(QueueError::Unusable(_))));
+    assert!(!temp.file().exists(), "looking makes none");
 }
 
 #[tokio::test]
 async fn a_damaged_file_is_called_so() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     let keys: Vec<String> = (0..500).map(|number| format!("k{number}")).collect();
     accept(&queue, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await;
     queue.close().await;
-    let mut bytes = std::fs::read(place.file()).unwrap();
+    let mut bytes = std::fs::read(temp.file()).unwrap();
     // The head stays, so that it is still known whose file it is.
     let from = 4_096;
     bytes[from..].fill(0xa5);
-    std::fs::write(place.file(), &bytes).unwrap();
-    let queue = place.queue().await;
+    std::fs::write(temp.file(), &bytes).unwrap();
+    let queue = temp.queue().await;
     let refused = queue.accept(SHOP, &[order("k1")]).await.unwrap_err();
     assert!(matches!(refused, QueueError::Damaged(_)), "{refused:?}");
     assert!(refused.to_string().contains("keep a copy"), "{refused}");
@@ -80,10 +80,10 @@ async fn a_damaged_file_is_called_so() {
 
 #[tokio::test]
 async fn a_row_that_says_nonsense_is_no_default() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
-    place.sql("UPDATE entry SET key = 'no key'").await;
+    temp.sql("UPDATE entry SET key = 'no key'").await;
     assert!(matches!(
         queue.list(&ichido_client::queue::Filter::default(), 10).await,
         Err(QueueError::Damaged(_))
@@ -92,17 +92,17 @@ async fn a_row_that_says_nonsense_is_no_default() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_make_and_use_one_file_at_once() {
-    let place = Place::new();
+    let temp = TempQueue::new();
     let mut tasks = JoinSet::new();
     for number in 0..16 {
-        let file = place.file();
+        let file = temp.file();
         tasks.spawn(async move {
             let queue = Queue::open(file).await.unwrap();
             accept(&queue, &[&format!("k{number}")]).await;
         });
     }
     tasks.join_all().await;
-    let queue = place.queue().await;
+    let queue = temp.queue().await;
     let entries = all(&queue).await;
     let mut found = keys(&entries);
     found.sort_unstable();

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_client::queue::{Drained, QueueError, SendTerms, State, Step, What};
+use ichido_client::queue::{Drained, QueueError, SendTerms, State, StepOutcome, What};
 use ichido_client::{Cause, Client, ClientSettings, Token};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::place::{Place, SHOP, accept, all, did, drained, keys, order, quick, sender};
-use crate::server::{Act, Server, plain, resolved, with};
+use super::temp_queue::{SHOP, TempQueue, accept, all, did, drained, keys, order, quick, sender};
+use crate::server::{ServerAction, TestServer, plain, resolved, with};
 
 /// A client of a port where nobody listens, and the port.
 async fn away() -> (Client, SocketAddr) {
@@ -31,8 +31,8 @@ async fn open_up(address: SocketAddr, to: SocketAddr) {
 
 #[tokio::test]
 async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let by_program = order("k3").begun_by(Cause::Auto);
     queue.accept(SHOP, &[by_program]).await.unwrap();
@@ -50,9 +50,9 @@ async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
 
 #[tokio::test]
 async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
-    for act in [Act::WorkAndReset, Act::WorkAndCut] {
-        let (place, server) = (Place::new(), Server::doing(vec![act, Act::Work]).await);
-        let queue = place.queue().await;
+    for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
+        let (temp, server) = (TempQueue::new(), TestServer::doing(vec![act, ServerAction::Work]).await);
+        let queue = temp.queue().await;
         accept(&queue, &["k1", "k2"]).await;
         let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
         assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
@@ -71,12 +71,12 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
 #[tokio::test]
 async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
     let problem = with("409 Conflict", &[], r#"{"code":"key_conflict","detail":"used for another"}"#);
-    let place = Place::new();
-    let server = Server::start(
-        move |_, request| if request.key() == "k1" { Act::Say(problem.clone()) } else { Act::Work },
-    )
+    let temp = TempQueue::new();
+    let server = TestServer::start(move |_, request| {
+        if request.key() == "k1" { ServerAction::Say(problem.clone()) } else { ServerAction::Work }
+    })
     .await;
-    let queue = place.queue().await;
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!((came, server.seen().len(), server.effects("k2")), (Drained::Empty, 2, 1));
@@ -92,15 +92,15 @@ async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
 
 #[tokio::test]
 async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
-    let place = Place::new();
-    let server = Server::start(|nth, request| match (request.key(), nth) {
-        ("k1", 0) => Act::Say(plain("500 Internal Server Error")),
-        ("k1", 1) => Act::WorkAndReset,
-        ("k1", _) => Act::Say(plain("503 Service Unavailable")),
-        _ => Act::Work,
+    let temp = TempQueue::new();
+    let server = TestServer::start(|nth, request| match (request.key(), nth) {
+        ("k1", 0) => ServerAction::Say(plain("500 Internal Server Error")),
+        ("k1", 1) => ServerAction::WorkAndReset,
+        ("k1", _) => ServerAction::Say(plain("503 Service Unavailable")),
+        _ => ServerAction::Work,
     })
     .await;
-    let queue = place.queue().await;
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
@@ -117,17 +117,18 @@ async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
 #[tokio::test]
 async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() {
     let busy = with("429 Too Many Requests", &[("Retry-After", "3600")], "");
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Say(busy), Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) =
+        (TempQueue::new(), TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
     assert!(matches!(came, Drained::Waits(wait) if Duration::from_mins(59) < wait), "{came:?}");
     queue.close().await;
-    let queue = place.queue().await;
+    let queue = temp.queue().await;
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
     assert!(matches!(came, Drained::Waits(_)) && events.is_empty() && server.seen().len() == 1, "{came:?}");
     assert!(all(&queue).await[0].due_in.is_some());
-    place.hours_pass(2).await;
+    temp.hours_pass(2).await;
     let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
     // k2 meets the same server as k1 did, which is asked to leave alone.
     assert!(matches!(came, Drained::Waits(_)), "{came:?}");
@@ -138,8 +139,9 @@ async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() 
 async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Say(processing), Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) =
+        (TempQueue::new(), TestServer::doing(vec![ServerAction::Say(processing), ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let mut sender = sender(&queue, server.client()).await;
     let asked = did(&mut sender).await;
@@ -156,8 +158,8 @@ async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
 
 #[tokio::test]
 async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (client, address) = away().await;
     let mut sender = sender(&queue, client).await;
@@ -165,7 +167,7 @@ async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told
     assert!(matches!(&offline.what, What::Offline { wait, .. } if !wait.is_zero()), "{offline:?}");
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends, entry.first_sent), (State::Waiting, 0, 0, None));
-    assert!(matches!(sender.step().await.unwrap(), Step::Wait(_)), "it is left alone");
+    assert!(matches!(sender.step().await.unwrap(), StepOutcome::Wait(_)), "it is left alone");
     open_up(address, server.address).await;
     queue.wake();
     // The wait of an hour ends at once.
@@ -177,8 +179,8 @@ async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told
 
 #[tokio::test]
 async fn draining_ends_when_nobody_is_reached() {
-    let place = Place::new();
-    let queue = place.queue().await;
+    let temp = TempQueue::new();
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let (came, events) = drained(&mut sender(&queue, away().await.0).await).await;
     assert_eq!((came, events.len()), (Drained::Offline, 3));
@@ -187,8 +189,8 @@ async fn draining_ends_when_nobody_is_reached() {
 
 #[tokio::test]
 async fn there_is_one_sender_for_a_file_and_destination() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let (queue, other) = (place.queue().await, place.queue().await);
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (queue, other) = (temp.queue().await, temp.queue().await);
     let first = sender(&queue, server.client()).await;
     let second = other.sender(SHOP, Arc::new(server.client()), quick()).await;
     assert!(matches!(second, Err(QueueError::SenderBusy)), "{second:?}");
@@ -197,8 +199,8 @@ async fn there_is_one_sender_for_a_file_and_destination() {
     // By another name it is the same file.
     #[cfg(unix)]
     {
-        let link = place.folder().join("link");
-        std::os::unix::fs::symlink(place.file(), &link).unwrap();
+        let link = temp.folder().join("link");
+        std::os::unix::fs::symlink(temp.file(), &link).unwrap();
         let third = ichido_client::queue::Queue::open(link).await.unwrap();
         let third = third.sender(SHOP, Arc::new(server.client()), quick()).await;
         assert!(matches!(third, Err(QueueError::SenderBusy)), "{third:?}");
@@ -212,8 +214,8 @@ async fn there_is_one_sender_for_a_file_and_destination() {
 
 #[tokio::test]
 async fn one_destination_does_not_hold_up_another() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     queue.accept("bank", &[order("k2")]).await.unwrap();
     let mut shop = sender(&queue, away().await.0).await;
@@ -226,8 +228,9 @@ async fn one_destination_does_not_hold_up_another() {
 /// Whoever breaks a try off leaves the mark, and the next one finds out.
 #[tokio::test]
 async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Silence, Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) =
+        (TempQueue::new(), TestServer::doing(vec![ServerAction::Silence, ServerAction::Work]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let mut first = sender(&queue, server.client()).await;
     let seen = async {
@@ -250,16 +253,16 @@ async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() 
 /// Told to stop, it ends the try in hand first.
 #[tokio::test]
 async fn a_sender_that_is_told_to_stop_ends_its_try() {
-    let place = Place::new();
+    let temp = TempQueue::new();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stop = std::sync::Mutex::new(Some(stop));
     // It is told while the first request is at the server.
-    let server = Server::start(move |_, _| {
+    let server = TestServer::start(move |_, _| {
         drop(stop.lock().unwrap().take());
-        Act::Work
+        ServerAction::Work
     })
     .await;
-    let queue = place.queue().await;
+    let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let mut sender = sender(&queue, server.client()).await;
     let mut events = Vec::new();
@@ -270,8 +273,8 @@ async fn a_sender_that_is_told_to_stop_ends_its_try() {
 
 #[tokio::test]
 async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let queue = temp.queue().await;
     let mut sender = sender(&queue, server.client()).await;
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -288,14 +291,14 @@ async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
 
 #[tokio::test]
 async fn no_token_is_in_the_file_though_it_is_sent() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::WorkAndReset]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::WorkAndReset]).await);
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let token = Token::parse("secret-of-the-token").unwrap();
     let client = resolved(ClientSettings { token: Some(token), ..server.settings() });
     did(&mut sender(&queue, client).await).await;
     assert_eq!(server.seen()[0].field("authorization"), Some("Bearer secret-of-the-token"));
-    for file in std::fs::read_dir(place.folder()).unwrap() {
+    for file in std::fs::read_dir(temp.folder()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
         assert!(!bytes.windows(6).any(|six| six == b"secret"));
     }
@@ -304,9 +307,11 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
 /// The login page of a hotel's network answers whatever it is asked.
 #[tokio::test]
 async fn a_success_without_its_proof_takes_nothing_out() {
-    let (place, server) =
-        (Place::new(), Server::doing(vec![Act::Say(with("200 OK", &[], "<html>")), Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (
+        TempQueue::new(),
+        TestServer::doing(vec![ServerAction::Say(with("200 OK", &[], "<html>")), ServerAction::Work]).await,
+    );
+    let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let terms = SendTerms { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
     let mut sender = queue.sender(SHOP, Arc::new(server.client()), terms).await.unwrap();
@@ -321,8 +326,8 @@ async fn a_success_without_its_proof_takes_nothing_out() {
 
 #[tokio::test]
 async fn terms_that_make_no_sense_are_refused() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
-    let queue = place.queue().await;
+    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let queue = temp.queue().await;
     let terms = SendTerms { keys_kept_for: Duration::from_secs(30), ..SendTerms::default() };
     let refused = queue.sender(SHOP, Arc::new(server.client()), terms).await;
     assert!(matches!(refused, Err(QueueError::Terms(_))), "{refused:?}");

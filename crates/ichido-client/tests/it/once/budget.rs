@@ -5,9 +5,9 @@ use ichido_client::{Client, ClientSettings, Outcome};
 use ichido_core::retry::BudgetSettings;
 use ichido_core::verdict::Effect;
 
-use crate::server::{Act, Server, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
 
-fn with_budget(server: &Server, budget: Option<BudgetSettings>) -> Client {
+fn with_budget(server: &TestServer, budget: Option<BudgetSettings>) -> Client {
     resolved(ClientSettings { budget, ..server.settings() })
 }
 
@@ -20,7 +20,7 @@ async fn gave_up(client: &Client, key: &str) -> (Why, Effect, u32) {
 
 #[tokio::test]
 async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands() {
-    let server = Server::doing(vec![Act::Say(plain("503 Down"))]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Down"))]).await;
     let three = BudgetSettings { capacity: 300, earned_per_success: 20 };
     let client = with_budget(&server, Some(three));
     assert_eq!(gave_up(&client, "k1").await, (Why::TriesSpent, Effect::Unknown, 3));
@@ -34,7 +34,7 @@ async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands
 
 #[tokio::test]
 async fn without_a_word_ten_retries_are_saved_up_and_with_none_there_is_no_end_to_them() {
-    let server = Server::doing(vec![Act::Say(plain("503 Down"))]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Down"))]).await;
     let client = server.client();
     for nth in 0..5 {
         assert_eq!(gave_up(&client, &format!("k{nth}")).await.0, Why::TriesSpent);
@@ -48,9 +48,9 @@ async fn without_a_word_ten_retries_are_saved_up_and_with_none_there_is_no_end_t
 
 #[tokio::test]
 async fn a_success_at_the_first_try_earns_and_one_after_a_failure_does_not() {
-    let server = Server::start(|nth, request| match (request.key(), nth) {
-        ("k1" | "k2" | "k4", 0) => Act::Say(plain("503 Busy")),
-        _ => Act::Work,
+    let server = TestServer::start(|nth, request| match (request.key(), nth) {
+        ("k1" | "k2" | "k4", 0) => ServerAction::Say(plain("503 Busy")),
+        _ => ServerAction::Work,
     })
     .await;
     // Two successes make a retry.
@@ -66,9 +66,9 @@ async fn a_success_at_the_first_try_earns_and_one_after_a_failure_does_not() {
 async fn asking_after_an_action_in_flight_costs_nothing() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
-    let mut acts = vec![Act::Say(processing); 7];
-    acts.push(Act::Work);
-    let server = Server::doing(acts).await;
+    let mut acts = vec![ServerAction::Say(processing); 7];
+    acts.push(ServerAction::Work);
+    let server = TestServer::doing(acts).await;
     let client = with_budget(&server, Some(BudgetSettings { capacity: 0, earned_per_success: 0 }));
     let outcome = client.send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::Done { tries: 8, .. }), "{outcome:?}");

@@ -7,19 +7,19 @@ use ichido_client::{Action, Cause, ClientSettings, Outcome, Token};
 use ichido_core::key::IdempotencyKey;
 use tokio::task::JoinSet;
 
-use crate::server::{Act, Server, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
 
 /// What came of an order that was done.
-struct Done {
+struct CompletedOrder {
     id: Option<String>,
     is_replay: bool,
     tries: u32,
 }
 
-async fn done(server: &Server, key: &str) -> Done {
+async fn done(server: &TestServer, key: &str) -> CompletedOrder {
     match server.client().send(&order(key)).await {
         Outcome::Done { answer, tries } => {
-            Done { id: answer.text_at("/id"), is_replay: answer.is_replay(), tries }
+            CompletedOrder { id: answer.text_at("/id"), is_replay: answer.is_replay(), tries }
         }
         other => panic!("it was not done: {other:?}"),
     }
@@ -27,8 +27,8 @@ async fn done(server: &Server, key: &str) -> Done {
 
 #[tokio::test]
 async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
-    for act in [Act::WorkAndReset, Act::WorkAndCut] {
-        let server = Server::doing(vec![act, Act::Work]).await;
+    for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
+        let server = TestServer::doing(vec![act, ServerAction::Work]).await;
         let done = done(&server, "k1").await;
         assert_eq!((done.id.as_deref(), done.is_replay, done.tries), (Some("order-1"), true, 2));
         assert_eq!(server.effects("k1"), 1);
@@ -55,7 +55,7 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
 #[tokio::test]
 async fn a_server_that_fails_and_recovers_is_asked_again() {
     for status in ["500 Internal Server Error", "503 Service Unavailable", "408 Request Timeout"] {
-        let server = Server::doing(vec![Act::Say(plain(status)), Act::Work]).await;
+        let server = TestServer::doing(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
         let done = done(&server, "k1").await;
         assert_eq!((done.is_replay, done.tries, server.effects("k1")), (false, 2, 1), "{status}");
     }
@@ -65,7 +65,7 @@ async fn a_server_that_fails_and_recovers_is_asked_again() {
 async fn a_servers_wish_in_seconds_and_as_a_date_that_has_passed_is_heeded() {
     for wish in ["0", "Sun, 06 Nov 1994 08:49:37 GMT"] {
         let busy = with("429 Too Many Requests", &[("Retry-After", wish)], "");
-        let server = Server::doing(vec![Act::Say(busy), Act::Work]).await;
+        let server = TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await;
         assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (2, 1), "{wish}");
     }
 }
@@ -74,9 +74,9 @@ async fn a_servers_wish_in_seconds_and_as_a_date_that_has_passed_is_heeded() {
 async fn an_action_in_flight_is_asked_after_until_it_is_over() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
-    let mut acts = vec![Act::Say(processing); 7];
-    acts.push(Act::Work);
-    let server = Server::doing(acts).await;
+    let mut acts = vec![ServerAction::Say(processing); 7];
+    acts.push(ServerAction::Work);
+    let server = TestServer::doing(acts).await;
     // Far more often than a failing server is tried.
     assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (8, 1));
     assert_eq!(server.tries()[7], "8; auto");
@@ -84,13 +84,15 @@ async fn an_action_in_flight_is_asked_after_until_it_is_over() {
 
 #[tokio::test]
 async fn a_202_without_the_word_is_an_outcome() {
-    let server = Server::doing(vec![Act::Say(plain("202 Accepted"))]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(plain("202 Accepted"))]).await;
     assert_eq!((done(&server, "k1").await.tries, server.seen().len()), (1, 1));
 }
 
 #[tokio::test]
 async fn a_person_who_presses_again_goes_on_with_the_numbers() {
-    let server = Server::doing(vec![Act::Say(plain("503 Service Unavailable")), Act::Work]).await;
+    let server =
+        TestServer::doing(vec![ServerAction::Say(plain("503 Service Unavailable")), ServerAction::Work])
+            .await;
     let pressed = order("k1").after_tries(3);
     assert!(matches!(server.client().send(&pressed).await, Outcome::Done { tries: 2, .. }));
     let by_itself = order("k2").begun_by(Cause::Auto);
@@ -100,7 +102,7 @@ async fn a_person_who_presses_again_goes_on_with_the_numbers() {
 
 #[tokio::test]
 async fn the_token_goes_to_the_server_and_nowhere_else() {
-    let server = Server::doing(vec![Act::Work]).await;
+    let server = TestServer::doing(vec![ServerAction::Work]).await;
     let mut settings = server.settings();
     settings.base_url.push_str("/inner/");
     settings.token = Some(Token::parse("s3cret").expect("a token"));
@@ -120,18 +122,18 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_at_once_through_every_fault_are_each_done_once() {
     let faults = [
-        Act::WorkAndReset,
-        Act::WorkAndCut,
-        Act::Say(plain("503 Service Unavailable")),
-        Act::SayAndClose(with("429 Too Many Requests", &[("Retry-After", "0")], "")),
-        Act::Work,
+        ServerAction::WorkAndReset,
+        ServerAction::WorkAndCut,
+        ServerAction::Say(plain("503 Service Unavailable")),
+        ServerAction::SayAndClose(with("429 Too Many Requests", &[("Retry-After", "0")], "")),
+        ServerAction::Work,
     ];
-    let server = Server::start(move |nth, request| {
+    let server = TestServer::start(move |nth, request| {
         let number: usize = request.key()[1..].parse().expect("k and a number");
         match nth {
             0 => faults[number % 5].clone(),
             1 => faults[number / 5 % 5].clone(),
-            _ => Act::Work,
+            _ => ServerAction::Work,
         }
     })
     .await;
@@ -155,7 +157,7 @@ async fn many_at_once_through_every_fault_are_each_done_once() {
 
 #[tokio::test]
 async fn any_method_that_changes_state_is_an_action() {
-    let server = Server::doing(vec![Act::Work]).await;
+    let server = TestServer::doing(vec![ServerAction::Work]).await;
     for method in ["PUT", "PATCH", "DELETE", "PURGE"] {
         let key = IdempotencyKey::parse(method).expect("a key");
         let verb = http::Method::from_bytes(method.as_bytes()).expect("a method");

@@ -5,40 +5,40 @@ use ichido_client::{ClientSettings, Last, Outcome};
 use ichido_core::verdict::{Effect, NetworkFault};
 use tokio_rustls::TlsAcceptor;
 
-use crate::server::{Act, Server, order, quick, resolved};
+use crate::server::{ServerAction, TestServer, order, quick, resolved};
 
 /// An authority, and a server with a certificate of it for this name.
-struct World {
+struct TlsFixture {
     roots: String,
     acceptor: TlsAcceptor,
 }
 
-fn world(name: &str) -> World {
+fn fixture(name: &str) -> TlsFixture {
     let authority = Authority::new("tests");
-    World { roots: authority.pem(), acceptor: authority.acceptor(name) }
+    TlsFixture { roots: authority.pem(), acceptor: authority.acceptor(name) }
 }
 
-fn settings(server: &Server, roots: &str) -> ClientSettings {
+fn settings(server: &TestServer, roots: &str) -> ClientSettings {
     let url = format!("https://{}", server.address);
     ClientSettings { trusted_roots: Some(roots.to_owned()), ..quick(url) }
 }
 
 #[tokio::test]
 async fn a_server_whom_the_roots_vouch_for_is_called() {
-    let world = world("127.0.0.1");
-    let acts = [Act::WorkAndReset, Act::Work];
-    let server = Server::start_tls(world.acceptor, move |nth, _| acts[nth].clone()).await;
-    let outcome = resolved(settings(&server, &world.roots)).send(&order("k1")).await;
+    let fixture = fixture("127.0.0.1");
+    let acts = [ServerAction::WorkAndReset, ServerAction::Work];
+    let server = TestServer::start_tls(fixture.acceptor, move |nth, _| acts[nth].clone()).await;
+    let outcome = resolved(settings(&server, &fixture.roots)).send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "{outcome:?}");
     assert_eq!(server.effects("k1"), 1);
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_vouched_for_gets_nothing() {
-    let stranger = world("127.0.0.1").roots;
-    let (ours, misnamed) = (world("127.0.0.1"), world("ichido.example"));
+    let stranger = fixture("127.0.0.1").roots;
+    let (ours, misnamed) = (fixture("127.0.0.1"), fixture("ichido.example"));
     for (acceptor, roots) in [(ours.acceptor, &stranger), (misnamed.acceptor, &misnamed.roots)] {
-        let server = Server::start_tls(acceptor, |_, _| Act::Work).await;
+        let server = TestServer::start_tls(acceptor, |_, _| ServerAction::Work).await;
         let outcome = resolved(settings(&server, roots)).send(&order("k1")).await;
         let Outcome::GaveUp { last: Last::Fault { kind, why }, effect, .. } = outcome else {
             panic!("{outcome:?}");

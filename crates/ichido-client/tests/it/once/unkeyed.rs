@@ -5,7 +5,7 @@ use ichido_client::next::Why;
 use ichido_client::{Client, Last, Outcome};
 use ichido_core::verdict::{Effect, NetworkFault};
 
-use crate::server::{Act, NO_KEY, Server, plain, quick, resolved, unkeyed, with};
+use crate::server::{NO_KEY, ServerAction, TestServer, plain, quick, resolved, unkeyed, with};
 
 const CHANGES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
@@ -20,15 +20,15 @@ async fn gave_up(client: Client, method: Method) -> (Why, Effect, u32) {
 #[tokio::test]
 async fn what_may_have_been_done_is_not_sent_again() {
     let faults = [
-        Act::WorkAndReset,
-        Act::WorkAndCut,
-        Act::Say(plain("500 Broken")),
-        Act::Say(with("503 Later", &[("Retry-After", "0")], "")),
-        Act::Say(plain("408 Slow")),
+        ServerAction::WorkAndReset,
+        ServerAction::WorkAndCut,
+        ServerAction::Say(plain("500 Broken")),
+        ServerAction::Say(with("503 Later", &[("Retry-After", "0")], "")),
+        ServerAction::Say(plain("408 Slow")),
     ];
     for method in CHANGES {
         for fault in &faults {
-            let server = Server::doing(vec![fault.clone(), Act::Work]).await;
+            let server = TestServer::doing(vec![fault.clone(), ServerAction::Work]).await;
             let end = gave_up(server.client(), method.clone()).await;
             assert_eq!(end, (Why::NoKey, Effect::Unknown, 1), "{method} {fault:?}");
             assert_eq!(server.seen().len(), 1, "{method} {fault:?}");
@@ -45,7 +45,12 @@ async fn what_may_have_been_done_is_not_sent_again() {
 async fn what_was_turned_away_unread_is_sent_again_and_carries_no_key() {
     for method in CHANGES {
         let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
-        let server = Server::doing(vec![Act::Say(busy.clone()), Act::Say(busy), Act::Work]).await;
+        let server = TestServer::doing(vec![
+            ServerAction::Say(busy.clone()),
+            ServerAction::Say(busy),
+            ServerAction::Work,
+        ])
+        .await;
         let outcome = server.client().send(&unkeyed(method.clone())).await;
         assert!(matches!(outcome, Outcome::Done { tries: 3, .. }), "{method}: {outcome:?}");
         assert_eq!(server.effects(NO_KEY), 1, "{method}");
@@ -76,7 +81,9 @@ async fn what_never_left_is_sent_again() {
 #[tokio::test]
 async fn one_doubt_ends_it_whatever_was_proved_before() {
     let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
-    let server = Server::doing(vec![Act::Say(busy), Act::WorkAndReset, Act::Work]).await;
+    let server =
+        TestServer::doing(vec![ServerAction::Say(busy), ServerAction::WorkAndReset, ServerAction::Work])
+            .await;
     assert_eq!(gave_up(server.client(), Method::POST).await, (Why::NoKey, Effect::Unknown, 2));
     assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 1));
 }
@@ -84,7 +91,7 @@ async fn one_doubt_ends_it_whatever_was_proved_before() {
 /// A kept connection that had closed takes no request; one that breaks under a request may have.
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none() {
-    let server = Server::doing(vec![Act::SayAndClose(plain("201 Created"))]).await;
+    let server = TestServer::doing(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
     let client = server.client();
     for nth in 1..=3 {
         let outcome = client.send(&unkeyed(Method::POST)).await;
@@ -93,7 +100,8 @@ async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none(
     }
     assert_eq!(server.seen().len(), 3);
 
-    let server = Server::doing(vec![Act::Work, Act::WorkAndReset, Act::Work]).await;
+    let server =
+        TestServer::doing(vec![ServerAction::Work, ServerAction::WorkAndReset, ServerAction::Work]).await;
     let client = server.client();
     assert!(matches!(client.send(&unkeyed(Method::POST)).await, Outcome::Done { tries: 1, .. }));
     assert_eq!(gave_up(client, Method::POST).await, (Why::NoKey, Effect::Unknown, 1));
@@ -102,7 +110,9 @@ async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none(
 
 #[tokio::test]
 async fn a_key_that_comes_back_is_about_nothing_that_was_sent() {
-    let server = Server::doing(vec![Act::Say(with("201 Created", &[("Idempotency-Key", "k")], ""))]).await;
+    let server =
+        TestServer::doing(vec![ServerAction::Say(with("201 Created", &[("Idempotency-Key", "k")], ""))])
+            .await;
     let outcome = server.client().send(&unkeyed(Method::POST)).await;
     assert!(matches!(outcome, Outcome::Done { tries: 1, .. }), "{outcome:?}");
 }

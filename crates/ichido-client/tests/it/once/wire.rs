@@ -3,11 +3,11 @@
 use ichido_client::{ClientSettings, Outcome};
 use ichido_core::verdict::Effect;
 
-use crate::server::{Act, Server, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
 
 #[tokio::test]
 async fn a_connection_is_kept_for_the_next_action() {
-    let server = Server::doing(vec![Act::Work]).await;
+    let server = TestServer::doing(vec![ServerAction::Work]).await;
     let client = server.client();
     for key in ["k1", "k2", "k3"] {
         assert!(matches!(client.send(&order(key)).await, Outcome::Done { tries: 1, .. }));
@@ -17,7 +17,7 @@ async fn a_connection_is_kept_for_the_next_action() {
 
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_costs_no_try() {
-    let server = Server::doing(vec![Act::SayAndClose(plain("201 Created"))]).await;
+    let server = TestServer::doing(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
     let client = server.client();
     for (nth, key) in (1..).zip(["k1", "k2", "k3"]) {
         assert!(matches!(client.send(&order(key)).await, Outcome::Done { tries: 1, .. }), "{key}");
@@ -29,9 +29,9 @@ async fn a_kept_connection_that_was_closed_costs_no_try() {
 /// Libraries repeat a request by themselves when a kept connection breaks under it; here each one is counted.
 #[tokio::test]
 async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
-    let server = Server::start(|nth, request| match (request.key(), nth) {
-        ("k2", 0) => Act::WorkAndReset,
-        _ => Act::Work,
+    let server = TestServer::start(|nth, request| match (request.key(), nth) {
+        ("k2", 0) => ServerAction::WorkAndReset,
+        _ => ServerAction::Work,
     })
     .await;
     let client = server.client();
@@ -44,7 +44,7 @@ async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
 #[tokio::test]
 async fn of_a_huge_answer_no_more_is_read_than_allowed() {
     let huge = with("201 Created", &[], &"x".repeat(1 << 20));
-    let server = Server::doing(vec![Act::Say(huge)]).await;
+    let server = TestServer::doing(vec![ServerAction::Say(huge)]).await;
     let client = resolved(ClientSettings { answer_bytes_max: 1_000, ..server.settings() });
     let Outcome::Done { answer, tries } = client.send(&order("k1")).await else {
         panic!("the status says that it was done");
@@ -58,7 +58,7 @@ async fn of_a_huge_answer_no_more_is_read_than_allowed() {
 #[tokio::test]
 async fn of_a_huge_head_nothing_is_taken() {
     let huge = with("201 Created", &[("X-Long", &"x".repeat(1 << 20))], "");
-    let server = Server::doing(vec![Act::SayAndClose(huge)]).await;
+    let server = TestServer::doing(vec![ServerAction::SayAndClose(huge)]).await;
     let outcome = server.client().send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::GaveUp { effect: Effect::Unknown, tries: 3, .. }), "{outcome:?}");
 }

@@ -6,26 +6,26 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Row as _, Sqlite, Transaction};
 
 use super::Queue;
-use super::age::Watch;
+use super::age::FileClock;
 use super::entry::{in_micros, micros};
 use super::error::QueueError;
 
 /// A write transaction. Dropped without a commit, it did nothing.
-pub(super) struct Writing {
+pub(super) struct WriteTransaction {
     transaction: Transaction<'static, Sqlite>,
     /// The clock, looked at when the file was ours to write, so that no two processes see it in the wrong order.
-    pub(super) watch: Watch,
+    pub(super) watch: FileClock,
 }
 
 impl Queue {
-    pub(super) async fn write(&self) -> Result<Writing, QueueError> {
+    pub(super) async fn write(&self) -> Result<WriteTransaction, QueueError> {
         let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
         let watch = read_watch(&mut transaction).await?.look(clock::now());
-        Ok(Writing { transaction, watch })
+        Ok(WriteTransaction { transaction, watch })
     }
 }
 
-impl Writing {
+impl WriteTransaction {
     pub(super) fn connection(&mut self) -> &mut SqliteConnection {
         &mut self.transaction
     }
@@ -41,18 +41,21 @@ impl Writing {
     }
 }
 
-pub(super) async fn read_watch(connection: &mut SqliteConnection) -> Result<Watch, QueueError> {
+pub(super) async fn read_watch(connection: &mut SqliteConnection) -> Result<FileClock, QueueError> {
     let row = sqlx::query(include_str!("sql/watch_read.sql")).fetch_optional(connection).await?;
     let row = row.ok_or_else(|| QueueError::damaged("the clock of the file is missing"))?;
     let set_backs: i64 = row.try_get("set_backs")?;
-    Ok(Watch {
+    Ok(FileClock {
         last: Timestamp::from_micros(row.try_get("last_us")?),
         passed: micros(row.try_get("passed_us")?)?,
         set_backs: u32::try_from(set_backs).map_err(|_| QueueError::damaged("set_backs is out of bounds"))?,
     })
 }
 
-pub(super) async fn write_watch(connection: &mut SqliteConnection, watch: Watch) -> Result<(), QueueError> {
+pub(super) async fn write_watch(
+    connection: &mut SqliteConnection,
+    watch: FileClock,
+) -> Result<(), QueueError> {
     sqlx::query(include_str!("sql/watch_write.sql"))
         .bind(watch.last.as_micros())
         .bind(in_micros(watch.passed))

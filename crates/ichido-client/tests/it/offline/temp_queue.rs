@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::Method;
 use ichido_client::queue::{
-    Accepted, Drained, Entry, EntryId, Event, Filter, Queue, SendTerms, Sender, Step,
+    Accepted, Drained, Entry, EntryId, Event, Filter, Queue, SendTerms, Sender, StepOutcome,
 };
 use ichido_client::{Action, Client};
 use ichido_core::key::IdempotencyKey;
@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// A folder that goes with its owner.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct TempQueue(PathBuf);
 
-impl Place {
+impl TempQueue {
     pub(crate) fn new() -> Self {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("ichido-offline-{}-{number}", std::process::id()));
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempQueue {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }
@@ -107,9 +107,9 @@ pub(crate) async fn drained(sender: &mut Sender) -> (Drained, Vec<Event>) {
 pub(crate) async fn did(sender: &mut Sender) -> Event {
     loop {
         match sender.step().await.unwrap() {
-            Step::Did(event) => return event,
-            Step::Wait(wait) => sender.rest(wait).await,
-            Step::Nothing => panic!("there is nothing to do"),
+            StepOutcome::Did(event) => return event,
+            StepOutcome::Wait(wait) => sender.rest(wait).await,
+            StepOutcome::Nothing => panic!("there is nothing to do"),
         }
     }
 }
