@@ -1,11 +1,11 @@
-//! The HTTP client: one server, its connections, and what is known when a request fails.
+//! An HTTP client of one server that reports what a failure means for the request.
 //!
-//! Guarantee: a request is written once. It goes to another connection only if the first one returns it whole, with not a byte written.
-//! An error before that point means that the request never arrived; an error after it means that it may have. Each stage has its timeout,
-//! and a response its size.
+//! Guarantee: a request is written once. It moves to another connection only if the first one returns it whole, with
+//! no byte written. An error before that point means that the request never arrived; an error after it means that it
+//! may have arrived. Each stage has a timeout, and a response has a maximum size.
 //!
-//! The client is built on hyper's connections and not on hyper-util's client, because the stages must be told apart: that client does not
-//! say when a request was handed to a connection, which is where the wait for the response begins.
+//! The client uses hyper's connections and not hyper-util's client, because it must distinguish the stages: that
+//! client does not report when a connection gets the request, which starts the response timeout.
 
 mod connect;
 mod pool;
@@ -33,7 +33,7 @@ use self::pool::Pool;
 use crate::server::body::BoxError;
 use crate::url::{Host, HttpUrl};
 
-/// How often a request goes to another connection because a kept one had closed unused. After that it gets a new one.
+/// How often a request moves on because an idle connection had closed unused. After that it gets a new connection.
 const MAX_UNUSED: u32 = 3;
 
 /// A client of one server.
@@ -43,16 +43,16 @@ pub struct HttpClient<B> {
     pool: Arc<Pool<B>>,
 }
 
-/// How long each stage may take, and how much is read.
+/// The timeouts of each stage, and how much is read.
 #[derive(Clone, Copy, Debug)]
 pub struct CallLimits {
-    /// For name lookup, TCP and TLS.
+    /// The timeout for name lookup, TCP and TLS.
     pub connect: Duration,
-    /// From when a connection gets the request until the head of the response is there.
+    /// The timeout from when a connection gets the request until the response head arrives.
     pub response: Duration,
-    /// For all of it, to the last byte of the response.
+    /// The timeout for everything, to the last byte of the response.
     pub total: Duration,
-    /// The largest response body that is read to its end.
+    /// The largest response body that is read completely.
     pub max_response_bytes: usize,
 }
 
@@ -65,28 +65,28 @@ pub struct FullResponse {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
-    /// Whether that is all of the body. If not, the rest was not read.
+    /// Whether the body is complete. If not, the rest was not read.
     pub is_whole: bool,
 }
 
-/// Why there is no whole response.
+/// Why there is no complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkError {
-    /// What it says about the request.
+    /// What the error means for the request.
     pub kind: NetworkFault,
-    /// Why, in words.
+    /// The reason as text.
     pub why: String,
-    /// Whether nobody vouches for the server's certificate.
+    /// Whether the server's certificate is not trusted.
     pub is_untrusted: bool,
 }
 
-/// The host of an `https` URL cannot be in a certificate.
+/// The host of an `https` URL cannot appear in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has a host that no certificate can name")]
 pub struct ServerNameError;
 
 impl NetworkError {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     pub fn new(kind: NetworkFault, why: impl Into<String>) -> Self {
         Self { kind, why: why.into(), is_untrusted: false }
     }
@@ -97,7 +97,7 @@ impl NetworkError {
         Self { is_untrusted, ..Self::new(NetworkFault::Tls, format!("no TLS connection: {error}")) }
     }
 
-    /// The request, or a part of it, was written.
+    /// Creates the error for a request that was written at least in part.
     fn broken(error: &hyper::Error) -> Self {
         let kind = if error.is_parse() { NetworkFault::AnswerCut } else { NetworkFault::Broken };
         Self::new(kind, format!("the connection broke after the request was written: {error}"))
@@ -116,8 +116,10 @@ pub trait RequestBody: Body<Data: Send, Error: Into<BoxError>> + Send + 'static 
 impl<B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
 
 impl<B: RequestBody> HttpClient<B> {
-    /// A client of the server that a URL names. Over `https` it uses `tls`, which [`crate::trust::https`] makes. It connects only to
-    /// addresses that `may_connect` allows.
+    /// Creates a client of the server in `url`.
+    ///
+    /// For `https` it uses `tls`, which [`crate::trust::https`] creates. It connects only to addresses that
+    /// `may_connect` allows.
     pub fn new(
         url: &HttpUrl,
         tls: Option<Arc<ClientConfig>>,
@@ -135,14 +137,14 @@ impl<B: RequestBody> HttpClient<B> {
         Ok(Self { authority: url.authority.clone(), connector, pool: Arc::default() })
     }
 
-    /// Host and port, as the field `Host` has them.
+    /// Returns host and port, as in the field `Host`.
     pub const fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// The value of the field `Host`.
+    /// Returns the value of the field `Host`.
     pub fn host_field(&self) -> HeaderValue {
-        // An authority is visible ASCII, so there is always a value.
+        // An authority is visible ASCII, so this always succeeds.
         HeaderValue::from_str(self.authority.as_str()).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 
@@ -156,15 +158,17 @@ impl<B: RequestBody> HttpClient<B> {
         let patience = || tokio::time::sleep_until(deadline.min(Instant::now() + limits.response));
         let (connection, response) = self.send_on(request, limits.connect, deadline, patience).await?;
         let response = read(response, deadline, limits.max_response_bytes).await?;
-        // A connection whose response was not read to its end is closed.
+        // Close a connection whose response was not read completely.
         if response.is_whole {
             self.pool.put(connection);
         }
         Ok(response)
     }
 
-    /// Sends a request and returns its response as soon as the head is there. `patience` is made when a connection gets the request, and
-    /// ends when the wait for the response does.
+    /// Sends a request and returns its response as soon as the head arrives.
+    ///
+    /// `patience` is called when a connection gets the request; the wait for the response ends when its future
+    /// completes.
     pub async fn send<F: Future<Output = ()>>(
         &self,
         request: Request<B>,
@@ -175,7 +179,7 @@ impl<B: RequestBody> HttpClient<B> {
         let (mut connection, response) = self.send_on(request, connect, deadline, patience).await?;
         let pool = Arc::clone(&self.pool);
         tokio::spawn(async move {
-            // It is ready again when the body was read to its end.
+            // It is ready again once the body was read completely.
             if connection.ready().await.is_ok() {
                 pool.put(connection);
             }
@@ -209,7 +213,7 @@ impl<B: RequestBody> HttpClient<B> {
                     return Err(NetworkError::new(NetworkFault::Timeout, "no answer came in time"));
                 }
             };
-            // Returned means that not a byte of it was written.
+            // A returned request means that no byte of it was written.
             match error.take_message() {
                 Some(returned) if is_reused => request = returned,
                 Some(_) => {

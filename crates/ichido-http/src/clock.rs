@@ -1,10 +1,10 @@
-//! The time of day: the one place outside the store that asks this machine for it.
+//! The wall clock: the only code outside the store that reads this machine's time.
 //!
-//! Guarantee: everything else gets its moments passed in.
+//! Guarantee: all other code gets the time as an argument.
 
 use ichido_core::time::Timestamp;
 
-/// Now, by this machine's clock.
+/// Returns the current time of this machine.
 #[expect(clippy::disallowed_methods, reason = "the outermost shell holds the clock and passes moments in")]
 pub fn now() -> Timestamp {
     Timestamp::from(std::time::SystemTime::now())

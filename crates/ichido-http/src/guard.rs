@@ -1,17 +1,17 @@
-//! Which addresses are never called unless the configuration says so.
+//! Addresses that are not called unless the configuration allows it.
 //!
-//! Guarantee: an address that only the machine itself should ask, where clouds hand out credentials, is known in every spelling
-//! that a system connects to. It is asked of the address that is connected to, not of a name, so that no name can lead there.
+//! Guarantee: addresses where clouds hand out a machine's credentials are recognized in every form that a system
+//! connects to. The check applies to the address, not to a name, so no name can bypass it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where clouds hand out credentials outside the link-local ranges: AWS over IPv6, and Alibaba.
+/// Metadata services outside the link-local ranges: AWS over IPv6, and Alibaba.
 const METADATA: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
 ];
 
-/// Whether it is link-local, or known to hand out a machine's credentials.
+/// Whether the address is link-local or a known metadata service.
 pub fn is_link_local(address: IpAddr) -> bool {
     METADATA.contains(&address)
         || match address {
@@ -23,7 +23,7 @@ pub fn is_link_local(address: IpAddr) -> bool {
         }
 }
 
-/// The IPv4 address that an IPv6 address stands for: mapped, compatible, by NAT64, or by 6to4.
+/// Extracts the IPv4 address from an IPv6 address: mapped, compatible, NAT64 or 6to4.
 fn inside(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {

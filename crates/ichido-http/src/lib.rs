@@ -1,10 +1,10 @@
-//! The parts that every HTTP side of Ichido shares.
+//! HTTP code that every Ichido crate shares.
 //!
-//! Guarantee: the client writes a request once, and resends it only if the connection returns it whole, with not a byte written. A server
-//! refuses bytes whose framing is in doubt, and no peer can hold more than its share.
+//! Guarantee: the client writes a request once. It resends a request only if the connection returns it whole, with no
+//! byte written. The server rejects bytes with ambiguous framing and limits what each peer can hold.
 //!
-//! Start at [`client::HttpClient`] and [`server::serve`]. [`guard`] knows the addresses that are not called unless the configuration allows it, and [`trust`]
-//! reads the certificates that TLS trusts.
+//! Start at [`client::HttpClient`] and [`server::serve`]. [`guard`] lists the addresses that need explicit
+//! permission, and [`trust`] loads the TLS root certificates.
 
 pub mod client;
 pub mod clock;

@@ -1,7 +1,8 @@
-//! Refusals as problem details (RFC 9457), each with a code that never changes.
+//! Refusals as problem details (RFC 9457) with stable codes.
 //!
-//! Guarantee: every code has one word, one status and one title, and no cache stores a problem. A service declares its codes with
-//! [`problems!`](crate::problems), which gives it a `Problem` type of its own, so it can implement `From` and `IntoResponse` for it.
+//! Guarantee: every code has one name, one status and one title, and no cache stores a problem. A service declares
+//! its codes with [`problems!`](crate::problems), which defines its own `Problem` type, so it can implement `From`
+//! and `IntoResponse` for it.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub const fn code_of_key<C: Copy>(error: KeyError, missing: C, disagrees: C, inv
     }
 }
 
-/// The members that every problem has.
+/// Builds the members that every problem has.
 pub fn members(space: &str, code: &str, title: &str, status: StatusCode, detail: &str) -> Value {
     json!({
         "type": format!("{space}{code}"),
@@ -39,13 +40,13 @@ pub fn members(space: &str, code: &str, title: &str, status: StatusCode, detail:
     })
 }
 
-/// `Retry-After` in whole seconds: at least one, and never sooner than `wait`.
+/// Builds a `Retry-After` field in whole seconds, at least one and never less than `wait`.
 pub fn retry_after(wait: Duration) -> (HeaderName, HeaderValue) {
     let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() != 0));
     (RETRY_AFTER, HeaderValue::from(seconds.max(1)))
 }
 
-/// The response with this body. A 401 without a challenge asks for a bearer token.
+/// Builds the response with this body. A 401 without a challenge asks for a bearer token.
 pub fn response(status: StatusCode, body: &Value, fields: Vec<(HeaderName, HeaderValue)>) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(body.to_string()));
     *response.status_mut() = status;
@@ -59,7 +60,9 @@ pub fn response(status: StatusCode, body: &Value, fields: Vec<(HeaderName, Heade
     response
 }
 
-/// Declares a service's `Code` and its `Problem`: the word, status and title of each code, and the prefix of their `type`.
+/// Declares the `Code` and `Problem` types of a service.
+///
+/// Each code has a name, a status and a title; the prefix of `type` is common to all.
 ///
 /// ```
 /// ichido_http::problems! {

@@ -1,12 +1,13 @@
-//! Listening, for every server of this program: connections in, with every clock running, until a signal says stop.
+//! The accept loop of every Ichido server, with timeouts, limits and graceful shutdown.
 //!
-//! Guarantee: no client can hold more than its share. A head, a body, an idle connection and an answer nobody
-//! reads each have a time limit, and a body a rate; connections, those of one peer, streams, header fields and their bytes have a
-//! count. Health and metrics are answered even when all of that is taken. After the first
-//! signal nothing new is accepted and what is in flight may end, within a bound; after the second nothing is
-//! waited for.
+//! Guarantee: no client can hold more than its share. A request head, a body, an idle connection and a response that
+//! the client does not read each have a timeout, and a request body has a minimum rate. The number of connections,
+//! connections per peer, streams, header fields and header bytes is limited. Health and metrics requests are served
+//! even when every limit is reached. After the first signal the server accepts nothing new and drains requests in
+//! flight up to a timeout. After the second signal it stops at once.
 //!
-//! Start at [`serve`]. A connection gets its seat from `seats`, and comes in by `wire` and `framing`; a server is what [`Answers`].
+//! Start at [`serve`]. A connection gets a seat from `seats` and is read through `wire` and `framing`. A server
+//! implements [`Answers`].
 
 pub mod body;
 pub mod bounds;
@@ -45,48 +46,51 @@ pub use seats::Peer;
 use seats::Seats;
 pub use stops::Stops;
 
-/// How long to wait after the system refused to give us a connection (too many open files, mostly).
+/// How long to pause after the system failed to accept a connection, mostly for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What answers requests.
+/// Handles the requests of a server.
 pub trait Answers: Send + Sync + 'static {
-    /// Answers one. Its [`Peer`] is among its extensions.
+    /// Handles one request. The extensions contain its [`Peer`].
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
 
-    /// Whether a request is for the health or the metrics of the server itself, which is answered even when no seat is left.
+    /// Whether the request asks for health or metrics, which are served even without a free seat.
     fn is_health(&self, _: &Request<Incoming>) -> bool {
         false
     }
 
-    /// What is said to a request for which no seat became free.
+    /// Builds the response to a request for which no seat became free.
     fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody>;
 
-    /// What is said, with the status 400, to bytes that are refused before they are a request; `None` says the status alone.
+    /// Builds the 400 response to bytes that are rejected before they form a request. `None` sends the status without
+    /// a body.
     fn refused(&self, _: Fault) -> Option<Response<Bytes>> {
         None
     }
 
-    /// Is told that nothing new is accepted any more, so that what only waits can end.
+    /// Runs when the server stops accepting connections, so long waits can end.
     fn stopping(&self) {}
 }
 
-/// How a server ended.
+/// How the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Everything in flight was answered.
+    /// Every request in flight was answered.
     Drained,
-    /// Some connections were cut, because the time to drain was over or a second signal came.
+    /// Some connections were cut, because the drain timeout expired or a second signal arrived.
     Cut {
-        /// How many.
+        /// The number of cut connections.
         connections: usize,
-        /// Whether a second signal came: nothing else is to be waited for either.
+        /// Whether a second signal arrived, so the caller must not wait for anything else.
         at_once: bool,
     },
 }
 
-/// Serves until it is asked to stop, and then until everything in flight has ended, the time to drain is over, or it is asked again.
-/// `loss` ends when the server loses what it cannot work without, such as its database file, which counts as the first request to
-/// stop. `detached` ends when work ends that no connection waits for any more.
+/// Serves requests until it is asked to stop, then drains.
+///
+/// Draining ends when nothing is in flight, when the drain timeout expires, or at the second request to stop. `loss`
+/// completes when the server loses something it needs, such as its database file; that counts as the first request to
+/// stop. `detached` completes when work that no connection waits for has finished.
 pub async fn serve<A: Answers>(
     listener: TcpListener,
     answers: Arc<A>,
@@ -96,7 +100,7 @@ pub async fn serve<A: Answers>(
     detached: impl Future<Output = ()>,
 ) -> Ended {
     let seats = Seats::new(limits.connections_max, limits.of_peer());
-    // HTTP/2 carries many requests on one connection; together they are no more than connections may be.
+    // HTTP/2 carries many requests on one connection, so requests have the same limit as connections.
     let requests = || Arc::new(Permits::new(limits.connections_max, limits.of_peer()));
     let (requests, waiting) = (requests(), requests());
     let connection = |stream: TcpStream, address: SocketAddr, stopping: watch::Receiver<bool>| {
@@ -112,7 +116,9 @@ pub async fn serve<A: Answers>(
     accept(listener, limits.drain, stops, loss, || answers.stopping(), detached, connection).await
 }
 
-/// Accepts connections until it is asked to stop; see [`serve`]. Then `stopping` is called, and each connection is told.
+/// Accepts connections until it is asked to stop; see [`serve`].
+///
+/// It then calls `stopping` and notifies each connection.
 pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     listener: TcpListener,
     within: Duration,
@@ -138,7 +144,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
             Err(error) => pause_after(&error).await,
         }
     }
-    // Closed first, so a new client is refused at once and does not wait for nothing.
+    // Close the listener first, so new clients are refused at once instead of waiting.
     drop(listener);
     stop_sender.send_replace(true);
     stopping();
@@ -146,7 +152,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn pause_after(error: &io::Error) {
-    // These concern the one client that is gone already.
+    // These errors concern one client, which is already gone.
     if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
         return;
     }

@@ -1,6 +1,6 @@
-//! The signals that ask a program to stop.
+//! The signals that stop a program.
 //!
-//! Guarantee: once [`Signals`] listens, none of them ends the process, and none is missed.
+//! Guarantee: once [`Signals`] listens, no signal ends the process and none is missed.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::server::Stops;
 
-/// The signals cannot be listened for.
+/// The program cannot listen for signals.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen for signals: {0}")]
 pub struct SignalsError(#[from] io::Error);
 
-/// `SIGTERM`, `SIGINT` and `SIGHUP` (a closed terminal), as they come.
+/// A stream of `SIGTERM`, `SIGINT` and `SIGHUP` (a closed terminal).
 pub struct Signals {
     #[cfg(unix)]
     terminate: Signal,
@@ -25,7 +25,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens: from now on the signals do not end the process.
+    /// Starts to listen. From now on the signals do not end the process.
     pub fn listen() -> Result<Self, SignalsError> {
         #[cfg(unix)]
         return Ok(Self {

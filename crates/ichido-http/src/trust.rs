@@ -1,6 +1,6 @@
-//! The certificates that TLS trusts.
+//! The root certificates that TLS trusts.
 //!
-//! Guarantee: a configuration trusts the given roots alone, or else the system's; never none, and never both.
+//! Guarantee: a configuration trusts either the given roots or the system's; never none, and never both.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Why TLS cannot be spoken.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The given roots are not PEM.
@@ -20,22 +20,22 @@ pub enum TrustError {
     /// One of the given roots is not a certificate.
     #[error("holds a certificate that cannot be used: {0}")]
     Certificate(rustls::Error),
-    /// The system has none.
+    /// The system has no usable roots.
     #[error("the system's trusted certificates cannot be read, and none are given here: {0}")]
     System(String),
-    /// The library refuses.
+    /// rustls rejects the setup.
     #[error("TLS cannot be set up: {0}")]
     Setup(rustls::Error),
 }
 
-/// TLS for [`HttpClient`](crate::client::HttpClient).
+/// Builds the TLS configuration of an [`HttpClient`](crate::client::HttpClient).
 pub fn https(roots_pem: Option<&str>) -> Result<Arc<ClientConfig>, TrustError> {
     let mut config = client(roots_pem)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// TLS 1.2 and 1.3 with the roots given in PEM, or else the system's.
+/// Builds a TLS 1.2 and 1.3 configuration with the given PEM roots, or the system's.
 pub fn client(roots_pem: Option<&str>) -> Result<ClientConfig, TrustError> {
     let roots = match roots_pem {
         Some(pem) => from_pem(pem)?,
@@ -59,7 +59,7 @@ fn from_pem(pem: &str) -> Result<RootCertStore, TrustError> {
 fn from_system() -> Result<RootCertStore, TrustError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // A system may hold one that is too old to be used; the others still count.
+    // A system may hold a certificate that is too old to use; the others still count.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why: Vec<String> = found.errors.iter().map(ToString::to_string).collect();

@@ -13,22 +13,22 @@ use crate::guard::is_link_local;
 pub struct HttpUrl {
     /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// Host and port as they are written.
+    /// Host and port as written.
     pub authority: Authority,
     /// The host.
     pub host: Host,
-    /// The port; the scheme's where none is written.
+    /// The port, by default the scheme's.
     pub port: u16,
-    /// Path and query; `/` where there are none.
+    /// Path and query, by default `/`.
     pub target: PathAndQuery,
 }
 
-/// A name to look up, or an address.
+/// A host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// A name.
+    /// A name to resolve.
     Name(String),
-    /// An address that is written out.
+    /// A literal address.
     Address(IpAddr),
 }
 
@@ -40,7 +40,7 @@ pub enum UrlError {
         "is not a URL; write it like https://host.example/path, with non-ASCII characters percent-encoded"
     )]
     Malformed,
-    /// Its scheme is another one.
+    /// The scheme is neither `https` nor `http`.
     #[error("must begin with https:// or http://")]
     Scheme,
     /// It contains a user name or a password.
@@ -85,7 +85,9 @@ impl HttpUrl {
         Ok(Self { is_tls, authority, host, port, target })
     }
 
-    /// Parses a URL that paths are appended to. Returns also the path that precedes them, without a slash at its end.
+    /// Parses a base URL, to which paths are appended.
+    ///
+    /// Also returns its own path, without a trailing slash.
     pub fn parse_base(url: &str) -> Result<(Self, String), UrlError> {
         if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(UrlError::Malformed);
@@ -116,7 +118,7 @@ impl Host {
     }
 }
 
-/// Decodes `%` and two hexadecimal digits; `None` if a `%` stands alone or the result is not UTF-8.
+/// Decodes percent-encoding. Returns `None` for a lone `%` or a result that is not UTF-8.
 pub fn percent_decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut decoded = parts.next()?.as_bytes().to_vec();

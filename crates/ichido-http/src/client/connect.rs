@@ -1,7 +1,7 @@
-//! New connections to a server.
+//! Opens connections to a server.
 //!
-//! Guarantee: an error here means that not a byte of a request was written. The client connects to the address that it checked, so a
-//! name cannot change in between; it takes no proxy from the environment.
+//! Guarantee: an error here means that no byte of a request was written. The client connects to the address that it
+//! checked, so a name cannot change in between. It uses no proxy from the environment.
 
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -20,9 +20,9 @@ use tokio_rustls::TlsConnector;
 use super::{NetworkError, RequestBody};
 use crate::url::Host;
 
-/// The most header fields of a response.
+/// The maximum number of header fields of a response.
 const MAX_HEADERS: usize = 256;
-/// The most bytes of a response's status line and header fields together.
+/// The maximum size of a response's status line and header fields together.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// A connection that carries one request at a time.
@@ -61,7 +61,7 @@ impl Connector {
         handshake(stream.map_err(|error| NetworkError::tls(&error))?).await
     }
 
-    /// The addresses of the host, without those that must not be called.
+    /// Resolves the host to its addresses, without those that must not be called.
     async fn addresses(&self) -> Result<Vec<SocketAddr>, NetworkError> {
         let unknown = |why: String| NetworkError::new(NetworkFault::NameNotResolved, why);
         let mut found: Vec<SocketAddr> = match &self.host {
@@ -76,7 +76,7 @@ impl Connector {
         }
         found.retain(|address| (self.may_connect)(address.ip()));
         if found.is_empty() {
-            // Our own decision: nothing was sent, and it says nothing about the server's health.
+            // This is our own decision: nothing was sent, and it says nothing about the server's health.
             return Err(NetworkError::new(
                 NetworkFault::HeldBack,
                 "every address of the host is link-local or otherwise not allowed",
@@ -86,7 +86,9 @@ impl Connector {
     }
 }
 
-/// Connects to the first address that accepts. Each has its share of the time, so a silent one leaves some to the rest.
+/// Connects to the first address that accepts.
+///
+/// Each address gets its share of the time, so a silent one leaves time for the rest.
 async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, NetworkError> {
     let mut last = None;
     for (index, address) in addresses.iter().enumerate() {
@@ -95,7 +97,7 @@ async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result
         let share = deadline.saturating_duration_since(now) / left;
         let error = match timeout_at(now + share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // A hint to the system: without it requests are a little slower.
+                // Only a hint to the system: without it requests are slightly delayed.
                 drop(stream.set_nodelay(true));
                 return Ok(stream);
             }
@@ -111,7 +113,9 @@ async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result
     Err(last.unwrap_or_else(|| NetworkError::new(NetworkFault::NameNotResolved, "there is no address")))
 }
 
-/// Speaks HTTP/1.1 only: where a connection carries one request at a time, a broken one leaves no doubt about whose request it was.
+/// Starts HTTP/1.1 on a stream.
+///
+/// HTTP/1.1 only: a connection that carries one request at a time leaves no doubt about whose request broke.
 pub(super) async fn handshake<S, B>(stream: S) -> Result<ClientConnection<B>, NetworkError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

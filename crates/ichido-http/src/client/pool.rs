@@ -1,6 +1,7 @@
-//! Connections that are kept for the next request.
+//! Idle connections for the next request.
 //!
-//! Guarantee: at most [`MAX_IDLE`] are kept, none is used after [`IDLE_TIMEOUT`], and none that is known to be closed.
+//! Guarantee: the pool keeps at most [`MAX_IDLE`] connections, and returns none that is older than [`IDLE_TIMEOUT`]
+//! or known to be closed.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -11,12 +12,12 @@ use tokio::time::Instant;
 
 use super::connect::ClientConnection;
 
-/// The most idle connections.
+/// The maximum number of idle connections.
 const MAX_IDLE: usize = 64;
-/// How long an idle connection is kept. Most servers keep theirs for longer, so we are the ones who close it.
+/// How long an idle connection is kept. Most servers keep theirs longer, so the client closes it first.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Idle connections, the one used last at the end.
+/// Idle connections; the most recently used one is last.
 pub(super) struct Pool<B>(Mutex<Vec<IdleConnection<B>>>);
 
 struct IdleConnection<B> {
@@ -31,18 +32,18 @@ impl<B> Default for Pool<B> {
 }
 
 impl<B: Body + 'static> Pool<B> {
-    /// A connection that takes a request, if there is one.
+    /// Takes a connection that is ready for a request, if there is one.
     pub(super) async fn take(&self) -> Option<ClientConnection<B>> {
         loop {
             let mut connection = self.usable().pop()?.connection;
-            // The server may have closed it a moment ago; nothing is written to find out.
+            // The server may have just closed it; nothing is written to find out.
             if connection.ready().await.is_ok() {
                 return Some(connection);
             }
         }
     }
 
-    /// Keeps a connection whose response was read to its end.
+    /// Returns a connection whose response was read completely.
     pub(super) fn put(&self, connection: ClientConnection<B>) {
         let mut idle = self.usable();
         if idle.len() < MAX_IDLE {
@@ -51,7 +52,7 @@ impl<B: Body + 'static> Pool<B> {
     }
 
     fn usable(&self) -> MutexGuard<'_, Vec<IdleConnection<B>>> {
-        // A panic while it is locked leaves a whole list: each change of it is one call.
+        // A panic under the lock leaves the list intact: each change is one call.
         let mut idle = lock(&self.0);
         idle.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT && !idle.connection.is_closed());
         idle

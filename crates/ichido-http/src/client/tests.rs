@@ -1,4 +1,4 @@
-//! The one moment that a receiver cannot bring about at will: a kept connection ends between being taken and being written to.
+//! The race that a real server cannot force: an idle connection closes between take and write.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use super::connect::handshake;
 use super::*;
 
-/// A connection that ends when it is told to, without anybody being woken for it, and counts what is written.
+/// A stream that closes on request without waking anyone, and counts written bytes.
 #[derive(Clone, Default)]
 struct ClosableStream {
     has_ended: Arc<AtomicBool>,
@@ -48,7 +48,7 @@ const LIMITS: CallLimits = CallLimits {
     max_response_bytes: 1024,
 };
 
-/// A server, a client of it that keeps a connection, and that connection.
+/// Returns a server, a client with one idle connection, and that connection.
 async fn client() -> (TcpListener, HttpClient<Full<Bytes>>, ClosableStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = HttpUrl::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -64,7 +64,7 @@ fn request() -> Request<Full<Bytes>> {
     Request::post("/").header("Host", "x").body(Full::from("order")).unwrap()
 }
 
-/// Answers one request, and gives back what came.
+/// Answers one request and returns everything received.
 async fn answer_one(listener: TcpListener) -> String {
     let (mut stream, _) = listener.accept().await.expect("a caller");
     let mut came = Vec::new();
@@ -73,7 +73,7 @@ async fn answer_one(listener: TcpListener) -> String {
     }
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.expect("it reads");
     drop(stream.shutdown().await);
-    // Whatever else came on this connection.
+    // Everything else that arrived on this connection.
     stream.read_to_end(&mut came).await.expect("it ends");
     String::from_utf8(came).expect("ASCII")
 }

@@ -1,7 +1,7 @@
-//! Bodies that come in and go out, never waited for without end.
+//! Request and response bodies with timeouts.
 //!
-//! Guarantee: a body that makes no progress, comes too slowly, or takes too long in all, fails with a [`BodyFault`] instead
-//! of holding its connection.
+//! Guarantee: a body that stalls, is too slow or takes too long fails with a [`BodyFault`] instead of holding its
+//! connection.
 
 use std::error::Error;
 use std::future::Future as _;
@@ -18,42 +18,42 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::limits::{BODY_GRACE, BODY_RATE_MIN};
 use super::permits::Full;
 
-/// Whatever a body can fail with.
+/// Any error of a body.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A body of an answer to a client.
+/// The body of a response to a client.
 pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Why a body did not come to its end.
+/// Why a body was not received completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyFault {
-    /// Nothing came for too long.
+    /// No data arrived within the idle timeout.
     #[error("the body made no progress for too long")]
     Idle,
-    /// It takes too long in all, or comes too slowly.
+    /// The body exceeded its total timeout or was below the minimum rate.
     #[error("the body took too long")]
     TooSlow,
-    /// Bodies take as much memory as they may.
+    /// Request bodies use all the memory they may.
     #[error("there is no memory for the body")]
     NoMemory(Full),
-    /// The connection broke, or the framing is wrong.
+    /// The connection broke, or the framing is invalid.
     #[error("the body was cut short")]
     Cut,
 }
 
-/// How long a request's body of which so much has come may have kept us waiting.
+/// The longest total wait for a body of which `received` bytes have arrived.
 fn wait_max(received: u64) -> Duration {
     BODY_GRACE + Duration::from_millis(received.saturating_mul(1_000) / BODY_RATE_MIN)
 }
 
-/// A body from the network, with its clocks.
+/// A body from the network with timeouts.
 pub struct Timed<B = Incoming> {
     body: B,
     idle: Duration,
     total_by: Option<Pin<Box<Sleep>>>,
-    /// What a request's body has come to; an answer may be as slow as it likes.
+    /// The progress of a request body. A response body has no minimum rate.
     progress: Option<BodyProgress>,
-    /// Running only while somebody waits for the next frame: a slow reader is not the sender's fault.
+    /// Set only while a caller waits for the next frame: a slow reader is not the sender's fault.
     waiting: Option<FrameWait>,
 }
 
@@ -66,23 +66,23 @@ struct BodyProgress {
 struct FrameWait {
     since: Instant,
     until: Pin<Box<Sleep>>,
-    /// What it is when the time is over.
+    /// The error when the wait expires.
     fault: BodyFault,
 }
 
 impl<B: Body> Timed<B> {
-    /// A request's body: bounded in all, and by its rate, too.
+    /// Wraps a request body, which has an idle timeout, a total timeout and a minimum rate.
     pub fn request(body: B, idle: Duration, total: Duration) -> Self {
         let total_by = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
         Self { body, idle, total_by, progress: Some(BodyProgress::default()), waiting: None }
     }
 
-    /// An answer's body. It may go on for as long as it moves: a stream of events has no end.
+    /// Wraps a response body, which has only an idle timeout: an event stream has no end.
     pub fn answer(body: B, idle: Duration) -> Self {
         Self { body, idle, total_by: None, progress: None, waiting: None }
     }
 
-    /// Begins to wait for the next frame.
+    /// Starts to wait for the next frame.
     fn wait(&self) -> FrameWait {
         let since = Instant::now();
         let left = self
@@ -96,7 +96,7 @@ impl<B: Body> Timed<B> {
         FrameWait { since, until: Box::pin(sleep_until(since + time)), fault }
     }
 
-    /// Some of it has come.
+    /// Counts a received frame.
     fn count(&mut self, frame: &Frame<Bytes>) {
         let waited = self.waiting.take().map(|waiting| waiting.since.elapsed());
         if let Some(progress) = &mut self.progress {
@@ -127,7 +127,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Timed<B> {
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyFault::Cut))),
                 Poll::Ready(Some(Ok(frame))) => {
                     this.count(&frame);
-                    // Trailers end here: they would pass by the header lists.
+                    // Drop trailers: they would bypass the header filters.
                     if frame.is_data() {
                         return Poll::Ready(Some(Ok(frame)));
                     }
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that comes when a test says so.
+    /// A body that a test feeds through a channel.
     struct ChannelBody(UnboundedReceiver<Bytes>);
 
     impl Body for ChannelBody {
@@ -181,14 +181,14 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Gives so many bytes each second, for so long; answers how the body ended, and when.
+    /// Sends `bytes` each second for `seconds`. Returns how the body ended, and when.
     async fn trickled(bytes: usize, seconds: u32) -> (Result<usize, BodyFault>, Duration) {
         let (sender, body) = timed(2 * SECOND, HOUR);
         let began = Instant::now();
         tokio::spawn(async move {
             for _ in 0..seconds {
                 sleep(SECOND).await;
-                // Nobody takes it any more once it is cut.
+                // After the cut nobody receives it.
                 drop(sender.send(Bytes::from(vec![0; bytes])));
             }
         });

@@ -1,6 +1,6 @@
-//! The flags of every server that listens, and what they come to.
+//! The command line flags of every server, and the limits they set.
 //!
-//! Guarantee: everything that is wrong is reported at once, each under its flag.
+//! Guarantee: all invalid flags are reported together, each by name.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,9 @@ use ichido_core::settings::{Faults, duration};
 
 use super::limits::Limits;
 
-/// Where to listen, as a flag says it. Names are not looked up: what they lead to may change between two starts.
+/// Parses the listen address of a flag.
+///
+/// Host names are not resolved, because they may resolve differently at the next start.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     numbers.as_deref().unwrap_or(text).parse().map_err(|_| {
@@ -47,7 +49,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Puts the flags over `limits`. What is wrong goes to the faults, and leaves its limit as it was.
+    /// Applies the flags to `limits`. An invalid flag is added to `faults` and leaves its limit unchanged.
     pub fn resolve(&self, mut limits: Limits, faults: &mut Faults) -> Limits {
         for (flag, text, limit) in [
             ("--head-timeout", &self.head_timeout, &mut limits.head),
@@ -69,10 +71,10 @@ impl Bounds {
     }
 }
 
-/// The highest count that may be chosen.
+/// The highest count that a flag accepts.
 pub const COUNT_MAX: u32 = 1_000_000;
 
-/// A length of time above zero: no time at all would let nothing through.
+/// Parses a positive duration. A timeout of zero would let nothing through.
 pub fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
     let parsed = faults.check(flag, duration::parse(text))?;
     if parsed.is_zero() {
@@ -82,7 +84,7 @@ pub fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
     Some(parsed)
 }
 
-/// A count from 1 to [`COUNT_MAX`].
+/// Parses a count from 1 to [`COUNT_MAX`].
 pub fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
     let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
     if parsed.is_none() {

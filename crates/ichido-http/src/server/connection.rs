@@ -1,7 +1,7 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection from its first byte to its last.
 //!
-//! Guarantee: nothing of it lasts without end: a head, an idle time and an answer each have their clock. A request is answered once its
-//! connection has a seat and its peer a permit for one more; one for health or metrics needs neither.
+//! Guarantee: everything on a connection has a timeout: the head, idle time and the response. A request is handled
+//! once its connection has a seat and its peer has a request permit. Health and metrics requests need neither.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -26,23 +26,26 @@ use super::streams::{Streams, handed_on};
 use super::wire::Wire;
 use guarded_body::GuardedBody;
 
-/// One connection, and what it shares with the others.
+/// One connection, and the state it shares with the others.
 pub(super) struct ServerConnection<A> {
     pub(super) answers: Arc<A>,
     pub(super) limits: Limits,
     pub(super) seat: Arc<Seat>,
-    /// A permit for each request, and for each that waits for one: HTTP/2 carries many on one connection.
+    /// Permits for requests in flight and for requests that wait: HTTP/2 carries many on one connection.
     pub(super) requests: Arc<Permits<Peer>>,
     pub(super) waiting: Arc<Permits<Peer>>,
 }
 
 impl<A: Answers> ServerConnection<A> {
-    /// Serves until the client or a clock ends it, its seat is needed, or the server stops and nothing is in flight on it.
+    /// Serves the connection until one of its ends.
+    ///
+    /// It ends when the client closes it, a timeout expires, another connection needs its seat, or the server stops
+    /// and nothing is in flight on it.
     pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
-        // Only a hint to the system: without it answers are a little later.
+        // Only a hint to the system: without it responses are slightly delayed.
         drop(stream.set_nodelay(true));
         let (busy, mut idle) = watch::channel(0_usize);
-        // Held here as well, so that the count outlives every request.
+        // Keep a reference here too, so the count outlives every request.
         let busy = Arc::new(busy);
         let counted = Arc::clone(&busy);
         let io = TokioIo::new(Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle));
@@ -66,7 +69,8 @@ impl<A: Answers> ServerConnection<A> {
                 }
                 () = self.seat.evicted(), if !is_closing => {
                     tracing::debug!("an idle connection is closed, because its seat is needed");
-                    // The end of an answer may still be on its way; a client that never sent a request waits for nothing.
+                    // The end of a response may still be in transit; a client that never sent a request waits for
+                    // nothing.
                     if !has_served && *idle.borrow() == 0 {
                         return;
                     }
@@ -78,8 +82,8 @@ impl<A: Answers> ServerConnection<A> {
                     false
                 }
                 true = wait_for_stop(&mut stopping), if !is_closing => true,
-                // hyper's header time-out begins once it knows the protocol, for whose bytes it waits for ever; on HTTP/2
-                // there is none.
+                // hyper's header timeout starts only once it knows the protocol, and it waits forever for those
+                // bytes. HTTP/2 has no such timeout.
                 () = sleep_until(close_at), if is_idle => {
                     if is_closing {
                         return;
@@ -95,7 +99,7 @@ impl<A: Answers> ServerConnection<A> {
         }
     }
 
-    /// How long it may be idle: not for long without a seat.
+    /// The idle timeout, which is shorter without a seat.
     fn idle_max(&self) -> Duration {
         if self.seat.is_spare() { self.limits.head.min(SEAT_WAIT) } else { self.limits.head }
     }
@@ -120,23 +124,24 @@ impl<A: Answers> ServerConnection<A> {
             guard.permit = Some(permit);
         }
         request.extensions_mut().insert(peer);
-        // An answer keeps its connection busy, and its permit, until its last byte is handed on.
+        // A response keeps its connection busy, and its permit, until its last byte is passed on.
         self.answers.answer(request).await.map(|body| guard.attach(body))
     }
 
-    /// A permit for a request, waited for a little. Those who wait have their head in memory, so that they have a limit too.
+    /// Waits briefly for a request permit. Waiting requests hold their heads in memory, so their number is limited
+    /// too.
     async fn permit(&self, peer: Peer) -> Option<Permit<Peer>> {
         let _waiting = self.waiting.try_take(Some(peer)).ok()?;
         timeout(SEAT_WAIT, self.requests.take(Some(peer))).await.ok()
     }
 }
 
-/// Whether the server stops; waits until it does.
+/// Waits until the server stops. Returns whether it does.
 async fn wait_for_stop(stopping: &mut watch::Receiver<bool>) -> bool {
     stopping.wait_for(|stops| *stops).await.is_ok()
 }
 
-/// Every clock and every count; hyper has none of them unless it is told.
+/// Sets every timeout and limit; hyper has none of them by default.
 fn builder(limits: &Limits) -> auto::Builder<Streams> {
     let mut builder = auto::Builder::new(Streams { stall_max: limits.body_idle });
     builder
@@ -157,7 +162,7 @@ fn builder(limits: &Limits) -> auto::Builder<Streams> {
     builder
 }
 
-/// Counts one request as in flight for as long as it lives.
+/// Counts one request as in flight until it is dropped.
 struct RequestGuard {
     count: Arc<watch::Sender<usize>>,
     in_flight: Option<InFlightRequest>,

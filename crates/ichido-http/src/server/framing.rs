@@ -1,26 +1,26 @@
-//! Where one HTTP/1.1 request ends and the next begins, checked byte by byte before the parser sees it.
+//! Checks byte by byte where each HTTP/1.1 request ends, before the parser sees it.
 //!
-//! Guarantee: a connection whose bytes two readers could cut into requests at different places is refused at
-//! the byte where the doubt begins: both `Content-Length` and `Transfer-Encoding`, lengths that differ or are
-//! no number, an encoding other than `chunked`, a folded header line, white space before a colon, a line that
-//! ends without a carriage return, a chunk whose size or end is malformed.
+//! Guarantee: a connection that two readers could split into different requests is rejected at the first ambiguous
+//! byte. That covers `Content-Length` together with `Transfer-Encoding`, lengths that differ or are not numbers, an
+//! encoding other than `chunked`, a folded header line, white space before a colon, a line that ends without a
+//! carriage return, and a chunk with a malformed size or end.
 //!
-//! hyper settles some of these silently (it drops the `Content-Length` beside a `Transfer-Encoding`), and by the
-//! time a service sees the request nothing of it is left. So the bytes are watched on their way in. After
-//! HTTP/2's preface there is nothing to watch: its frames have lengths of their own.
+//! hyper resolves some of these silently (it drops the `Content-Length` beside a `Transfer-Encoding`), and a service
+//! that gets the request can no longer tell. Therefore the bytes are checked as they arrive. After the HTTP/2 preface
+//! nothing is checked, because its frames carry their own lengths.
 
-/// How much of a header line is kept to be looked at: any honest `Content-Length` or `Transfer-Encoding` fits.
+/// How much of a header line is kept for inspection. Any honest `Content-Length` or `Transfer-Encoding` fits.
 const LINE_KEPT_BYTES_MAX: usize = 256;
-/// The longest line with a chunk's size and its extensions.
+/// The longest line with a chunk size and its extensions.
 const CHUNK_LINE_BYTES_MAX: usize = 256;
-/// The most digits of a chunk's size that a u64 holds.
+/// The maximum number of digits of a chunk size that fits a u64.
 const CHUNK_DIGITS_MAX: usize = 16;
-/// The most bytes of trailers, which nobody reads.
+/// The maximum size of trailers, which nobody reads.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
-/// The first line of HTTP/2's preface, which no HTTP/1.1 request begins with.
+/// The first line of the HTTP/2 preface, which no HTTP/1.1 request begins with.
 const HTTP2_FIRST_LINE: &[u8] = b"PRI * HTTP/2.0";
 
-/// Follows one connection.
+/// The framing state of one connection.
 #[derive(Debug, Default)]
 pub struct Framing {
     position: Position,
@@ -29,82 +29,82 @@ pub struct Framing {
     heads: u64,
 }
 
-/// Why, and before which byte, a connection is refused.
+/// Why, and before which byte, a connection is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RejectedBytes {
-    /// How many of the bytes given are still good.
+    /// How many of the given bytes are still valid.
     pub good: usize,
-    /// What is wrong.
+    /// The reason.
     pub fault: Fault,
 }
 
-/// What is wrong with a connection's bytes.
+/// Why the framing of a connection is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Two ways to say how long the body is.
+    /// The body has both a length and an encoding.
     #[error("both Content-Length and Transfer-Encoding")]
     LengthAndEncoding,
-    /// Two lengths.
+    /// There are different lengths.
     #[error("several Content-Length that differ")]
     LengthsDiffer,
-    /// A length that cannot be read.
+    /// A length is not a number.
     #[error("a Content-Length that is no number")]
     LengthNoNumber,
-    /// A coding that is not supported.
+    /// The transfer coding is not supported.
     #[error("a Transfer-Encoding other than chunked")]
     EncodingUnknown,
-    /// A header line that goes on in the next line.
+    /// A header line is folded.
     #[error("a header line that begins with white space")]
     FoldedLine,
-    /// A space that readers treat differently.
+    /// Readers treat this space differently.
     #[error("white space before a header's colon")]
     SpaceBeforeColon,
-    /// A line end that readers treat differently.
+    /// Readers treat this line ending differently.
     #[error("a line that ends without a carriage return")]
     BareLineFeed,
-    /// A chunk without a size.
+    /// A chunk has no valid size.
     #[error("a chunk whose size cannot be read")]
     ChunkSize,
-    /// A chunk with another size.
+    /// A chunk does not end where its size says.
     #[error("a chunk that does not end where its size says")]
     ChunkEnd,
-    /// Trailers over the limit.
+    /// The trailers are too long.
     #[error("trailers of more than 8 KiB")]
     TrailersTooLong,
 }
 
-/// Where in the stream we are.
+/// The position in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Position {
-    /// Before or in a head; its lines are read.
+    /// Before or inside a head, line by line.
     #[default]
     Head,
-    /// In a body, or in a chunk, of which so many bytes are left.
+    /// Inside a body or a chunk with `left` bytes to go.
     Data {
         left: u64,
         then: AfterData,
     },
-    /// After a chunk's data, before its CR and its LF.
+    /// After the data of a chunk, before its CR and its LF.
     ChunkCr,
     ChunkLf,
-    /// In the line with a chunk's size.
+    /// Inside the line with a chunk size.
     ChunkSize,
-    /// In the lines after the last chunk.
+    /// Inside the lines after the last chunk.
     Trailers {
         left: usize,
     },
-    /// HTTP/2: nothing to watch.
+    /// HTTP/2: nothing is checked.
     Http2,
 }
 
-/// What follows data.
+/// What follows the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterData {
     Head,
     ChunkCr,
 }
 
-/// What the present head has said of its body.
+/// What the current head says about its body.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeadFraming {
     started: bool,
@@ -112,7 +112,7 @@ struct HeadFraming {
     chunked: bool,
 }
 
-/// The present line, or its beginning.
+/// The start of the current line.
 #[derive(Debug, Default)]
 struct LineBuffer {
     kept: Vec<u8>,
@@ -121,7 +121,7 @@ struct LineBuffer {
 }
 
 impl Framing {
-    /// Takes the bytes that came next.
+    /// Checks the next bytes.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), RejectedBytes> {
         let mut index = 0;
         while index < bytes.len() {
@@ -185,11 +185,11 @@ impl Framing {
         Ok(())
     }
 
-    /// One whole line of a head.
+    /// Processes one complete line of a head.
     fn head_line(&mut self) -> Result<(), Fault> {
         let line = &self.line.kept;
         match (self.head.started, self.line.len) {
-            // Empty lines before a request are skipped, by hyper too.
+            // Empty lines before a request are skipped, as hyper does.
             (false, 0) => {}
             (false, _) if self.heads == 0 && line == HTTP2_FIRST_LINE => {
                 self.heads = 1;
@@ -208,13 +208,13 @@ impl Framing {
 }
 
 impl LineBuffer {
-    /// Takes one byte; `true` when the line is whole.
+    /// Adds one byte. Returns `true` when the line is complete.
     fn take(&mut self, byte: u8) -> Result<bool, Fault> {
         if byte == b'\n' {
             return if self.after_cr { Ok(true) } else { Err(Fault::BareLineFeed) };
         }
         if self.after_cr {
-            // A carriage return inside a line: the parser refuses it, and it is no end of ours.
+            // A carriage return inside a line does not end it here; the parser rejects it.
             self.keep(b'\r');
             self.after_cr = false;
         }
@@ -239,7 +239,7 @@ impl HeadFraming {
         if matches!(line.first(), Some(b' ' | b'\t')) {
             return Err(Fault::FoldedLine);
         }
-        // A line without a colon is the parser's to refuse; a name longer than what is kept is none of ours.
+        // The parser rejects a line without a colon. A name longer than the buffer is not one of ours.
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return Ok(()) };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if matches!(name.last(), Some(b' ' | b'\t')) {
@@ -276,13 +276,13 @@ fn after_chunk_size(size: u64) -> Position {
     }
 }
 
-/// The size of a chunk. No white space: readers differ about it.
+/// Parses a chunk size. White space is rejected, because readers treat it differently.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b';').next()?;
     if CHUNK_DIGITS_MAX < digits.len() { None } else { number(digits, 16) }
 }
 
-/// Digits and nothing else: no sign, no list, no white space.
+/// Parses digits only: no sign, no list, no white space.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
     if !text.iter().all(|byte| char::from(*byte).is_digit(radix)) {
         return None;
@@ -294,7 +294,7 @@ fn number(text: &[u8], radix: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Gives the bytes in one piece and one by one; both must agree.
+    /// Feeds the bytes at once and one by one; both must agree.
     fn take(bytes: &[u8]) -> Result<Framing, RejectedBytes> {
         let mut whole = Framing::default();
         let at_once = whole.take(bytes).map(|()| whole);

@@ -1,52 +1,58 @@
-//! How much a server takes in, and how long it waits.
+//! Limits and timeouts of a server.
 //!
 //! Guarantee: every count, size and time of a connection has a limit here.
 
 use std::time::Duration;
 
-/// The most header fields of one request; one more is answered 431.
+/// The maximum number of header fields of a request. More get a 431.
 pub const HEADERS_MAX: usize = 100;
-/// The most bytes of a request's line and header fields together; one more is answered 431.
+/// The maximum size of the request line and header fields together. More gets a 431.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// The most requests at once on one HTTP/2 connection.
+/// The maximum number of concurrent requests on one HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 128;
-/// How long a connection that was asked to close may take to do so, once nothing is in flight on it.
+/// How long a closing connection may take once nothing is in flight on it.
 pub const CLOSING: Duration = Duration::from_secs(5);
 
-/// How long a connection without a seat may take to send a head, and how long its request waits for a seat. Short, because
-/// it may be in the way of somebody who asks for the server's health.
+/// How long a connection without a seat may take to send a head, and a request may wait for a seat.
+///
+/// It is short, because such a connection may block a health check.
 pub const SEAT_WAIT: Duration = Duration::from_secs(5);
-/// The most connections without a seat. Enough for the health checks and scrapers of many at once, and few enough that
-/// they cost nothing.
+/// The maximum number of connections without a seat.
+///
+/// It is enough for many concurrent health checks and scrapers, and small enough to cost nothing.
 pub const SPARES_MAX: usize = 64;
-/// The room on an HTTP/2 connection, and on one of its streams, for what nobody has read yet; hyper's own is 1 MiB for each.
+/// The flow-control window of an HTTP/2 connection and of each stream. hyper's default is 1 MiB each.
 pub const WINDOW_BYTES: u32 = 256 * 1024;
-/// The most bytes of request bodies in memory at once: what a small machine can spare.
+/// The maximum memory for request bodies: what a small machine can spare.
 pub const BODIES_BYTES_MAX: usize = 256 << 20;
-/// The most of them for one token, or one peer of a proxy: a quarter, so that one caller leaves room for others, and
-/// the largest body that any operation may have.
+/// The maximum memory for the bodies of one token, or of one peer of a proxy.
+///
+/// It is a quarter of the total, so one caller leaves space for others, and it is the largest body that any operation
+/// accepts.
 pub const BODIES_BYTES_OF_ONE_MAX: usize = 64 << 20;
-/// When a body that found no room may be sent again.
+/// When to retry a body for which there was no memory.
 pub const BODIES_RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long a request's body may keep us waiting before it must have a rate: a network may pause for some seconds.
+/// How long the server waits for a body before the minimum rate applies. Networks may pause for seconds.
 pub const BODY_GRACE: Duration = Duration::from_secs(20);
-/// The rate, in bytes a second of waiting, that a request's body must have after that. A poor mobile network has ten times as much.
+/// The minimum rate of a request body after the grace period, in bytes per second of waiting.
+///
+/// A poor mobile network is ten times as fast.
 pub const BODY_RATE_MIN: u64 = 512;
 
-/// What an operator may choose.
+/// The limits that an operator can set.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most connections at once, and the most requests on all of them. More wait for a moment, and are then refused.
+    /// The maximum number of connections, and of requests on all of them. More wait briefly and are then refused.
     pub connections_max: usize,
-    /// The most of one peer, where somebody chose it.
+    /// The maximum number of connections of one peer, if it is set.
     pub peer_connections_max: Option<usize>,
     /// How long a client may take to send a request's head, and how long a connection may be idle.
     pub head: Duration,
-    /// How long a body, either way, may make no progress.
+    /// How long a request or response body may make no progress.
     pub body_idle: Duration,
-    /// How long a request's body may take in all.
+    /// How long a request body may take in total.
     pub body: Duration,
-    /// How long requests in flight may go on after a signal to stop.
+    /// How long requests in flight may continue after a signal to stop.
     pub drain: Duration,
 }
 
@@ -64,8 +70,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most connections, and requests, of one peer: three quarters of all unless somebody chose otherwise. One address may be
-    /// a proxy or a network that stands for many, and still leaves a quarter to others.
+    /// Returns the maximum number of connections, and of requests, of one peer.
+    ///
+    /// The default is three quarters of all. One address may be a proxy or a network with many clients, and a quarter
+    /// is still left for others.
     pub fn of_peer(&self) -> usize {
         let share = self.connections_max.saturating_mul(3).div_ceil(4);
         self.peer_connections_max.unwrap_or(share).min(self.connections_max)

@@ -1,7 +1,7 @@
-//! A request's body that somebody else reads, counted against the memory for bodies.
+//! A request body that counts against the memory for bodies.
 //!
-//! Guarantee: not a byte of the body is handed on before there is memory for it. A body that says how long it is gets its
-//! permit at once, so one that was begun can end; any other gets it as it comes.
+//! Guarantee: no byte of the body is passed on before there is memory for it. A body with a declared length gets its
+//! whole permit at once, so a body that has started can finish. Any other body gets its permit as data arrives.
 
 use std::hash::Hash;
 use std::pin::Pin;
@@ -15,7 +15,9 @@ use ichido_core::sync::lock;
 use super::body::BodyFault;
 use super::permits::Permit;
 
-/// The permit of one body. It goes with the request, and is given back when the last copy of it is gone.
+/// The memory permit of one body.
+///
+/// It travels with the request and is released when its last copy is dropped.
 pub struct BodyPermit<K: Eq + Hash> {
     permit: Mutex<Permit<K>>,
     fault: OnceLock<BodyFault>,
@@ -27,7 +29,7 @@ impl<K: Eq + Hash> BodyPermit<K> {
         Arc::new(Self { permit: Mutex::new(permit), fault: OnceLock::new() })
     }
 
-    /// What kept the body from being read to its end, if something did: those who read it may not say.
+    /// Returns the error that stopped the body, which its reader may not report.
     pub fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
     }
@@ -43,11 +45,11 @@ impl<K: Eq + Hash> BodyPermit<K> {
     }
 }
 
-/// A body that gets its permit before it is read.
+/// A body that acquires its memory permit before it is read.
 pub struct Metered<B, K: Eq + Hash> {
     body: B,
     permit: Arc<BodyPermit<K>>,
-    /// How many permitted bytes have not come yet; `None` before the first look.
+    /// Permitted bytes that have not arrived yet; `None` before the first poll.
     ahead: Option<u64>,
 }
 
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
     use crate::server::permits::{Full, Permits};
 
-    /// A body in frames of these lengths.
+    /// A body with frames of these lengths.
     struct Frames {
         lengths: VecDeque<usize>,
         says_its_length: bool,

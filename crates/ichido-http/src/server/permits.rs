@@ -1,9 +1,9 @@
-//! Permits for what is limited: so much in all, and so much for one holder.
+//! Permits under a total limit and a limit per holder.
 //!
-//! Guarantee: the permits of all holders never exceed the limit in all, and those of one holder never its own limit. A permit
-//! gives back what it has when it is dropped, and nothing is kept of a holder that has none.
+//! Guarantee: the permits of all holders never exceed the total limit, and those of one holder never exceed its own
+//! limit. Dropping a permit returns its amount. A holder without permits leaves no state behind.
 //!
-//! A holder that is not known (`None`) has no limit of its own.
+//! An unknown holder (`None`) has no limit of its own.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,19 +19,19 @@ pub struct Permits<K: Eq + Hash> {
     holders: Holders<K>,
 }
 
-/// Only holders that have a permit, or wait for one.
+/// Only the holders that have a permit or wait for one.
 type Holders<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
 
 /// Which limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// The limit in all.
+    /// The total limit.
     All,
-    /// The limit of the holder.
+    /// The holder's own limit.
     Own,
 }
 
-/// What one holder has of it, for as long as it lives.
+/// An amount that one holder has, until it is dropped.
 pub struct Permit<K: Eq + Hash> {
     all: Arc<Semaphore>,
     own: Option<HolderPermit<K>>,
@@ -40,18 +40,18 @@ pub struct Permit<K: Eq + Hash> {
 
 struct HolderPermit<K: Eq + Hash> {
     holder: K,
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     semaphore: Option<Arc<Semaphore>>,
     holders: Holders<K>,
 }
 
 impl<K: Eq + Hash + Clone> Permits<K> {
-    /// So many permits in all, and so many for one holder.
+    /// Creates `max` permits, of which one holder can have `max_of_one`.
     pub fn new(max: usize, max_of_one: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(max)), max_of_one, holders: Arc::default() }
     }
 
-    /// A permit for nothing, which may grow.
+    /// Creates a permit of amount zero, which can grow.
     pub fn empty(&self, holder: Option<K>) -> Permit<K> {
         let own = holder.map(|holder| {
             let mut known = lock(&self.holders);
@@ -66,17 +66,17 @@ impl<K: Eq + Hash + Clone> Permits<K> {
         Permit { all: Arc::clone(&self.all), own, amount: 0 }
     }
 
-    /// Takes one, if there is one now.
+    /// Takes one permit if one is available now.
     pub fn try_take(&self, holder: Option<K>) -> Result<Permit<K>, Full> {
         let mut permit = self.empty(holder);
         permit.try_grow(1)?;
         Ok(permit)
     }
 
-    /// Takes one, and waits for it in line: first behind the same holder's others, then behind everybody.
+    /// Takes one permit, waiting first behind the same holder's requests and then behind all.
     pub async fn take(&self, holder: Option<K>) -> Permit<K> {
         let mut permit = self.empty(holder);
-        // The semaphores are never closed, so each permit is there.
+        // The semaphores are never closed, so acquiring cannot fail.
         let own = match permit.own_semaphore() {
             Some(own) => own.acquire().await.ok(),
             None => None,
@@ -89,11 +89,11 @@ impl<K: Eq + Hash + Clone> Permits<K> {
 }
 
 impl<K: Eq + Hash> Permit<K> {
-    /// Takes more, if there is as much now.
+    /// Takes `amount` more if it is available now.
     pub fn try_grow(&mut self, amount: usize) -> Result<(), Full> {
-        // More than a semaphore counts is more than there is.
+        // An amount that a semaphore cannot count is more than there is.
         let count = u32::try_from(amount).map_err(|_| Full::All)?;
-        // First its own: the other answer would say something about others.
+        // Check the holder's own limit first: the total limit would reveal something about other holders.
         let own = match self.own_semaphore() {
             Some(own) => Some(own.try_acquire_many(count).map_err(|_| Full::Own)?),
             None => None,
@@ -121,7 +121,7 @@ impl<K: Eq + Hash> Drop for Permit<K> {
 impl<K: Eq + Hash> Drop for HolderPermit<K> {
     fn drop(&mut self) {
         let mut known = lock(&self.holders);
-        // Under the lock, so that of two that end at once the second finds itself alone.
+        // Drop it under the lock, so the second of two concurrent drops sees that it is the last.
         self.semaphore = None;
         if known.get(&self.holder).is_some_and(|semaphore| Arc::strong_count(semaphore) == 1) {
             known.remove(&self.holder);
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(other.try_grow(usize::MAX), Err(Full::All));
     }
 
-    /// Whether it ends at once.
+    /// Returns the output if the future is ready at once.
     fn ends<F: Future>(future: F) -> Option<F::Output> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => Some(output),

@@ -1,7 +1,7 @@
-//! What is said to bytes that were refused before they were a request.
+//! The response to bytes that are rejected before they form a request.
 //!
-//! The parser answers them by itself, when it has said everything else: a status, and no body. What goes out in its place is the same
-//! answer with the words of the server.
+//! The parser writes its own response last: a status without a body. This module replaces it with a response that has
+//! the same status and the server's header fields and body.
 
 use std::io;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use http::Response;
 use tokio::io::AsyncWrite;
 
-/// The beginnings of the parser's answer, and the field that says that it has no body.
+/// The status lines of the parser's own response, and the field that marks its empty body.
 const STATUS_LINES: [&[u8]; 2] = [b"HTTP/1.1 400 Bad Request\r\n", b"HTTP/1.0 400 Bad Request\r\n"];
 const NO_BODY: &[u8] = b"content-length: 0\r\n";
 
-/// The server's own words, on their way out.
+/// Replaces the parser's own response with the server's.
 pub(super) struct RefusalWriter {
     response: Response<Bytes>,
-    /// The whole answer, once the parser has begun its own, and how much of it went out.
+    /// The complete response and how much of it was written, once the parser has started its own.
     answer: Option<(Vec<u8>, usize)>,
 }
 
@@ -27,7 +27,7 @@ impl RefusalWriter {
         Self { response, answer: None }
     }
 
-    /// Writes what the parser wants to have written, and its own words for its answer.
+    /// Writes the parser's bytes, but replaces its own response.
     pub(super) fn poll_write(
         &mut self,
         stream: &mut (impl AsyncWrite + Unpin),
@@ -35,7 +35,7 @@ impl RefusalWriter {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let Some(begin) = own_answer(bytes) else { return Pin::new(stream).poll_write(cx, bytes) };
-        // What comes before it is an answer to another request.
+        // The bytes before it belong to the response to another request.
         if 0 < begin {
             return Pin::new(stream).poll_write(cx, &bytes[..begin]);
         }
@@ -50,8 +50,9 @@ impl RefusalWriter {
     }
 }
 
-/// Where the parser's own answer begins. It is the last thing that it ever writes, and is written at once; one that was cut apart is
-/// left as it is.
+/// Finds where the parser's own response begins.
+///
+/// The parser writes it last and in one piece. A response that was split is left unchanged.
 fn own_answer(bytes: &[u8]) -> Option<usize> {
     if !bytes.ends_with(b"\r\n\r\n") {
         return None;
@@ -64,7 +65,7 @@ fn no_body(head: &[u8]) -> Option<usize> {
     head.windows(NO_BODY.len()).position(|part| part == NO_BODY)
 }
 
-/// The parser's head with the fields and the body of the server.
+/// Combines the parser's head with the server's header fields and body.
 fn full_response(head: &[u8], response: &Response<Bytes>) -> Vec<u8> {
     let split_at = no_body(head).unwrap_or(head.len());
     let mut answer = head[..split_at].to_vec();

@@ -1,9 +1,9 @@
-//! Seats: which connections are served, and which only wait for one or ask for the server's health.
+//! Seats limit which connections are served at once.
 //!
-//! Guarantee: at most `max` connections have a seat, and at most `max_of_peer` of one peer; at most [`SPARES_MAX`] more are
-//! open. A connection that carries a request keeps its seat. One that is idle gives it up when somebody else needs it: the
-//! peer with the most connections first, and of those the one that is idle for longest. A request for health or
-//! metrics needs no seat.
+//! Guarantee: at most `max` connections have a seat, at most `max_of_peer` of them from one peer, and at most
+//! [`SPARES_MAX`] more are open. A connection with a request in flight keeps its seat. An idle connection loses its
+//! seat when another one needs it: first one of the peer with the most connections, and among those the one that has
+//! been idle longest. Health and metrics requests need no seat.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,12 +16,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::limits::{SEAT_WAIT, SPARES_MAX};
 
-/// Who connections are counted by: an IPv4 address, or the /64 network of an IPv6 address, which one machine often has whole.
+/// Identifies a client for limits: an IPv4 address or an IPv6 /64 network.
+///
+/// One machine often has a whole /64 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer(IpAddr);
 
 impl Peer {
-    /// The peer of an address.
+    /// Returns the peer of an address.
     pub fn new(address: IpAddr) -> Self {
         const NETWORK: u128 = !(u64::MAX as u128);
         Self(match address.to_canonical() {
@@ -34,7 +36,7 @@ impl Peer {
 /// The seats of one server.
 pub(super) struct Seats {
     table: Mutex<SeatTable>,
-    /// Tells those who wait that a seat may be free.
+    /// Notifies waiting requests that a seat may be free.
     freed: Notify,
 }
 
@@ -44,22 +46,22 @@ impl Seats {
         Arc::new(Self { table, freed: Notify::new() })
     }
 
-    /// Takes a new connection in, with a seat or without.
+    /// Registers a new connection, with a seat if one is available.
     pub(super) fn admit(self: &Arc<Self>, peer: Peer) -> Arc<Seat> {
         let evicted = Arc::new(Notify::new());
         let id = self.lock().admit(peer, Arc::clone(&evicted));
-        // A request may have waited on a connection that has just been evicted.
+        // A request may have been waiting on a connection that was just evicted.
         self.freed.notify_waiters();
         Arc::new(Seat { seats: Arc::clone(self), id, peer, evicted })
     }
 
     fn lock(&self) -> MutexGuard<'_, SeatTable> {
-        // Each change under it is whole.
+        // Every change under the lock is complete, so a poisoned lock is safe to use.
         lock(&self.table)
     }
 }
 
-/// One open connection, as long as it lives.
+/// An open connection, registered until it is dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
     id: u64,
@@ -67,7 +69,7 @@ pub(super) struct Seat {
     evicted: Arc<Notify>,
 }
 
-/// No seat became free in time, or the connection has just lost its own.
+/// No seat became free in time, or the connection was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoSeat;
 
@@ -76,27 +78,27 @@ impl Seat {
         self.peer
     }
 
-    /// Whether it has no seat.
+    /// Whether the connection has no seat.
     pub(super) fn is_spare(&self) -> bool {
         self.seats.lock().open.get(&self.id).is_none_or(|open| !open.is_seated)
     }
 
-    /// Ends when the connection must be closed, because somebody else needs its seat.
+    /// Completes when the connection must close, because another one needs its seat.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
     }
 
-    /// Begins a request; waits a little for a seat where it needs one and has none.
+    /// Starts a request. Waits up to [`SEAT_WAIT`] if it needs a seat and has none.
     pub(super) async fn start_request(self: Arc<Self>, is_health: bool) -> Result<InFlightRequest, NoSeat> {
         let deadline = Instant::now() + SEAT_WAIT;
         loop {
             let mut freed = pin!(self.seats.freed.notified());
-            // Before the look, so that nothing that is freed after it is missed.
+            // Enable before checking, so no notification is missed.
             freed.as_mut().enable();
             match self.seats.lock().start_request(self.id, is_health) {
                 StartOutcome::Started => break,
                 StartOutcome::NoSeat => (),
-                // It came as its connection was being closed.
+                // The request arrived while its connection was being closed.
                 StartOutcome::Evicted => return Err(NoSeat),
             }
             timeout_at(deadline, freed).await.map_err(|_| NoSeat)?;
@@ -112,7 +114,7 @@ impl Drop for Seat {
     }
 }
 
-/// A request that was begun, until it is dropped.
+/// A request in flight, until it is dropped.
 pub(super) struct InFlightRequest(Arc<Seat>);
 
 impl Drop for InFlightRequest {
@@ -122,7 +124,7 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// Whether a request was begun.
+/// Whether a request could start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StartOutcome {
     Started,
@@ -130,12 +132,12 @@ enum StartOutcome {
     Evicted,
 }
 
-/// What is open, by the order of arrival.
+/// The open connections, in order of arrival.
 #[derive(Default)]
 struct SeatTable {
     max: usize,
     max_of_peer: usize,
-    /// Counts what happens, so that earlier can be told from later.
+    /// A logical clock that orders events.
     ticks: u64,
     open: BTreeMap<u64, OpenConnection>,
     all: SeatCount,
@@ -151,7 +153,9 @@ struct OpenConnection {
     evicted: Arc<Notify>,
 }
 
-/// How many connections have a seat, and how many of those are idle. Known at any time, so that an idle one is looked for only where there is one.
+/// Counts seated connections and the idle ones among them.
+///
+/// The counts are always current, so the table searches for an idle connection only if there is one.
 #[derive(Clone, Copy, Default)]
 struct SeatCount {
     seated: usize,
@@ -182,7 +186,7 @@ impl SeatTable {
             .insert(id, OpenConnection { peer, is_seated: false, in_flight: 0, idle_since: id, evicted });
         let is_seated = self.seat(id, peer);
         if !is_seated && SPARES_MAX < self.open.len() - self.all.seated {
-            // Spares live for moments, so that the oldest one is not the one of a health check that has just come.
+            // Spares are short-lived, so the oldest one is not a health check that has just arrived.
             let oldest = self.open.iter().find(|(_, open)| !open.is_seated).map(|(id, _)| *id);
             if let Some(oldest) = oldest {
                 self.evict(oldest);
@@ -220,7 +224,7 @@ impl SeatTable {
         }
     }
 
-    /// Gives a connection a seat, an idle one's if all are taken; `false` if there is none.
+    /// Gives a connection a seat, evicting an idle connection if necessary. Returns `false` if it cannot.
     fn seat(&mut self, id: u64, peer: Peer) -> bool {
         let of_peer = self.count_of(peer);
         let is_peer_full = self.max_of_peer <= of_peer.seated;
@@ -236,7 +240,7 @@ impl SeatTable {
         true
     }
 
-    /// The idle connection that others need most, of one peer or of all.
+    /// Finds the idle connection to evict first, of one peer or of all.
     fn idle(&self, of: Option<Peer>) -> Option<u64> {
         let is_asked_for = |open: &OpenConnection| open.is_idle() && of.is_none_or(|peer| open.peer == peer);
         let idle = self.open.iter().filter(|(_, open)| is_asked_for(open));

@@ -1,17 +1,19 @@
 //! Requests to stop a server.
 //!
-//! Guarantee: no request is missed, however late somebody waits for it, because they are counted.
+//! Guarantee: no request to stop is missed, however late a task waits for it, because requests are counted.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// How often a server was asked to stop. After the first time it ends in good order, after the second at once. Clones share the count.
+/// Counts how often a server was asked to stop.
+///
+/// After the first request the server drains; after the second it stops at once. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Stops(Arc<watch::Sender<u32>>);
 
 impl Stops {
-    /// Asks once more.
+    /// Asks the server to stop.
     pub fn stop(&self) {
         self.0.send_modify(|count| *count = count.saturating_add(1));
     }
@@ -35,7 +37,7 @@ impl Stops {
     }
 
     async fn reach(&self, count: u32) {
-        // There is no error: the sender is ours.
+        // This cannot fail: we hold the sender.
         _ = self.0.subscribe().wait_for(|asked| count <= *asked).await;
     }
 }

@@ -1,7 +1,8 @@
-//! The streams of an HTTP/2 connection, none of which waits for its client without end.
+//! The streams of an HTTP/2 connection, each with a write timeout.
 //!
-//! Guarantee: a stream whose client gives no room for its answer is reset, and gives its place back; the other streams of its
-//! connection go on. hyper has no clock for this, and the connection itself is not stalled: it carries pings and settings.
+//! Guarantee: a stream whose client does not accept its response is reset and releases its permit, while the other
+//! streams of the connection continue. hyper has no timeout for this, and the connection itself is not stalled: it
+//! still carries pings and settings.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -12,22 +13,23 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 tokio::task_local! {
-    /// Since when the present stream has a piece of its answer to send, and has not asked for the next; `None` while it waits for
-    /// the answer itself.
+    /// When the current stream last got a piece of its response to send. `None` while it waits for the response
+    /// itself.
     static HANDED_ON: Cell<Option<Instant>>;
 }
 
-/// Says whether an answer's body has just handed a piece on, so that the next step is its client's. On HTTP/1.1, where
-/// writing itself stalls, it says nothing to nobody.
+/// Records whether a response body has just yielded a piece, so the client must read next.
+///
+/// On HTTP/1.1 this has no effect, because there the write itself stalls.
 pub(crate) fn handed_on(is_handed_on: bool) {
-    // Outside of a stream there is nobody to tell.
+    // Outside of a stream there is nothing to record.
     HANDED_ON.try_with(|since| since.set(is_handed_on.then(Instant::now))).ok();
 }
 
-/// Runs each stream as a task of its own, for as long as it moves.
+/// Runs each stream as its own task until it ends or stalls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
-    /// How long a client may make no room.
+    /// How long a client may not read.
     pub(crate) stall_max: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Clocks that no client can tell apart from outside, on a clock that stands still until everybody waits.
+//! Timeouts that a client cannot tell apart from outside, tested with a paused clock.
 
 use http::StatusCode;
 use http_body_util::{BodyExt as _, Empty};
@@ -48,7 +48,7 @@ fn status(status: StatusCode) -> Response<AnswerBody> {
     response
 }
 
-/// Serves a client that sends these bytes and nothing more; answers how long its connection was kept.
+/// Serves a client that sends these bytes and nothing more. Returns how long its connection lasted.
 async fn kept_for(bytes: &[u8]) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
@@ -65,14 +65,14 @@ async fn kept_for(bytes: &[u8]) -> Duration {
     began.elapsed()
 }
 
-/// The clock of the connection would ask it to close, and leave half a head the time of [`CLOSING`] to become a whole one.
+/// The connection's own timeout would ask it to close and leave half a head the time of [`CLOSING`] to complete.
 #[tokio::test(start_paused = true)]
 async fn half_a_head_is_cut_off_by_the_clock_of_the_parser() {
     let kept = kept_for(b"GET / HTTP/1.1\r\nHost: a\r\n").await;
     assert!(LIMITS.head <= kept && kept < LIMITS.head + CLOSING, "{kept:?}");
 }
 
-/// Here the parser has not begun, so that its clock does not run.
+/// Here the parser has not started, so its timeout does not run.
 #[tokio::test(start_paused = true)]
 async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
     for bytes in [&b""[..], b"PRI * HT"] {
@@ -81,12 +81,12 @@ async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
     }
 }
 
-/// Starts a server; it ends with the test.
+/// Starts a server that ends with the test.
 async fn start(limits: Limits) -> SocketAddr {
     start_until(limits, &Stops::default(), std::future::pending()).await.0
 }
 
-/// The same, until it is asked to stop or `loss` ends.
+/// Starts a server that runs until it is asked to stop or `loss` completes.
 async fn start_until(
     limits: Limits,
     stops: &Stops,
@@ -101,14 +101,14 @@ async fn start_until(
     (address, serving)
 }
 
-/// Sends these bytes over a connection of their own.
+/// Sends these bytes on a new connection.
 async fn sent(address: SocketAddr, bytes: &str) -> TcpStream {
     let mut client = TcpStream::connect(address).await.expect("somebody listens");
     client.write_all(bytes.as_bytes()).await.expect("written");
     client
 }
 
-/// The status of the next answer; `None` when the connection ends without one.
+/// Returns the status of the next response, or `None` if the connection ends without one.
 async fn answered(client: &mut TcpStream) -> Option<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -121,7 +121,7 @@ async fn answered(client: &mut TcpStream) -> Option<u16> {
 
 const HEALTH: &str = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
 const OTHER: &str = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
-/// A body that is never sent to its end, and of which its reader says that it reads.
+/// A request whose body never completes, although the server has confirmed that it reads it.
 const HELD: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
 
 async fn held(address: SocketAddr) -> TcpStream {
@@ -152,7 +152,7 @@ async fn held_bodies_fill_every_seat_and_health_is_answered() {
         assert_eq!(answered(&mut kept_alive).await, Some(200));
         kept_alive.write_all(HEALTH.as_bytes()).await.expect("written");
     }
-    // As many idle ones as there may be do not keep it out either.
+    // The maximum number of idle connections does not block it either.
     let mut idle = Vec::new();
     for _ in 0..2 * SPARES_MAX {
         idle.push(sent(address, "").await);
@@ -163,7 +163,7 @@ async fn held_bodies_fill_every_seat_and_health_is_answered() {
         Some(503),
         "it waited, and no seat became free"
     );
-    // What was begun has its seat until it ends, and then it is the next one's.
+    // A request in flight keeps its seat until it ends; then the next one gets it.
     let mut waiting = sent(address, OTHER).await;
     holders[0].write_all(b"123456789").await.expect("written");
     assert_eq!(answered(&mut holders[0]).await, Some(200));
@@ -202,7 +202,7 @@ async fn a_body_that_trickles_is_cut_with_408() {
     let trickle = async {
         loop {
             sleep(Duration::from_secs(10)).await;
-            // Once it is cut, nobody reads it.
+            // After the cut nobody reads it.
             drop(client.write_all(b"1").await);
         }
     };
@@ -215,7 +215,7 @@ async fn a_body_that_trickles_is_cut_with_408() {
     assert_eq!(answered(&mut client).await, Some(408));
 }
 
-/// Asks until there is a seat.
+/// Retries until there is a seat.
 async fn answered_by(address: SocketAddr) -> Option<u16> {
     loop {
         let status = answered(&mut sent(address, OTHER).await).await;

@@ -1,7 +1,7 @@
-//! A client's connection as hyper sees it: watched, and never waited for without end.
+//! A client's connection as hyper sees it, with framing checks and a write timeout.
 //!
-//! Guarantee: no byte reaches the parser that [`Framing`] refuses, and a client that does not take what is sent to it
-//! is cut off: hyper's writes have no time-out of their own.
+//! Guarantee: no byte that [`Framing`] rejects reaches the parser. A client that does not read what is sent to it is
+//! disconnected, because hyper's writes have no timeout of their own.
 
 use std::future::Future as _;
 use std::io;
@@ -18,26 +18,28 @@ use super::Answers;
 use super::framing::{Framing, RejectedBytes};
 use super::refusal::RefusalWriter;
 
-/// What the parser is given in place of all that is refused. It takes no NUL anywhere in a head or around a chunk, so
-/// it answers 400, or fails the body, and closes; and it looks at a head only once there is an empty line.
+/// The bytes that the parser gets instead of rejected ones.
+///
+/// The parser accepts no NUL in a head or around a chunk, so it responds with 400 or fails the body, and closes. It
+/// looks at a head only after an empty line.
 const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// One accepted connection.
 pub(crate) struct Wire<A> {
     stream: TcpStream,
     framing: Framing,
-    /// What is left to hand on of [`REFUSED`], once something was.
+    /// The part of [`REFUSED`] that the parser has not read yet, once bytes were rejected.
     refused: Option<&'static [u8]>,
-    /// What is said of it.
+    /// The response to the rejected bytes.
     refusal: Option<RefusalWriter>,
     answers: Arc<A>,
-    /// Since when a write makes no progress, as the moment at which that has gone on for too long.
+    /// Expires when a write has made no progress for too long.
     stalled: Option<Pin<Box<Sleep>>>,
     stall_max: Duration,
 }
 
 impl<A: Answers> Wire<A> {
-    /// Begins to watch a connection.
+    /// Wraps an accepted connection.
     pub(crate) fn new(stream: TcpStream, answers: Arc<A>, stall_max: Duration) -> Self {
         let framing = Framing::default();
         Self { stream, framing, refused: None, refusal: None, answers, stalled: None, stall_max }
@@ -76,7 +78,7 @@ impl<A: Answers> AsyncRead for Wire<A> {
         if let Err(RejectedBytes { good, fault }) = this.framing.take(&buf.filled()[before..]) {
             tracing::info!(%fault, "refused a connection whose requests could be cut apart in two ways");
             buf.set_filled(before + good);
-            // There is room for at least one byte: the refused one has just been taken out.
+            // There is space for at least one byte: the rejected one was just removed.
             copy_some(this.refused.insert(REFUSED), buf);
             this.refusal = this.answers.refused(fault).map(RefusalWriter::new);
         }
@@ -84,7 +86,7 @@ impl<A: Answers> AsyncRead for Wire<A> {
     }
 }
 
-/// As much as there is room for. When nothing is left, the stream has ended.
+/// Copies as many bytes as fit. An empty rest means the end of the stream.
 fn copy_some(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
     let (now, later) = rest.split_at(rest.len().min(buf.remaining()));
     buf.put_slice(now);
