@@ -1,9 +1,10 @@
-//! The role `adapter`: the last component before the side effect, which completes idempotency (SPEC C2).
+//! The role `adapter`: the last component before the side effect, which completes idempotency.
 //!
-//! Guarantee: a request that belongs to an operation goes through the ledger ([`ichido::once`]), and reaches the service
-//! once in effect, as far as the operation's mode can promise. A request that may change state and belongs to no operation
-//! is refused, because it would go unprotected, and so is one that names another method than its own; everything else
-//! streams through.
+//! Guarantee: a request that belongs to an operation goes through the ledger ([`ichido::once`]) and takes effect
+//! once, as far as the operation's mode can guarantee it. A request that may change state but belongs to no operation
+//! is refused, because it would be unprotected. So is a request that overrides its own method. All other requests
+//! stream through.
+// Spec: C2.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -39,20 +40,20 @@ use super::route::Pattern;
 use super::settings::{AdapterSettings, OperationSettings, Protection};
 use super::upstream::{Failure, Upstream, UpstreamRequest};
 
-/// The service behind the adapter, and the operations in front of it.
+/// The service behind the adapter, and its operations.
 pub(crate) struct AdapterRole {
     pub(crate) rules: Arc<FilterRules>,
     pub(crate) limits: Limits,
     pub(crate) upstream: Arc<Upstream>,
-    /// How much is under way.
+    /// Counts the requests in flight.
     pub(crate) keeper: Keeper,
-    /// How long the service may take until its answer begins.
+    /// How long the service may take until its response begins.
     pub(crate) within: Duration,
-    /// In the order in which they are asked.
+    /// In order of precedence.
     pub(crate) routes: Vec<Route>,
-    /// The header fields of a replay, where not all that were kept are given again.
+    /// The header fields of a replay, if not all the stored ones are sent.
     pub(crate) replayed_fields: Option<Vec<String>>,
-    /// A permit for each byte of a body that goes through the ledger.
+    /// Memory permits for bodies that go through the ledger.
     pub(crate) bodies: Permits<Peer>,
 }
 
@@ -63,15 +64,16 @@ pub(crate) struct Route {
     pub(crate) guard: OperationGuard,
 }
 
-/// What stands in front of an operation.
+/// What protects an operation.
 pub(crate) enum OperationGuard {
     /// The ledger.
     Once(once::OnceService<UpstreamHandler>),
-    /// Nothing: it changes nothing (SPEC C11).
+    /// Nothing: the operation only reads.
+    // Spec: C11.
     None,
 }
 
-/// Lays the ledger over the service, operation by operation.
+/// Wraps the service in the ledger, operation by operation.
 pub(crate) fn build(
     settings: AdapterSettings,
     keeper: &Keeper,
@@ -106,16 +108,16 @@ fn layer(
     protection: Protection,
     keeper: &Keeper,
 ) -> Result<OnceLayer, Faults> {
-    let Protection { draft, identity, further, form, request_bytes_max, .. } = protection;
+    let Protection { draft, identity, extra_inputs, form, request_bytes_max, .. } = protection;
     let effect = match draft.mode {
         Some(EffectMode::Keyed) => once::Effect::Keyed,
-        // Transactional is refused before; opaque promises nothing.
+        // Transactional was refused earlier; opaque guarantees nothing.
         Some(EffectMode::Opaque | EffectMode::Transactional) | None => once::Effect::Opaque,
     };
     let mut once = Once::operation(name)
         .policy(draft)
         .effect(effect)
-        .caller(move |head| identity.of(head, &further))
+        .caller(move |head| identity.caller(head, &extra_inputs))
         .methods(methods.iter().cloned())
         .form(form);
     if let Some(bytes) = request_bytes_max {
@@ -125,7 +127,7 @@ fn layer(
 }
 
 impl AdapterRole {
-    /// Answers a request.
+    /// Handles a request.
     pub(crate) async fn pass(
         &self,
         request: Request<Incoming>,
@@ -142,13 +144,13 @@ impl AdapterRole {
         if !is_declared && self.may_change_state(&call.method) {
             return Err(Problem::operation_unknown());
         }
-        // The fingerprint has the query and the body of a guarded request, and not these headers.
+        // The fingerprint covers the query and the body of a guarded request, but not these headers.
         if method::header_overrides(&call.method, &call.headers)
             || (guarded.is_none() && method::query_overrides(&call.method, call.target.query()))
         {
             return Err(Problem::method_override());
         }
-        // Work goes on when its client hangs up, so that connections do not bound it.
+        // A request continues when its client disconnects, so the connection limit does not bound it.
         if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
             return Err(Problem::busy());
         }
@@ -159,7 +161,7 @@ impl AdapterRole {
         };
         let permit = BodyPermit::new(self.bodies.empty(peer));
         let answered = service.call(layer_request(call, body, &permit)).await;
-        // The layer knows only that the body broke off, and has done nothing then.
+        // The layer knows only that the body ended early, and has done nothing in that case.
         match permit.fault() {
             Some(BodyFault::NoMemory(full)) => return Err(Problem::bodies_full(full)),
             Some(fault @ (BodyFault::Idle | BodyFault::TooSlow)) => {
@@ -172,7 +174,7 @@ impl AdapterRole {
         Ok(response.map(BodyExt::boxed_unsync))
     }
 
-    /// Whether a request of this method may change state: all but those that HTTP calls safe, known to us or not.
+    /// Whether the method may change state: every method that HTTP does not define as safe.
     fn may_change_state(&self, method: &Method) -> bool {
         !method.is_safe() || self.rules.methods.changes_state(method.as_str())
     }
@@ -181,7 +183,7 @@ impl AdapterRole {
         self.routes.iter().find(|route| route.methods.contains(method) && route.pattern.matches(path))
     }
 
-    /// Takes out of a replay what the boundary file does not list.
+    /// Removes from a replay the fields that the boundary file does not list.
     fn narrow_replay(&self, headers: &mut HeaderMap) {
         const ALWAYS: [&str; 4] =
             ["content-type", "content-encoding", "idempotency-replayed", "idempotent-replayed"];
@@ -199,8 +201,10 @@ impl AdapterRole {
 /// The body of a request, counted against the memory for bodies.
 type MeteredBody = Metered<Timed, Peer>;
 
-/// A request for the layer, whose path and query are part of its fingerprint. The permit for its body goes with it: what was begun
-/// goes on, and holds the body, when its client hangs up.
+/// Builds the layer's request, whose path and query are part of its fingerprint.
+///
+/// The permit for its body travels with it: a request that has started continues, and holds its body, when its client
+/// disconnects.
 fn layer_request(call: UpstreamRequest, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<MeteredBody> {
     let mut request = Request::new(Metered::new(body, Arc::clone(permit)));
     request.extensions_mut().insert(Arc::clone(permit));
@@ -210,7 +214,7 @@ fn layer_request(call: UpstreamRequest, body: Timed, permit: &Arc<BodyPermit<Pee
     request
 }
 
-/// What the layer runs: the call to the service.
+/// The handler that the layer runs: the call to the service.
 #[derive(Clone)]
 pub(crate) struct UpstreamHandler {
     pub(crate) rules: Arc<FilterRules>,
@@ -222,9 +226,9 @@ pub(crate) struct UpstreamHandler {
 /// Which key the service gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServiceKey {
-    /// The client's, byte for byte.
+    /// The client's key, byte for byte.
     Clients,
-    /// One made of operation, identity and key, so that two callers with the same key never meet at the service.
+    /// A key derived from operation, identity and key, so equal keys of two callers never collide at the service.
     Derived,
 }
 
@@ -251,7 +255,7 @@ impl UpstreamHandler {
         let (head, body) = request.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
-            // The layer has read it to its end before, so that this does not happen; nothing was sent if it does.
+            // The layer has already read the whole body, so this does not happen; if it did, nothing was sent.
             Err(fault) => return failed(Failure::Upload(fault), Effect::NotDone),
         };
         let Some(target) = head.uri.path_and_query().cloned() else {
@@ -268,7 +272,7 @@ impl UpstreamHandler {
                 let outcome = outcome_of(&answer);
                 let mut response = self.upstream.passed(&self.rules, answer);
                 if self.service_key == ServiceKey::Derived {
-                    // A service that echoes it would show a key that the client never sent.
+                    // A service that echoes the key would show one that the client never sent.
                     response.headers_mut().remove(KEY);
                     response.headers_mut().remove(X_KEY);
                 }
@@ -280,7 +284,7 @@ impl UpstreamHandler {
     }
 }
 
-/// The key under the name or names it came by.
+/// Replaces the key in each field that has it.
 fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
     for name in [KEY, X_KEY] {
         if headers.contains_key(&name) {
@@ -289,7 +293,7 @@ fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
     }
 }
 
-/// An answer of our own in place of the service's, with what the ledger is to make of it.
+/// Builds our own response instead of the service's, with the outcome for the ledger.
 fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
     let mut response = Problem::of_failure(failure, effect).into_response();
     response.extensions_mut().insert(match effect {
@@ -299,7 +303,7 @@ fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
     response
 }
 
-/// What an answer says of the work: its status, unless the service has an idempotency layer of its own that is still at it.
+/// Reads the outcome from a response: its status, unless the service's own idempotency layer is still working.
 fn outcome_of(answer: &Response<Incoming>) -> Outcome {
     match judge_answer(answer, |seen| Table::http().judge(seen, clock::now()).code) {
         Some(ErrorCode::InProgress) => Outcome::StillRunning,

@@ -1,5 +1,4 @@
-//! The flags of `ichido proxy`, as they were typed. What they mean is found in [`super::settings`], so that everything
-//! wrong with them is said at once.
+//! The flags of `ichido proxy` as typed. [`super::settings`] resolves them and reports all errors at once.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! Bodies on their way through: never kept whole.
+//! Bodies that stream through the proxy and are never stored whole.
 //!
-//! Guarantee: `UploadProgress` shows when an upload was sent to its end, and what went wrong with it.
+//! Guarantee: `UploadProgress` reports when an upload was sent completely, and what went wrong with it.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -12,19 +12,19 @@ use tokio::sync::watch;
 
 use ichido_http::server::body::{BodyFault, Timed};
 
-/// What is sent upstream: bytes at hand, and then whatever still streams in.
+/// A body for the upstream: buffered bytes, followed by the rest of the stream.
 pub(crate) struct Upload {
     at_hand: Bytes,
     rest: Option<Timed>,
 }
 
 impl Upload {
-    /// A body that is all here.
+    /// Creates an upload from a complete body.
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self { at_hand: bytes, rest: None }
     }
 
-    /// A body of which the beginning is here.
+    /// Creates an upload from the start of a body and the rest of its stream.
     pub(crate) fn streamed(at_hand: Bytes, rest: Timed) -> Self {
         Self { at_hand, rest: Some(rest) }
     }
@@ -64,14 +64,14 @@ impl Body for Upload {
     }
 }
 
-/// An upload on its way to the upstream.
+/// An upload whose progress can be observed.
 pub(crate) struct TrackedUpload {
     upload: Upload,
     sent: watch::Sender<bool>,
     fault: Arc<OnceLock<BodyFault>>,
 }
 
-/// How far an upload has come.
+/// The progress of an upload.
 pub(crate) struct UploadProgress {
     sent: watch::Receiver<bool>,
     fault: Arc<OnceLock<BodyFault>>,
@@ -86,14 +86,14 @@ impl TrackedUpload {
 }
 
 impl UploadProgress {
-    /// What went wrong with the upload on the client's side of us, if anything did.
+    /// Returns the error on the client's side of the upload, if there was one.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
     }
 
-    /// Waits until the last byte was taken, or the upload was dropped.
+    /// Waits until the last byte was taken or the upload was dropped.
     pub(crate) async fn sent(&self) {
-        // An error means that it was dropped, which ends the wait as well.
+        // An error means that it was dropped, which also ends the wait.
         drop(self.sent.clone().wait_for(|sent| *sent).await);
     }
 }

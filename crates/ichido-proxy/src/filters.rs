@@ -1,8 +1,9 @@
-//! What every role does with a request that comes in and an answer that goes out.
+//! The steps that every role applies to a request and its response.
 //!
-//! Guarantee: the key is read and checked before anything is sent, and passed on byte for byte (SPEC C1); every
-//! answer carries the id of its request; the way of a request is told to the next hop, and what an outsider says of
-//! it is not believed (SPEC F1).
+//! Guarantee: the key is read and checked before anything is sent, and passed on byte for byte. Every response
+//! carries the id of its request. The next hop learns the hops of a request, and the hops that an outsider claims are
+//! not trusted.
+// Spec: C1, F1.
 
 use http::header::HeaderName;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -21,40 +22,41 @@ use super::problem::Problem;
 use super::upstream::UpstreamRequest;
 use super::validate::validated_target;
 
-/// What holds for all requests through one proxy.
+/// The rules for all requests of one proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterRules {
-    /// Who we are, in the header of hops.
+    /// Our name in the hops header.
     pub(crate) name: HopName,
-    /// Whether callers are outsiders, whose word about earlier hops counts for nothing.
+    /// Whether callers are outsiders, whose claims about earlier hops are ignored.
     pub(crate) is_edge: bool,
-    /// What becomes of `x-request-id`.
+    /// What happens to `x-request-id`.
     pub(crate) request_id: RequestIdRule,
-    /// What becomes of `traceparent` and `tracestate`.
+    /// What happens to `traceparent` and `tracestate`.
     pub(crate) traceparent: Traceparent,
     /// Which methods pass, and which of them change state.
     pub(crate) methods: Methods,
-    /// Whether a request that changes state must bring a key.
+    /// Whether a state-changing request must have a key.
     pub(crate) key: KeyRule,
-    /// Whether answers carry the key: always, never, or as the upstream does (SPEC C5).
+    /// Whether responses carry the key: always, never, or as the upstream does.
+    // Spec: C5.
     pub(crate) echo_key: Option<bool>,
     /// Which header fields pass.
     pub(crate) lists: HeaderFilter,
-    /// Fields that say who asks, which no client may take away by naming them in `Connection`.
+    /// Fields that identify the caller, which no client may remove by naming them in `Connection`.
     pub(crate) relied_on: Vec<HeaderName>,
 }
 
-/// Whether a request that changes state must bring a key.
+/// Whether a state-changing request must have a key.
 #[derive(Clone, Debug)]
 pub(crate) enum KeyRule {
-    /// It must; without one it is refused like this.
+    /// It must have a key; without one it is refused with this status and code.
     Required {
-        /// 400, unless a file says otherwise.
+        /// 400, unless a boundary file sets another.
         status: StatusCode,
-        /// [`KeyRule::CODE`], unless a file says otherwise.
+        /// [`KeyRule::CODE`], unless a boundary file sets another.
         code: String,
     },
-    /// It need not; one that is there must be a key.
+    /// It may have a key, which must be valid.
     Optional,
 }
 
@@ -63,26 +65,27 @@ impl KeyRule {
     pub(crate) const CODE: &str = "key_missing";
 }
 
-/// A request that may go on.
+/// A request that passed the checks.
 pub(crate) struct AdmittedRequest {
     pub(crate) call: UpstreamRequest,
     pub(crate) body: Timed,
-    /// Who sent it.
+    /// The client that sent it.
     pub(crate) peer: Option<Peer>,
-    /// The key, where the method changes state.
+    /// The key, if the method changes state.
     pub(crate) key: Option<IdempotencyKey>,
 }
 
-/// What the answer to a request needs to know of it.
+/// What a response needs to know about its request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestContext {
     pub(crate) request_id: RequestId,
-    /// The field with the key, as it came.
+    /// The key's field as received.
     key_field: Option<http::HeaderValue>,
 }
 
 impl RequestContext {
-    /// What logs carry of the key (SPEC C5): its hash; nothing where there is none, or no valid one.
+    /// Returns the key's hash for logs, or `None` without a valid key.
+    // Spec: C5.
     pub(crate) fn key_hash(&self) -> Option<String> {
         let field = self.key_field.as_ref()?.as_bytes();
         key::read([(KEY.as_str(), field)]).ok().flatten().map(|key| key.log_hash())
@@ -90,13 +93,13 @@ impl RequestContext {
 }
 
 impl FilterRules {
-    /// The slip of a request: to be had before anything is decided, so that refusals carry an id too.
+    /// Reads the context of a request before any check, so refusals carry an id too.
     pub(crate) fn context(&self, headers: &HeaderMap) -> RequestContext {
         let key_field = headers.get(KEY).or_else(|| headers.get(X_KEY)).cloned();
         RequestContext { request_id: self.request_id(headers), key_field }
     }
 
-    /// The id that came, if it is one and may be kept; else a new one.
+    /// Keeps the request's own id if it is valid and allowed, or creates one.
     fn request_id(&self, headers: &HeaderMap) -> RequestId {
         let mut lines = headers.get_all(REQUEST_ID).iter();
         let came = match (lines.next(), lines.next()) {
@@ -109,7 +112,9 @@ impl FilterRules {
         }
     }
 
-    /// Checks a request and makes it ready to go on; `is_guarded` says whether it changes state, so that its key counts.
+    /// Checks a request and prepares it for the next step.
+    ///
+    /// `is_guarded` says whether it changes state, so its key counts.
     pub(crate) fn admit(
         &self,
         request: Request<Incoming>,
@@ -144,7 +149,7 @@ impl FilterRules {
         Ok(AdmittedRequest { call: UpstreamRequest { method, target, headers }, body, peer, key })
     }
 
-    /// The key of a request that changes state. On all others it means nothing, and is not looked at.
+    /// Reads the key of a state-changing request. On other requests a key has no meaning and is not read.
     fn key_of(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
         let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         match (key::read(fields), &self.key) {
@@ -161,18 +166,18 @@ impl FilterRules {
         before.and(Hop { name: self.name.clone(), at: clock::now(), request_id: context.request_id.clone() })
     }
 
-    /// Takes out of a request what may not go out to the upstream.
+    /// Removes the fields that must not reach the upstream.
     pub(crate) fn filter_outbound(&self, call: &mut UpstreamRequest) {
         self.lists.filter_leaving(&mut call.headers);
     }
 
-    /// Takes out of an upstream's answer what may not pass.
+    /// Removes the fields of an upstream response that must not pass.
     pub(crate) fn filter_response<B>(&self, answer: &mut Response<B>) {
         headers::strip_answer(answer.headers_mut());
         self.lists.filter_answer(answer.headers_mut());
     }
 
-    /// Makes an answer, the upstream's or our own, ready for the client.
+    /// Prepares a response, the upstream's or our own, for the client.
     pub(crate) fn finish_response<B>(&self, response: &mut Response<B>, context: &RequestContext) {
         let headers = response.headers_mut();
         match (self.echo_key, &context.key_field) {

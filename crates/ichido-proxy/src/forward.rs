@@ -1,4 +1,4 @@
-//! One call to the upstream, and its answer as it comes: what both kinds of role share.
+//! One call to the upstream and its response, shared by all roles.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::upstream::{Failure, Upstream, UpstreamRequest};
 
 impl Upstream {
-    /// Sends a request that is not tried again.
+    /// Sends a request without retries.
     pub(crate) async fn send_once(
         &self,
         rules: &FilterRules,
@@ -29,7 +29,7 @@ impl Upstream {
         }
     }
 
-    /// An answer whose body is handed on as it comes.
+    /// Builds a response whose body streams through.
     pub(crate) fn passed(&self, rules: &FilterRules, mut answer: Response<Incoming>) -> Response<AnswerBody> {
         rules.filter_response(&mut answer);
         answer.map(|body| Timed::answer(body, self.body_idle).map_err(Into::into).boxed_unsync())
@@ -37,17 +37,17 @@ impl Upstream {
 }
 
 impl Failure {
-    /// What it says of the effect.
+    /// Returns what the failure says about the effect.
     pub(crate) fn effect(self) -> Effect {
         match self {
             Self::Network(fault) => Table::http().judge(&Seen::Network(fault), clock::now()).effect,
-            // A part of it may have arrived, and some services act before the end.
+            // Part of it may have arrived, and some services act before the end.
             Self::Upload(_) => Effect::Unknown,
         }
     }
 }
 
-/// The verdict on an answer. Its body still streams, and contains nothing that is needed for it.
+/// Judges a response by its head. The body still streams and is not needed.
 pub(crate) fn judge_answer<T>(answer: &Response<Incoming>, judge: impl FnOnce(&Seen<'_>) -> T) -> T {
     let headers: Vec<(&str, &[u8])> =
         answer.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();

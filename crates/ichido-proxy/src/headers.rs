@@ -1,9 +1,10 @@
-//! Which header fields cross the proxy.
+//! Which header fields pass through the proxy.
 //!
-//! Guarantee: fields that speak of one connection end here, those that `Connection` names included, and none of
-//! them can be used to strip a field that the next hop relies on. A name with anything but letters, digits and
-//! hyphens does not pass: a service that reads `X_User_Id` as `X-User-Id` would get what a list has dropped. The key,
-//! the hops and what a body cannot be read without pass every list (SPEC C1, F1).
+//! Guarantee: hop-by-hop fields end here, including those that `Connection` names, and nobody can use them to strip a
+//! field that the next hop relies on. A name with anything but letters, digits and hyphens does not pass: a service
+//! that reads `X_User_Id` as `X-User-Id` would get a field that a list drops. The key, the hops and the fields needed
+//! to read the body pass every list.
+// Spec: C1, F1.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderName,
@@ -12,27 +13,27 @@ use http::header::{
 use http::{HeaderMap, HeaderValue};
 use ichido_boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portable};
 
-/// The one header of the key, under its two names.
+/// The key's header field, under its two names.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const X_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
-/// What an idempotency layer says of an action in flight, and of a replay, by the names of all profiles.
+/// What an idempotency layer reports about a request in flight or a replay, in every profile.
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const REPLAYED_BY_STRIPE: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// The way a request came.
+/// The hops of a request.
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 /// The id of a request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Where a request stands in a trace.
+/// The position of a request in a trace.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-/// Sent beside `Upgrade: h2c` by clients that would like HTTP/2 (RFC 7540, 3.2).
+/// Sent with `Upgrade: h2c` by clients that prefer HTTP/2 (RFC 7540, 3.2).
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// Fields of one connection (RFC 9110, 7.6.1), and those that only the next hop is meant to read.
+/// Hop-by-hop fields (RFC 9110, 7.6.1), and those that only the next hop should read.
 const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     KEEP_ALIVE,
@@ -46,33 +47,34 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     PROXY_AUTHORIZATION,
 ];
 
-/// What every list of requests lets through: without the first four the chain breaks, without the last the body.
+/// Fields that every request list lets through: the first four keep the chain intact, the last one the body.
 const ALWAYS_IN_REQUESTS: [HeaderName; 5] = [KEY, X_KEY, HOPS, REQUEST_ID, CONTENT_LENGTH];
-/// What every list of answers lets through: what is said of the key, and how long the body is.
+/// Fields that every response list lets through: those about the key, and the length of the body.
 const ALWAYS_IN_ANSWERS: [HeaderName; 7] =
     [KEY, X_KEY, STATUS, REPLAYED, REPLAYED_BY_STRIPE, RETRY_AFTER, CONTENT_LENGTH];
 
 /// Which fields pass.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderFilter {
-    /// Who we are in the files.
+    /// Our party in the boundary files.
     pub(crate) party: Party,
     /// The boundary files, each with its lists by direction.
     pub(crate) files: Vec<Boundary>,
-    /// What the flags say of requests.
+    /// The flags' lists for requests.
     pub(crate) requests: HeaderLists,
-    /// What the flags say of answers.
+    /// The flags' lists for responses.
     pub(crate) answers: HeaderLists,
 }
 
 impl HeaderFilter {
-    /// Takes out of a request what may not come in.
+    /// Removes the fields of a request that must not enter.
     pub(crate) fn filter_arriving(&self, headers: &mut HeaderMap) {
         retain(headers, |name| self.files_pass(name, Crossing::Arriving));
     }
 
-    /// Takes out of a request what may not go out. The flags speak of this: what comes in may still be looked at, to tell who
-    /// asks.
+    /// Removes the fields of a request that must not leave.
+    ///
+    /// The flags apply here, because incoming fields may still identify the caller.
     pub(crate) fn filter_leaving(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
             let by_flags = ALWAYS_IN_REQUESTS.contains(name) || self.requests.passes(name.as_str());
@@ -85,7 +87,7 @@ impl HeaderFilter {
         ALWAYS_IN_REQUESTS.contains(name) || self.files.iter().all(passes)
     }
 
-    /// Takes out of an answer what may not pass.
+    /// Removes the fields of a response that must not pass.
     pub(crate) fn filter_answer(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
             let passes =
@@ -103,17 +105,18 @@ fn retain(headers: &mut HeaderMap, passes: impl Fn(&HeaderName) -> bool) {
     }
 }
 
-/// `Connection` names a field that every hop relies on: it would be stripped here and missed later.
+/// `Connection` names a field that every hop relies on, so a later hop would miss it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamesEndToEnd;
 
-/// What `Connection` may not name, because it concerns every hop.
+/// Fields that `Connection` must not name, because every hop needs them.
 const NEVER_NAMED: [HeaderName; 9] =
     [KEY, X_KEY, HOPS, REQUEST_ID, HOST, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, AUTHORIZATION];
 
-/// Takes the fields of one connection out of a request, and those whose names services read in more than one way.
-/// `relied_on` are further fields that may not be named by `Connection`: a client that could name them could take them away
-/// from the next hop.
+/// Removes hop-by-hop fields from a request, and names that services read in different ways.
+///
+/// `relied_on` are more fields that `Connection` must not name: a client that names them would hide them from the
+/// next hop.
 pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -> Result<(), NamesEndToEnd> {
     let named = named_by_connection(headers);
     if named.iter().any(|name| NEVER_NAMED.contains(name) || relied_on.contains(name)) {
@@ -122,15 +125,17 @@ pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -
     for name in HOP_BY_HOP.into_iter().chain(named) {
         headers.remove(name);
     }
-    // We answer it ourselves, by beginning to read the body.
+    // We handle it ourselves when we start to read the body.
     headers.remove(EXPECT);
     retain(headers, |name| is_portable(name.as_str()));
     Ok(())
 }
 
-/// Takes the fields of one connection out of an answer. The upstream is ours to trust: what it names by mistake stays.
+/// Removes hop-by-hop fields from a response.
+///
+/// The upstream is trusted: fields that it names by mistake stay.
 pub(crate) fn strip_answer(headers: &mut HeaderMap) {
-    // Of the two only the encoding counts (RFC 9112, 6.3), and what the other says of the body is not true.
+    // Only the encoding counts if both are present (RFC 9112, 6.3), and then the length is wrong.
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
@@ -140,7 +145,7 @@ pub(crate) fn strip_answer(headers: &mut HeaderMap) {
     }
 }
 
-/// The fields that `Connection` names. What is no name names nothing.
+/// Returns the fields that `Connection` names, ignoring invalid names.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let lines = headers.get_all(CONNECTION).into_iter();
     lines
@@ -149,8 +154,10 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Whether a request asks for a WebSocket. Any other upgrade is an offer that a server may ignore (RFC 9110, 7.8), such as
-/// the `h2c` of curl and of Java's client; one that needs a WebSocket can do nothing with an answer of HTTP.
+/// Whether a request asks for a WebSocket.
+///
+/// Any other upgrade is an offer that a server may ignore (RFC 9110, 7.8), such as the `h2c` of curl and of Java's
+/// client. A client that needs a WebSocket cannot use an HTTP response.
 pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {
     let protocols =
         headers.get_all(UPGRADE).into_iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -158,11 +165,11 @@ pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {
     names.map(<[u8]>::trim_ascii).any(|name| name.eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Sets a field to one value, in place of whatever was there.
+/// Sets a field to one value and removes all others.
 pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     match HeaderValue::from_str(value) {
         Ok(value) => drop(headers.insert(name, value)),
-        // Our values are checked where they are made; one that is none after all is left out.
+        // Our values are checked when they are made; an invalid one is left out.
         Err(_) => drop(headers.remove(name)),
     }
 }
@@ -209,7 +216,7 @@ mod tests {
         assert_eq!(names(&fields), ["accept"]);
     }
 
-    /// CGI, WSGI, Rack and PHP read each of these as `X-User-Id`, or could.
+    /// CGI, WSGI, Rack and PHP may read each of these as `X-User-Id`.
     #[test]
     fn a_name_that_services_read_as_another_does_not_pass() {
         for name in
@@ -221,7 +228,7 @@ mod tests {
         }
     }
 
-    /// The check must not promise that the adapter compares what ends here.
+    /// The checker must not promise that the adapter compares a field that ends here.
     #[test]
     fn no_fingerprint_has_a_header_that_does_not_pass() {
         for name in HOP_BY_HOP.into_iter().chain([HOST, EXPECT]) {

@@ -1,9 +1,10 @@
-//! The roles `bff` and `gateway`: a hop that does not own idempotency (SPEC C2, C4).
+//! The roles `bff` and `gateway`: hops that do not own idempotency.
 //!
-//! Guarantee: a hop checks the key and passes it on; it stores nothing, never answers in place of the owner, and
-//! never makes a conflict of its own. It repeats a request only where the boundary's plan covers it *and* SPEC C4
-//! allows it: a POST with a key, whose whole body it holds, after a network fault or a 502, 503 or 504. Everything
-//! else, a 202 that says "processing" included, passes as it came.
+//! Guarantee: a hop checks the key and passes it on. It stores nothing, never answers instead of the owner, and never
+//! creates a conflict of its own. It repeats a request only if the boundary's retry plan covers it *and* the request
+//! is a POST with a key, whose whole body it holds, after a network error or a 502, 503 or 504. Everything else
+//! passes unchanged, including a 202 that says "processing".
+// Spec: C2, C4.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use super::forward::judge_answer;
 use super::problem::Problem;
 use super::upstream::{Failure, Upstream, UpstreamRequest};
 
-/// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
+/// The largest request body that is kept for a retry. A larger one is streamed and sent once.
 const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// A hop between a caller and the next component.
@@ -38,30 +39,30 @@ pub(crate) struct HopRole {
     pub(crate) limits: Limits,
     pub(crate) upstream: Upstream,
     pub(crate) timeouts: RetryTimeouts,
-    /// A permit for each byte of a body that is held to be sent again.
+    /// Memory permits for bodies that are kept for a retry.
     pub(crate) bodies: Permits<Peer>,
 }
 
-/// How long a hop waits, and how often it tries.
+/// How long a hop waits, and how often it retries.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryTimeouts {
-    /// How long one try may take.
+    /// The timeout of one attempt.
     pub(crate) try_max: Duration,
-    /// How long all tries together may take.
+    /// The timeout of all attempts together.
     pub(crate) total: Duration,
-    /// When it tries again; `None` is never.
+    /// When to retry; `None` means never.
     pub(crate) plan: Option<RetryPlan>,
 }
 
 impl RetryTimeouts {
-    /// How long a try that is the only one may take.
+    /// Returns the timeout of a request that is sent once.
     fn single_attempt(&self) -> Duration {
         self.try_max.min(self.total)
     }
 }
 
 impl HopRole {
-    /// Answers a request.
+    /// Handles a request.
     pub(crate) async fn pass(
         &self,
         request: Request<Incoming>,
@@ -71,7 +72,7 @@ impl HopRole {
         let AdmittedRequest { mut call, body, peer, key } =
             self.rules.admit(request, context, &self.limits, is_guarded)?;
         self.rules.filter_outbound(&mut call);
-        // What is certainly not repeated need not be kept.
+        // A request that is never repeated need not be kept.
         let plan = self.timeouts.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
         let Some(plan) = plan else {
             let upload = Upload::streamed(Bytes::new(), body);
@@ -93,7 +94,8 @@ impl HopRole {
         bytes: &Bytes,
         plan: &RetryPlan,
     ) -> Result<Response<AnswerBody>, Problem> {
-        // Not before the body is here: how long the client takes to send it is bounded elsewhere, and no fault of the upstream's.
+        // Start after the body has arrived: how long the client takes is limited elsewhere and is not the upstream's
+        // fault.
         let by = Instant::now() + self.timeouts.total;
         let mut effect = Effect::NotDone;
         let mut failures = NonZeroU32::MIN;
@@ -113,18 +115,19 @@ impl HopRole {
         }
     }
 
-    /// How long the next try may take: never past the time in all.
+    /// Returns the timeout of the next attempt, which never exceeds the total.
     fn within(&self, by: Instant) -> Duration {
         self.timeouts.try_max.min(by.saturating_duration_since(Instant::now()))
     }
 }
 
-/// What one try says.
+/// What one attempt says.
 struct AttemptVerdict {
-    /// Of the effect.
+    /// What is known about the effect.
     effect: Effect,
-    /// How long to wait before the next; `None` when this was the last. An answer that would be repeated too late is
-    /// still the answer.
+    /// How long to wait before the next attempt; `None` if this was the last.
+    ///
+    /// A response that would be repeated too late is returned to the client.
     wait: Option<Duration>,
 }
 
@@ -139,7 +142,7 @@ fn judge(
     let judged = match sent {
         Ok(answer) => judge_answer(answer, judge),
         Err(Failure::Network(fault)) => judge(&Seen::Network(*fault)),
-        // The body was whole before the first try, so this does not happen; it would be no reason to repeat.
+        // The body was complete before the first attempt, so this does not happen; it would not justify a retry.
         Err(failure @ Failure::Upload(_)) => AttemptVerdict { effect: failure.effect(), wait: None },
     };
     AttemptVerdict { wait: judged.wait.filter(|wait| Instant::now() + *wait < by), ..judged }
@@ -149,7 +152,7 @@ fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZero
     let verdict = Table::http().judge(seen, clock::now());
     let may = plan.covers(method, seen) && hop_may_repeat(method, true, seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
-        // Spread over the wait, so that those who failed together do not come back together.
+        // Spread over the wait, so clients that failed together do not retry together.
         let retry =
             Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, tries: plan.attempts };
         retry.wait(NonZeroU32::MIN, fastrand::f64(), verdict.hint)
@@ -159,11 +162,11 @@ fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZero
 
 enum GatheredBody {
     Whole(Bytes),
-    /// It is too large, or there is no memory for it: what came so far, and the rest as it comes. It is sent once.
+    /// It is too large, or there is no memory for it: the bytes so far, and the rest of the stream. It is sent once.
     Streamed(Upload),
 }
 
-/// Takes a body in, as long as it is small enough to be sent again and there is memory for it.
+/// Buffers a body if it is small enough for a retry and there is memory for it.
 async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBody, BodyFault> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {

@@ -1,8 +1,9 @@
-//! Who asks: a stable name of the caller, from a source that can be trusted (SPEC C3).
+//! The caller's identity: a stable name from a trusted source.
 //!
-//! Guarantee: a request gets one identity, proved as its source says, or is refused. Nothing is guessed from an address, and
-//! no secret becomes a name: a renewed token is the same caller. Every further input of the fingerprint that a file names is read
-//! from the same token, or from the request's headers.
+//! Guarantee: a request gets one identity, proven as its source requires, or is refused. Nothing is guessed from an
+//! address, and no secret becomes a name: a renewed token is the same caller. Additional fingerprint inputs that a
+//! boundary file names are read from the same token or from the request's headers.
+// Spec: C3.
 
 mod api_keys;
 mod jwt;
@@ -19,8 +20,8 @@ use ichido_core::json::{Document, Form};
 pub(crate) use api_keys::ApiKeys;
 pub(crate) use jwt::{Algorithm, Jwt};
 
-/// What to do about a header that names the caller and is not there.
-const NOT_ARRIVED: &str = "a request without the header that says who asks was refused with 403, as all such will be; a \
+/// The warning about a missing identity header.
+const MISSING_HEADER: &str = "a request without the header that says who asks was refused with 403, as all such will be; a \
     trusted hop before the adapter must set it. `ichido proxy` as a bff sets none, and drops what a browser sends: take the \
     identity from a JWT or an API key, or set the header in a BFF of your own and let every list pass it";
 
@@ -28,29 +29,33 @@ const NOT_ARRIVED: &str = "a request without the header that says who asks was r
 pub(crate) enum Identity {
     /// A header that a trusted hop sets.
     Header {
-        /// Its name.
+        /// The name of the header.
         header: HeaderName,
-        /// Whether it was said that it does not arrive: once, because anybody can send requests without it.
-        told: Once,
+        /// Whether the missing header was logged. It is logged once, because anyone can send requests without it.
+        warned: Once,
     },
     /// Claims of a verified token in `Authorization: Bearer`.
     Jwt(Box<Jwt>),
-    /// An API key in a header, known by its hash.
+    /// An API key in a header, stored as a hash.
     ApiKey { header: HeaderName, keys: ApiKeys },
-    /// There is one caller.
+    /// All requests come from one caller.
     Single(String),
 }
 
 impl Identity {
-    /// The caller of this request, with the values of `further` inputs of its fingerprint.
-    pub(crate) fn of(&self, head: &Parts, further: &[FingerprintInput]) -> Result<Caller, NoIdentity> {
-        let without_claims = |identity| Ok(Caller { identity, inputs: inputs(head, None, further)? });
+    /// Identifies the caller and reads the additional fingerprint inputs.
+    pub(crate) fn caller(
+        &self,
+        head: &Parts,
+        extra_inputs: &[FingerprintInput],
+    ) -> Result<Caller, NoIdentity> {
+        let without_claims = |identity| Ok(Caller { identity, inputs: inputs(head, None, extra_inputs)? });
         match self {
             Self::Single(name) => without_claims(name.clone()),
-            Self::Header { header, told } => {
+            Self::Header { header, warned } => {
                 let name = only(head, header).and_then(|value| value.to_str().ok());
                 let name = name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
-                    told.call_once(|| tracing::warn!(%header, "{NOT_ARRIVED}"));
+                    warned.call_once(|| tracing::warn!(%header, "{MISSING_HEADER}"));
                     NoIdentity::Forbidden
                 })?;
                 without_claims(name)
@@ -61,7 +66,7 @@ impl Identity {
                 let claims = claims.as_ref().and_then(jwt::Claims::document);
                 let named = claims.as_ref().and_then(|claims| jwt::name_of(claims, jwt.named_by()));
                 let identity = named.ok_or_else(|| unauthenticated("Bearer"))?;
-                Ok(Caller { identity, inputs: inputs(head, claims.as_ref(), further)? })
+                Ok(Caller { identity, inputs: inputs(head, claims.as_ref(), extra_inputs)? })
             }
             Self::ApiKey { header, keys } => {
                 let key = only(head, header).map(HeaderValue::as_bytes);
@@ -71,9 +76,11 @@ impl Identity {
         }
     }
 
-    /// Those of the inputs that neither the identity nor every fingerprint has already; or the one that cannot be read.
-    pub(crate) fn further(&self, inputs: &[FingerprintInput]) -> Result<Vec<FingerprintInput>, String> {
-        let mut further = Vec::new();
+    /// Returns the inputs that neither the identity nor every fingerprint contains.
+    ///
+    /// The error names an input that cannot be read.
+    pub(crate) fn extra_inputs(&self, inputs: &[FingerprintInput]) -> Result<Vec<FingerprintInput>, String> {
+        let mut extra_inputs = Vec::new();
         for input in inputs.iter().filter(|input| input.name().is_some()) {
             let is_in_identity = match (input, self) {
                 (FingerprintInput::Claim(claim), Self::Jwt(jwt)) => jwt.named_by().contains(claim),
@@ -90,13 +97,13 @@ impl Identity {
                 _ => false,
             };
             if !is_in_identity {
-                further.push(input.clone());
+                extra_inputs.push(input.clone());
             }
         }
-        Ok(further)
+        Ok(extra_inputs)
     }
 
-    /// The header that it reads, which nobody may take away by naming it in `Connection`.
+    /// Returns the header that it reads, which nobody may remove by naming it in `Connection`.
     pub(crate) fn header(&self) -> Option<HeaderName> {
         match self {
             Self::Header { header, .. } | Self::ApiKey { header, .. } => Some(header.clone()),
@@ -105,24 +112,24 @@ impl Identity {
         }
     }
 
-    /// Whether all requests are one caller's.
+    /// Whether all requests come from one caller.
     pub(crate) fn is_single(&self) -> bool {
         matches!(self, Self::Single(_))
     }
 }
 
-/// The values of these inputs in a request; a claim or a header that is not there has none.
+/// Reads the values of these inputs. A missing claim or header has none.
 fn inputs(
     head: &Parts,
     claims: Option<&Document<'_>>,
-    further: &[FingerprintInput],
+    extra_inputs: &[FingerprintInput],
 ) -> Result<Option<Inputs>, NoIdentity> {
     let mut found: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
-    for input in further {
+    for input in extra_inputs {
         let values = match input {
             FingerprintInput::Claim(path) => {
                 let claim = claims.and_then(|claims| path.find(claims.root()));
-                // Two spellings of one value are one value. One that is too long to be compared is refused.
+                // Two spellings of one value are equal. A value that is too long to compare is refused.
                 let form = claim.map(|claim| claim.canonical(&Form::default())).transpose();
                 form.map_err(|_| unauthenticated("Bearer"))?.into_iter().collect()
             }
@@ -136,7 +143,7 @@ fn inputs(
     Ok(Inputs::of(found))
 }
 
-/// A field that came once; two lines could be two callers.
+/// Returns a field that occurs exactly once; two lines could mean two callers.
 fn only<'a>(head: &'a Parts, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut lines = head.headers.get_all(name).iter();
     match (lines.next(), lines.next()) {

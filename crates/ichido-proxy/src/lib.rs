@@ -1,11 +1,12 @@
-//! The proxy: the roles between a caller and a service (SPEC C1 to C7, F1, F2).
+//! The proxy, which runs between a caller and a service.
 //!
-//! Guarantee: of all that passes, nothing is kept but what the adapter's ledger needs; a state-changing request is
-//! sent again only where its key, or proof that nothing was sent, makes that harmless; and every answer the proxy
-//! makes up itself says so as a problem.
+//! Guarantee: the proxy stores nothing except what the adapter's ledger needs. It resends a state-changing request
+//! only if the key, or proof that nothing was sent, makes that safe. Every response that the proxy creates itself is
+//! a problem document.
 //!
-//! Start at [`Proxy`]. A connection comes in by [`ichido_http::server`]; a request passes `filters`, and then its
-//! role, `hop` or `adapter`; it goes out by `upstream`.
+//! Start at [`Proxy`]. [`ichido_http::server`] accepts a connection. A request passes through `filters` and its role,
+//! `hop` or `adapter`, and leaves through `upstream`.
+// Spec: C1 to C7, F1, F2.
 
 mod adapter;
 mod args;
@@ -45,23 +46,23 @@ use problem::Problem;
 pub use settings::{Settings, resolve};
 use upstream::Upstream;
 
-/// A proxy that is ready to answer.
+/// A proxy that is ready to serve.
 pub struct Proxy {
     limits: Limits,
     role: ProxyRole,
     ledger: Option<Ledger>,
 }
 
-/// What an adapter looks after.
+/// The ledger of an adapter.
 struct Ledger {
     keeper: Keeper,
     store: Store,
-    /// Those whose lapsed claims are looked after here.
+    /// The operations whose lapsed claims this adapter settles.
     operations: Vec<String>,
 }
 
 impl Proxy {
-    /// Passes requests on, and keeps nothing.
+    /// Creates a hop, which forwards requests and stores nothing.
     pub fn hop(settings: Settings) -> Result<Self, Faults> {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, .. } = settings;
@@ -70,7 +71,7 @@ impl Proxy {
         Ok(Self { limits, role, ledger: None })
     }
 
-    /// Completes idempotency by a ledger in this store.
+    /// Creates an adapter, which keeps a ledger in `store`.
     pub fn adapter(settings: Settings, store: Store) -> Result<Self, Faults> {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, adapter, .. } = settings;
@@ -85,8 +86,9 @@ impl Proxy {
         })
     }
 
-    /// Answers until it is asked to stop, and then ends in good order unless it is asked again. The loss of the database file is a
-    /// request to stop, too.
+    /// Serves until it is asked to stop, then drains unless it is asked again.
+    ///
+    /// The loss of the database file counts as a request to stop.
     pub async fn until(self, listener: TcpListener, stops: &Stops) -> Ended {
         let Self { limits, role, ledger } = self;
         let role = Arc::new(role);

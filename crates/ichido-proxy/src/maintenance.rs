@@ -1,5 +1,8 @@
-//! Upkeep of the ledger: what has expired is forgotten, by one adapter at a time (SPEC A5), and what a crash left behind is brought
-//! before a person, though nobody asks for it again (SPEC F2).
+//! Maintenance of the ledger.
+//!
+//! One adapter at a time deletes expired keys. Every adapter marks claims that a crash left behind as unknown, so a
+//! person sees them even if nobody repeats the request.
+// Spec: A5, F2.
 
 use std::time::Duration;
 
@@ -9,26 +12,27 @@ use ichido_store::node::Duty;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
-/// How often to look.
+/// How often maintenance runs.
 const EVERY: Duration = Duration::from_secs(30);
-/// For how long a caretaker is elected: another one takes over when two of its looks fail to come.
+/// How long the singleton task is claimed. Another adapter takes over after two missed runs.
 const ELECTED_FOR: Duration = Duration::from_secs(75);
-/// How many rows are changed in one statement, so that none holds its locks for long.
+/// The maximum number of rows per statement, so no statement holds its locks for long.
 const ROWS_MAX: u32 = 500;
-/// How many statements of a kind in one look: a backlog is worked off over several.
+/// The maximum number of statements of a kind per run. A backlog takes several runs.
 const STATEMENTS_MAX: u32 = 20;
 
-/// What one look did.
+/// What one run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MaintenanceCounts {
-    /// Claims whose owners are gone, now marked as of unknown outcome.
+    /// Claims whose owners are gone, now marked as unknown.
     lapsed: u64,
-    /// Expired keys and contents that were forgotten.
+    /// Expired keys and message contents that were deleted.
     forgotten: u64,
 }
 
-/// Looks after the store, and after the operations that run here, until it is dropped. None of them is transactional: a proxy
-/// has no transaction with its service.
+/// Maintains the store and the operations of this adapter until it is dropped.
+///
+/// None of them is transactional: a proxy has no transaction with its service.
 pub(crate) async fn run(store: Store, operations: Vec<String>) {
     let node = Uuid::now_v7();
     let mut look = interval(EVERY);
@@ -56,9 +60,9 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
 }
 
 async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<MaintenanceCounts, StoreError> {
-    // What alerts are made of; a worker on the same store watches.
+    // The counters behind alerts; a worker on the same store watches them.
     store.tallies().flush().await?;
-    // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
+    // Each adapter knows its own operations and settles their claims; two adapters take different rows.
     let lapsed = in_parts(|| store.keys().lapse(operations, ROWS_MAX)).await?;
     let mut forgotten = 0;
     if store.nodes().claim_duty(Duty::Ledger, node, ELECTED_FOR).await? {
@@ -68,7 +72,7 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Ma
     Ok(MaintenanceCounts { lapsed, forgotten })
 }
 
-/// Runs one statement after another, until one finds less than it may take. Returns how many rows that were.
+/// Repeats a statement until it finds fewer rows than its limit. Returns the number of rows.
 async fn in_parts<F>(statement: impl Fn() -> F) -> Result<u64, StoreError>
 where
     F: Future<Output = Result<u64, StoreError>>,

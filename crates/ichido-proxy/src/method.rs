@@ -1,15 +1,17 @@
-//! Methods by other means: a request that asks for another method than its request line has.
+//! Method overrides: requests that ask for a method other than their own.
 //!
-//! Guarantee: an override that a service may follow is seen, in the headers and in the query; where it names the request's own
-//! method it changes nothing, and is none.
+//! Guarantee: every override that a service may follow is detected, in the headers and in the query. An override that
+//! names the request's own method changes nothing and does not count.
 
 use std::borrow::Cow;
 
 use http::{HeaderMap, Method};
 
-/// The headers by which frameworks take another method.
+/// The header fields that frameworks read as a method override.
 const FIELDS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-/// The parameter by which they do. PHP reads a dot, a space or a bracket in a name as `_`, skips blanks before it, and ends it at a NUL.
+/// The query parameter that frameworks read as a method override.
+///
+/// PHP reads a dot, a space or a bracket in a name as `_`, skips blanks before it, and ends it at a NUL.
 const PARAMETER: &str = "_method";
 
 /// Whether a header asks for another method.
@@ -20,7 +22,7 @@ pub(crate) fn header_overrides(method: &Method, headers: &HeaderMap) -> bool {
 
 /// Whether the query asks for another method.
 pub(crate) fn query_overrides(method: &Method, query: Option<&str>) -> bool {
-    // Some services still take a semicolon for an ampersand.
+    // Some services still treat a semicolon as an ampersand.
     let query = query.unwrap_or_default().replace(';', "&");
     let is_parameter = |name: &Cow<'_, str>| {
         let name = name.split('\0').next().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! What the proxy itself answers when it cannot pass an answer on: problem details (RFC 9457) with a stable code.
+//! The proxy's own responses: problem details (RFC 9457) with stable codes.
 //!
-//! Guarantee: every problem says in words what happened and what to do, and where a request may have reached the
-//! upstream, what is known of its effect (SPEC F2). None repeats a key, a header's value or a body.
+//! Guarantee: every problem says what happened and what to do, and, if the request may have reached the upstream,
+//! what is known about its effect. No problem repeats a key, a header value or a body.
+// Spec: F2.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use serde_json::json;
 
 use super::upstream::Failure;
 
-/// How long to wait before asking again when others are ahead.
+/// When to retry if the proxy is busy.
 const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 ichido_http::problems! {
@@ -43,7 +44,7 @@ ichido_http::problems! {
 }
 
 impl Problem {
-    /// The same under another status and code, where a boundary file asks for them.
+    /// Replaces the status and code, if a boundary file sets them.
     pub(crate) fn called(self, status: StatusCode, code: &str) -> Self {
         self.under(status).with("type", json!(format!("urn:ichido:problem:{code}"))).with("code", json!(code))
     }
@@ -57,53 +58,54 @@ impl Problem {
         problem
     }
 
-    /// The request itself is wrong, whichever service would get it.
+    /// The request is invalid for any service.
     pub(crate) fn malformed(detail: &'static str) -> Self {
         Self::new(Code::RequestMalformed, detail)
     }
 
-    /// A WebSocket or a tunnel is asked for.
+    /// The request asks for a WebSocket or a tunnel.
     pub(crate) fn upgrade() -> Self {
         let detail = "this proxy carries requests and answers, not WebSockets or tunnels; connect to the service directly for \
                       those";
         Self::new(Code::UpgradeUnsupported, detail)
     }
 
-    /// What is wrong with the key, or that there is none (SPEC C1).
+    /// The key is missing or invalid.
+    // Spec: C1.
     pub(crate) fn of_key(error: KeyError) -> Self {
-        // No body is compared here.
+        // Bodies are not compared here.
         let code = code_of_key(error, Code::KeyMissing, Code::KeyInvalid, Code::KeyInvalid);
         Self::new(code, error.to_string())
     }
 
-    /// The adapter knows no operation for a request that would change state.
+    /// The adapter has no operation for a request that would change state.
     pub(crate) fn operation_unknown() -> Self {
         let detail = "no operation is configured for this method and path, so that it would go unprotected; nothing was done; \
                       add it to the adapter's operations, with class read if it changes nothing";
         Self::new(Code::OperationUnknown, detail)
     }
 
-    /// Another method is meant than the one by which the operation was found.
+    /// The request asks for a method other than the one that matched the operation.
     pub(crate) fn method_override() -> Self {
         let detail = "the request names another method in X-HTTP-Method-Override, X-HTTP-Method, X-Method-Override or _method, \
                       so it would go unprotected; nothing was done; send it with that method itself";
         Self::new(Code::MethodOverride, detail)
     }
 
-    /// As much is under way as may be, those included whose clients have gone.
+    /// Too many requests are in flight, including those whose clients have disconnected.
     pub(crate) fn busy() -> Self {
         let detail = "as many requests are under way as this adapter takes at once; nothing was done; send the request again";
         Self::new(Code::AdapterBusy, detail).after(BUSY_RETRY_AFTER)
     }
 
-    /// Every connection that is served at once is busy, or all of the caller's address.
+    /// Every connection is busy, or every connection of the caller's address.
     pub(crate) fn overloaded() -> Self {
         let detail = "as many connections are busy as this proxy serves at once, in all or from one address; nothing was done; send the \
                       same request again, and keep fewer connections busy";
         Self::new(Code::ProxyBusy, detail).after(BUSY_RETRY_AFTER)
     }
 
-    /// The bodies that an adapter has in memory take as much of it as they may.
+    /// Request bodies use all the memory they may.
     pub(crate) fn bodies_full(full: permits::Full) -> Self {
         let (status, whose, most) = match full {
             permits::Full::All => (StatusCode::SERVICE_UNAVAILABLE, "", BODIES_BYTES_MAX),
@@ -118,7 +120,7 @@ impl Problem {
         Self::new(Code::BodiesFull, detail).under(status).knowing(Effect::NotDone).after(BUSY_RETRY_AFTER)
     }
 
-    /// No answer came; `effect` is what is known after all tries.
+    /// There was no response; `effect` is what is known after all attempts.
     pub(crate) fn of_failure(failure: Failure, effect: Effect) -> Self {
         let (code, what) = match failure {
             Failure::Network(fault) => of_network(fault),
@@ -138,12 +140,12 @@ impl Problem {
         }
     }
 
-    /// With what is known of the request's effect.
+    /// Adds what is known about the request's effect.
     fn knowing(self, effect: Effect) -> Self {
         self.with("effect", json!(effect.as_str()))
     }
 
-    /// The response. No cache stores it: it says nothing of the resource.
+    /// Builds the response, which no cache stores.
     pub(crate) fn into_response(self) -> Response<AnswerBody> {
         self.response().map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync())
     }

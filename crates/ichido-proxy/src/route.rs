@@ -1,16 +1,16 @@
-//! Routes: which operation a request belongs to, by its method and path.
+//! Routes: which operation a request belongs to, by method and path.
 //!
-//! Guarantee: a path belongs to at most one operation, whatever the order in which they were given: a literal segment
-//! wins over a named one, from the left. Paths are compared as they came, byte for byte; nothing is decoded. A path that a service
-//! may resolve to another one belongs to none.
+//! Guarantee: a path belongs to at most one operation, whatever the order of the operations: a literal segment
+//! precedes a named one, from the left. Paths are compared byte for byte, without decoding. A path that a service may
+//! resolve to another one belongs to no operation.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The most segments of a pattern.
+/// The maximum number of segments of a pattern.
 const SEGMENTS_MAX: usize = 64;
 
-/// A path with places for names: `/v1/orders/{id}`.
+/// A path pattern with named segments, such as `/v1/orders/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<Segment>); // Invariant: 1..=SEGMENTS_MAX.
 
@@ -21,7 +21,7 @@ enum Segment {
     Named(String),
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no pattern of a path; write one like /v1/orders/{{id}}, without a query")]
 pub(crate) struct PatternError(String);
@@ -34,7 +34,7 @@ impl Pattern {
         if segments.len() <= SEGMENTS_MAX { Ok(Self(segments)) } else { Err(wrong()) }
     }
 
-    /// Whether a request's path is one of these.
+    /// Whether the pattern matches a request's path.
     pub(crate) fn matches(&self, path: &str) -> bool {
         let Some(path) = path.strip_prefix('/').filter(|path| !has_dot_segment(path)) else { return false };
         let mut found = path.split('/');
@@ -42,7 +42,7 @@ impl Pattern {
             && found.next().is_none()
     }
 
-    /// Which of two patterns is asked first; equal where no path could tell them apart.
+    /// Compares two patterns by precedence. Equal means that they match the same paths.
     pub(crate) fn precedes(&self, other: &Self) -> Ordering {
         let rank = |segment: &Segment| match segment {
             Segment::Literal(text) => (0, text.clone()),
@@ -52,8 +52,9 @@ impl Pattern {
     }
 }
 
-/// Whether a path has a segment `.` or `..` for whoever decodes and resolves it: a service that does would act for another operation
-/// than the one whose pattern the path fits.
+/// Whether a path has a `.` or `..` segment after decoding.
+///
+/// A service that resolves it would run another operation than the one that the path matches.
 fn has_dot_segment(path: &str) -> bool {
     let read = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
     read.split(['/', '\\']).any(|segment| segment == "." || segment == "..")

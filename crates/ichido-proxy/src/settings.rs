@@ -1,7 +1,7 @@
-//! What the flags and the boundary files come to.
+//! Resolves the flags and the boundary files.
 //!
-//! Guarantee: [`resolve`] gives settings that the proxy can run by, or everything that is wrong with them, each with
-//! its place and its mend.
+//! Guarantee: [`resolve`] returns settings that the proxy can run with, or every error, each with its location and
+//! how to fix it.
 
 mod adapter;
 mod files;
@@ -24,7 +24,7 @@ use super::hop::RetryTimeouts;
 pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
 pub(crate) use files::Files;
 
-/// What a proxy runs by.
+/// The resolved settings of a proxy.
 pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
@@ -32,20 +32,22 @@ pub struct Settings {
     pub(crate) rules: FilterRules,
     pub(crate) timeouts: RetryTimeouts,
     pub(crate) limits: Limits,
-    /// How long connecting to the upstream may take.
+    /// The timeout for connecting to the upstream.
     pub(crate) connect: Duration,
-    /// What only an adapter has.
+    /// The settings of an adapter.
     pub(crate) adapter: Option<AdapterSettings>,
 }
 
 impl Settings {
-    /// The address of the ledger, for a role that keeps one. It may hold a password.
+    /// Returns the URL of the ledger's store, if the role has one. It may contain a password.
     pub fn store(&self) -> Option<&str> {
         self.adapter.as_ref().map(|adapter| adapter.store.as_str())
     }
 }
 
-/// Understands the flags, and the boundary files they name. What was wrong before, such as with reading those, is reported with the rest.
+/// Resolves the flags and boundary files.
+///
+/// Earlier errors in `faults`, such as unreadable files, are reported together with the new ones.
 pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<Settings, Faults> {
     let files = files::sort(args.role.party(), files, &mut faults);
     let listen = listen(&args.listen, &mut faults);
@@ -71,9 +73,9 @@ pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<
     faults.or(built)
 }
 
-/// A hop that were given a ledger's settings would seem to keep one.
+/// Refuses the adapter's flags for a hop, which would otherwise seem to keep a ledger.
 fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut Faults) {
-    // Destructured, so that a new flag is not forgotten here. The store may come from the environment, which is shared.
+    // Destructured, so the compiler catches a new flag. The store may come from the environment, which is shared.
     let AdapterArgs {
         store: _,
         operation,
@@ -111,7 +113,7 @@ fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut Faults) {
     refuse_given(&given, what, faults);
 }
 
-/// Refuses those of the flags that are given.
+/// Refuses the flags that are given.
 fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut Faults) {
     for (flag, _) in flags.iter().filter(|(_, is_given)| *is_given) {
         faults.add(*flag, what);

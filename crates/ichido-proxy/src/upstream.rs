@@ -1,7 +1,8 @@
-//! The upstream: requests over kept connections, and what is known when one fails.
+//! The upstream: sends requests and reports what a failure means.
 //!
-//! Guarantee: a request goes out once. It is put on another connection only if not a byte of it was written (SPEC C4). Every failure says
-//! whether the upstream may have seen the request.
+//! Guarantee: a request is sent once. It moves to another connection only if no byte of it was written. Every failure
+//! says whether the upstream may have seen the request.
+// Spec: C4.
 
 use std::time::Duration;
 
@@ -22,13 +23,13 @@ use super::body::{TrackedUpload, Upload};
 pub(crate) struct Upstream {
     client: HttpClient<TrackedUpload>,
     connect: Duration,
-    /// How long an upload may take in all, beyond the time for the answer.
+    /// How long an upload may take, in addition to the response timeout.
     upload_max: Duration,
-    /// How long an answer's body may make no progress.
+    /// How long a response body may make no progress.
     pub(crate) body_idle: Duration,
 }
 
-/// A request without its body, as often as it is sent.
+/// A request without its body, which may be sent several times.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamRequest {
     pub(crate) method: Method,
@@ -36,24 +37,25 @@ pub(crate) struct UpstreamRequest {
     pub(crate) headers: HeaderMap,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The way to the upstream, or the upstream, failed.
+    /// The network or the upstream failed.
     Network(NetworkFault),
-    /// The client's own body did not come to its end, so that the upstream got a part of it at most.
+    /// The client's body was incomplete, so the upstream got at most part of it.
     Upload(BodyFault),
 }
 
 impl Upstream {
-    /// Connects to nobody yet.
+    /// Creates the upstream without connecting.
     pub(crate) fn new(url: &HttpUrl, limits: &Limits, connect: Duration) -> Result<Self, ServerNameError> {
         let client = HttpClient::new(url, None, |_| true)?;
         Ok(Self { client, connect, upload_max: limits.body, body_idle: limits.body_idle })
     }
 
-    /// Sends one request, and waits for the head of its answer: `within` this time from when the client has sent its
-    /// body to the end.
+    /// Sends one request and waits for the head of its response.
+    ///
+    /// `within` starts when the client has sent its whole body.
     pub(crate) async fn send(
         &self,
         call: &UpstreamRequest,
@@ -70,12 +72,12 @@ impl Upstream {
         };
         let sent = self.client.send(self.request(call, body), self.connect, deadline, patience).await;
         match (sent, progress.fault()) {
-            // It would change the protocol, which nobody asked it to.
+            // It would change the protocol without being asked.
             (Ok(answer), _) if answer.status().is_informational() => {
                 Err(Failure::Network(NetworkFault::AnswerCut))
             }
             (Ok(mut answer), _) => {
-                // The version is the connection's, and this one ends here.
+                // The version belongs to the upstream connection, which ends here.
                 *answer.version_mut() = Version::HTTP_11;
                 Ok(answer)
             }

@@ -1,7 +1,8 @@
-//! Requests that no hop should pass on, whatever they are about.
+//! Checks for requests that no role forwards.
 //!
-//! Guarantee: what passes has one method, one target, one host and at most one authorization, however they are read, asks for no
-//! WebSocket, and is no tunnel. The framing was checked before ([`ichido_http::server::framing`]); this is what only shows in the parsed request.
+//! Guarantee: a request that passes has one method, one target, one host and at most one authorization, however it is
+//! read. It asks for no WebSocket and is not a tunnel. The framing was checked earlier
+//! ([`ichido_http::server::framing`]); this module checks what shows only in the parsed request.
 
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery};
@@ -10,7 +11,7 @@ use http::{HeaderMap, Method, Uri, Version, request};
 use super::headers::asks_for_websocket;
 use super::problem::Problem;
 
-/// The target of a request that may pass.
+/// Validates a request and returns its target.
 pub(crate) fn validated_target(head: &request::Parts) -> Result<PathAndQuery, Problem> {
     if head.method == Method::CONNECT || asks_for_websocket(&head.headers) {
         return Err(Problem::upgrade());
@@ -18,13 +19,13 @@ pub(crate) fn validated_target(head: &request::Parts) -> Result<PathAndQuery, Pr
     check_method(&head.method)?;
     check_host(&head.uri, &head.headers, head.version)?;
     if head.headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
-        // Two readers that take different ones would take the request for two callers'.
+        // Two readers that pick different ones would see two different callers.
         return Err(Problem::malformed("the Authorization header was sent more than once; send it once"));
     }
     match head.uri.path_and_query() {
         Some(target) if target.path().starts_with('/') => Ok(target.clone()),
         Some(target) if target.as_str() == "*" && head.method == Method::OPTIONS => Ok(target.clone()),
-        // An absolute target may leave the path out; the path is then the root.
+        // An absolute target may omit the path, which is then the root.
         None if head.uri.authority().is_some() => Ok(PathAndQuery::from_static("/")),
         Some(_) | None => {
             Err(Problem::malformed("the request's target is not a path; send one that begins with /"))
@@ -32,7 +33,9 @@ pub(crate) fn validated_target(head: &request::Parts) -> Result<PathAndQuery, Pr
     }
 }
 
-/// One spelling. `post` is not POST to us, and needs no key; to a service that does not look at the case it is.
+/// Rejects lower-case methods.
+///
+/// `post` is not POST here and needs no key, but a service that ignores case would treat it as POST.
 fn check_method(method: &Method) -> Result<(), Problem> {
     if method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
         return Err(Problem::malformed(
@@ -42,7 +45,7 @@ fn check_method(method: &Method) -> Result<(), Problem> {
     Ok(())
 }
 
-/// One host, named once. Two readers that take different ones would send the request to different places.
+/// Requires one host, named once. Two readers that pick different ones would route the request differently.
 fn check_host(uri: &Uri, headers: &HeaderMap, version: Version) -> Result<(), Problem> {
     let mut lines = headers.get_all(HOST).iter();
     let line = lines.next();
@@ -60,7 +63,7 @@ fn check_host(uri: &Uri, headers: &HeaderMap, version: Version) -> Result<(), Pr
         (Some(target), Some(named)) if *target != named => Err(Problem::malformed(
             "the request's target and its Host header name different hosts; send the same in both",
         )),
-        // HTTP/1.0 has no Host header; HTTP/2 may have the authority alone.
+        // HTTP/1.0 has no Host header; HTTP/2 may have only the authority.
         (None, None) if Version::HTTP_11 <= version => {
             Err(Problem::malformed("the request has no Host header; send one"))
         }

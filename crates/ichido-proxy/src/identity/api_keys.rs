@@ -1,17 +1,17 @@
-//! API keys, known by their hashes alone.
+//! API keys, stored as hashes.
 
 use ichido_core::digest::Digest;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
-/// The most keys in one file: each request is compared with all of them.
+/// The maximum number of keys in one file: each request is compared with all of them.
 const KEYS_MAX: usize = 10_000;
-/// The longest key that is looked at.
+/// The longest key that is checked.
 const KEY_BYTES_MAX: usize = 4096;
 
-/// The keys that are known, and whose they are.
+/// The known keys and their identities.
 pub(crate) struct ApiKeys(Vec<(Digest, String)>);
 
-/// Why a file is no list of API keys.
+/// Why a file is not a list of API keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiKeysError {
     #[error(
@@ -27,7 +27,7 @@ pub(crate) enum ApiKeysError {
 }
 
 impl ApiKeys {
-    /// Reads lines of `sha256:HEX IDENTITY`; empty lines, and what begins with `#`, count for nothing.
+    /// Parses lines of `sha256:HEX IDENTITY`, ignoring empty lines and lines that begin with `#`.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiKeysError> {
         let mut keys: Vec<(Digest, String)> = Vec::new();
         for (index, content) in text.lines().map(str::trim).enumerate() {
@@ -49,7 +49,9 @@ impl ApiKeys {
         if keys.is_empty() { Err(ApiKeysError::None) } else { Ok(Self(keys)) }
     }
 
-    /// Whose key it is. All keys are looked at, and each in the same time, so that neither tells how near a guess was.
+    /// Returns the identity of a key.
+    ///
+    /// It compares all keys in constant time, so timing does not reveal how close a guess was.
     pub(crate) fn identity(&self, key: &[u8]) -> Option<String> {
         if KEY_BYTES_MAX < key.len() {
             return None;

@@ -1,4 +1,4 @@
-//! Tokens: claims of a JWT whose signature, times and audience hold.
+//! Verified JWTs: signature, times and audience.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 
 /// How far clocks may differ.
 const LEEWAY_SECS: u64 = 30;
-/// The longest token that is looked at.
+/// The longest token that is checked.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// The shortest secret for HS256 (RFC 7518, 3.2): as long as its hash.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// The algorithms that are taken; which one is pinned, whatever a token says of itself.
+/// The supported algorithms. The configured one is required, whatever a token claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     Hs256,
@@ -22,7 +22,7 @@ pub(crate) enum Algorithm {
     Es256,
 }
 
-/// Why there is nothing to verify tokens with.
+/// Why tokens cannot be verified with this configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JwtError {
     #[error("\"{0}\" is none of HS256, RS256 and ES256")]
@@ -44,18 +44,18 @@ impl Algorithm {
     }
 }
 
-/// What verifies tokens.
+/// Verifies tokens.
 pub(crate) struct Jwt {
     key: DecodingKey,
     validation: Validation,
     claims: Vec<ClaimPath>,
 }
 
-/// The claims of a token that holds.
+/// The claims of a valid token.
 pub(crate) struct Claims(Box<RawValue>);
 
 impl Jwt {
-    /// Takes the key as its file has it. The line end that an editor adds to a secret is no part of it.
+    /// Creates a verifier with the key of a file, without the line break that an editor adds to a secret.
     pub(crate) fn new(
         algorithm: Algorithm,
         key: &[u8],
@@ -87,7 +87,7 @@ impl Jwt {
         Ok(Self { key, validation, claims })
     }
 
-    /// The claims of a token that holds; `None` for any other, without a reason that would help to forge one.
+    /// Returns the claims of a valid token, or `None` without a reason that would help to forge one.
     pub(crate) fn verify(&self, token: &str) -> Option<Claims> {
         if TOKEN_BYTES_MAX < token.len() {
             return None;
@@ -96,22 +96,25 @@ impl Jwt {
         Some(Claims(verified.ok()?.claims))
     }
 
-    /// The claims that name the caller.
+    /// Returns the claims that name the caller.
     pub(crate) fn named_by(&self) -> &[ClaimPath] {
         &self.claims
     }
 }
 
 impl Claims {
-    /// The claims as a value. A token that names a claim twice has none, because its readers could differ on which one counts.
+    /// Parses the claims.
+    ///
+    /// Returns `None` if a claim occurs twice, because readers could disagree about which one counts.
     pub(crate) fn document(&self) -> Option<Document<'_>> {
         Document::parse(self.0.get().as_bytes(), TOKEN_BYTES_MAX).ok()
     }
 }
 
-/// The caller's name in these claims; `None` where one is missing, empty, or neither a text nor a whole number.
+/// Returns the caller's name in these claims.
 ///
-/// One claim is the name as it is. Several are written as a JSON array, so two different lists never make one name.
+/// Returns `None` if a claim is missing, empty, or neither text nor a whole number. One claim is used as it is.
+/// Several claims become a JSON array, so two different lists never form the same name.
 pub(crate) fn name_of(claims: &Document<'_>, paths: &[ClaimPath]) -> Option<String> {
     let found = paths.iter().map(|path| path.find(claims.root()).filter(|claim| is_name(*claim)));
     let found: Vec<Value<'_, '_>> = found.collect::<Option<_>>()?;
@@ -125,7 +128,7 @@ pub(crate) fn name_of(claims: &Document<'_>, paths: &[ClaimPath]) -> Option<Stri
     }
 }
 
-/// A text, or a whole number, because some issuers number their users.
+/// Whether a claim is text or a whole number; some issuers number their users.
 fn is_name(claim: Value<'_, '_>) -> bool {
     match claim.kind() {
         Kind::String => claim.as_str().is_some_and(|text| !text.is_empty()),
@@ -163,7 +166,7 @@ mod tests {
         }
     }
 
-    /// `a` and `b,c` must not be the caller that `a,b` and `c` are.
+    /// `a` and `b,c` must not be the same caller as `a,b` and `c`.
     #[test]
     fn several_claims_never_make_the_name_of_others() {
         let both = |tenant: &str, sub: &str| {

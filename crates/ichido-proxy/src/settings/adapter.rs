@@ -1,4 +1,4 @@
-//! What the adapter does: its operations, from the flags and the files, each with its rules and who may ask.
+//! The adapter's operations, each with its policy and identity, from flags and files.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use crate::filters::{FilterRules, KeyRule};
 use crate::identity::Identity;
 use crate::route::{Pattern, PatternError};
 
-/// What an adapter runs by.
+/// The resolved settings of an adapter.
 pub(crate) struct AdapterSettings {
-    /// The address of the store.
+    /// The URL of the store.
     pub(crate) store: String,
-    /// In the order in which routes are asked.
+    /// In order of precedence.
     pub(crate) operations: Vec<OperationSettings>,
-    /// The header fields of a replay, where not all that were kept are given again.
+    /// The header fields of a replay, if not all the stored ones are sent.
     pub(crate) replayed_fields: Option<Vec<String>>,
 }
 
 impl AdapterSettings {
-    /// The names of the operations that go through the ledger.
+    /// Returns the names of the operations that go through the ledger.
     pub(crate) fn guarded(&self) -> Vec<String> {
         let guarded = self.operations.iter().filter(|operation| operation.protection.is_some());
         guarded.map(|operation| operation.name.clone()).collect()
     }
 
-    /// The header fields that say who asks, and those that requests are compared by.
+    /// Returns the header fields that identify callers or are compared between requests.
     pub(super) fn relied_on(&self) -> impl Iterator<Item = HeaderName> {
         let protections = self.operations.iter().filter_map(|operation| operation.protection.as_ref());
         protections.flat_map(|protection| {
-            let compared = protection.further.iter().filter_map(|input| match input {
+            let compared = protection.extra_inputs.iter().filter_map(|input| match input {
                 FingerprintInput::Header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
                 _ => None,
             });
@@ -52,7 +52,7 @@ pub(crate) struct OperationSettings {
     pub(crate) name: String,
     pub(crate) methods: Vec<Method>,
     pub(crate) pattern: Pattern,
-    /// `None` where it changes nothing, and so needs no protection.
+    /// `None` if the operation changes nothing and needs no protection.
     pub(crate) protection: Option<Protection>,
 }
 
@@ -60,14 +60,14 @@ pub(crate) struct OperationSettings {
 pub(crate) struct Protection {
     pub(crate) draft: PolicyDraft,
     pub(crate) identity: Arc<Identity>,
-    /// What is compared beyond the identity and what every fingerprint has.
-    pub(crate) further: Vec<FingerprintInput>,
+    /// Fingerprint inputs beyond the identity and the standard ones.
+    pub(crate) extra_inputs: Vec<FingerprintInput>,
     pub(crate) form: Form,
     pub(crate) request_bytes_max: Option<usize>,
     pub(crate) service_key: ServiceKey,
 }
 
-/// Understands the adapter's flags and files.
+/// Resolves the adapter's flags and files.
 pub(super) fn adapter(
     args: &Args,
     files: &Files,
@@ -227,15 +227,21 @@ impl OperationDraft<'_> {
             Some((file, promises)) => faults.check(file.file(), promises.fingerprint.inputs())?,
             None => Vec::new(),
         };
-        let further = faults.check(&place, identity.further(&inputs))?;
+        let extra_inputs = faults.check(&place, identity.extra_inputs(&inputs))?;
         let service_key = chosen_key.unwrap_or_else(|| default_key(policy.mode, &identity));
-        let protection =
-            Protection { draft: policy, identity, further, form, request_bytes_max: bytes_max, service_key };
+        let protection = Protection {
+            draft: policy,
+            identity,
+            extra_inputs,
+            form,
+            request_bytes_max: bytes_max,
+            service_key,
+        };
         Some(OperationSettings { name, methods, pattern, protection: Some(protection) })
     }
 }
 
-/// What the flags say of all operations.
+/// Applies the flags for all operations to a policy.
 fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
     let flags = &args.adapter;
     let classes = [
@@ -263,7 +269,7 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
     }
 }
 
-/// The value that a flag names; `None` if it is not given, or names none of them.
+/// Returns the value that a flag names, or `None` if it is not given or unknown.
 fn pick<T: Copy>(flag: &str, text: Option<&String>, known: &[(&str, T)], faults: &mut Faults) -> Option<T> {
     let text = text?;
     let found = known.iter().find(|(name, _)| name == text).map(|(_, value)| *value);
@@ -274,7 +280,8 @@ fn pick<T: Copy>(flag: &str, text: Option<&String>, known: &[(&str, T)], faults:
     found
 }
 
-/// The client's key where all requests are one caller's, or nobody looks at it; else one of the caller's own (SPEC D7).
+/// Picks the client's key if there is one caller or the service ignores keys, and a derived key otherwise.
+// Spec: D7.
 fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
     if mode == Some(EffectMode::Keyed) && !identity.is_single() {
         ServiceKey::Derived
@@ -283,7 +290,7 @@ fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
     }
 }
 
-/// `POST /v1/orders/{id}`.
+/// Parses `POST /v1/orders/{id}`.
 fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
     let wrong = || format!("\"{text}\" is no method and path; write it like \"POST /v1/orders/{{id}}\"");
     let (method, path) = text.split_once(' ').ok_or_else(wrong)?;
@@ -292,7 +299,7 @@ fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
     Ok((method, pattern))
 }
 
-/// In the order in which they are asked; no request may belong to two.
+/// Sorts operations by precedence and reports those that match the same requests.
 fn sort(drafts: &mut [OperationDraft<'_>], faults: &mut Faults) {
     drafts.sort_by(|one, other| one.pattern.precedes(&other.pattern));
     for pair in drafts.windows(2) {

@@ -1,26 +1,26 @@
-//! The boundary files: which of them the role receives by, and which it sends by.
+//! The boundary files of a role: the one it receives by and the one it sends by.
 
 use ichido_boundary::{Boundary, Finding, Party, Rule, Severity, check};
 
 use ichido_core::settings::Faults;
 
-/// What the role's files are.
+/// The boundary files of a role.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
-    /// Of the boundary across which requests come in.
+    /// The boundary across which requests arrive.
     pub(crate) receiving: Option<Boundary>,
-    /// Of the boundary across which they go out.
+    /// The boundary across which requests leave.
     pub(crate) sending: Option<Boundary>,
 }
 
 impl Files {
-    /// Both, as far as they are there.
+    /// Iterates over the files that exist.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Boundary> {
         self.receiving.iter().chain(&self.sending)
     }
 }
 
-/// Sorts the files by what they are to the role.
+/// Assigns each file to the role's receiving or sending side.
 pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut Faults) -> Files {
     let mut files = Files::default();
     refuse_errors(&readable, faults);
@@ -45,7 +45,7 @@ pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut Faults) -
     files
 }
 
-/// A proxy that ran on a file with errors would promise what it does not keep. Warnings leave it running.
+/// Refuses files with errors, because the proxy would not keep what they promise. Warnings are allowed.
 fn refuse_errors(files: &[Boundary], faults: &mut Faults) {
     for Finding { rule, place, what, .. } in check(files) {
         if rule.severity == Severity::Error {

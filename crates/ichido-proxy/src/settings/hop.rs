@@ -1,5 +1,4 @@
-//! What every role does with requests and answers, and how long it waits: the flags first, then the files, then
-//! the defaults.
+//! Filter rules and timeouts of every role: flags first, then files, then defaults.
 
 use std::time::Duration;
 
@@ -21,12 +20,13 @@ use crate::hop::RetryTimeouts;
 const TRY_DEFAULT: Duration = Duration::from_secs(10);
 const IN_ALL_DEFAULT: Duration = Duration::from_secs(30);
 const BACKOFF_MS_DEFAULT: [u64; 3] = [100, 200, 400];
-/// The most tries of one request: beyond it, a hop is a storm.
+/// The maximum number of attempts per request; more would cause a retry storm.
 const ATTEMPTS_MAX: u32 = 10;
-/// After which answers a hop may try again (SPEC C4).
+/// The statuses after which a hop may retry.
+// Spec: C4.
 const STATUSES: [u16; 3] = [502, 503, 504];
 
-/// What holds for all requests.
+/// Resolves the rules for all requests.
 pub(super) fn rules(args: &Args, files: &Files, faults: &mut Faults) -> Option<FilterRules> {
     let role = args.role;
     let name = args.name.as_deref().unwrap_or(role.party().as_str());
@@ -65,7 +65,7 @@ fn key_rule(args: &Args, files: &Files, faults: &mut Faults) -> Option<KeyRule> 
         status,
         code: code.cloned().unwrap_or_else(|| KeyRule::CODE.to_owned()),
     };
-    // The adapter follows whichever of its files owns the outcome.
+    // The adapter follows the file that owns the outcome.
     let both: Vec<Boundary> = files.iter().cloned().collect();
     let file = if args.role == Role::Adapter { owner(&both) } else { files.receiving.as_ref() };
     let Some(file) = file.filter(|_| args.passing.key_on.is_none()) else {
@@ -111,7 +111,7 @@ fn lists(args: &Args, files: &Files, faults: &mut Faults) -> HeaderFilter {
     }
 }
 
-/// How long to wait, and how often to try.
+/// Resolves the timeouts and the retry plan.
 pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut Faults) -> Option<RetryTimeouts> {
     let flags = &args.passing;
     let written = files.sending.as_ref().map(|file| &file.http);
@@ -134,7 +134,7 @@ pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut Faults) -> Optio
     Some(RetryTimeouts { try_max, total, plan })
 }
 
-/// Room for every try and every wait, where nobody says how long it may take in all.
+/// Returns the time for every attempt and every wait, if no total timeout is set.
 fn default_total(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
     let needed = plan.map_or(try_max, |plan| {
         try_max.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
@@ -142,7 +142,7 @@ fn default_total(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
     needed.max(IN_ALL_DEFAULT)
 }
 
-/// When to try again. What is wrong goes to the faults, which keep the proxy from starting.
+/// Resolves the retry plan. Errors go to `faults`, which keep the proxy from starting.
 fn plan(args: &Args, written: Option<&Retry>, faults: &mut Faults) -> Option<RetryPlan> {
     let flags = &args.passing;
     if args.role == Role::Adapter {

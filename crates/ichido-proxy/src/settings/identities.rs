@@ -1,10 +1,10 @@
-//! Who may ask: the sources that the flags and files name, with their keys read from their files.
+//! Resolves identity sources from flags and files, and reads their keys.
 
 use std::path::Path;
 use std::sync::{Arc, Once};
 
 use http::header::HeaderName;
-use ichido_boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRule, IdentitySource};
+use ichido_boundary::{ClaimPath, Identity as IdentityConfig, IdentityNames, IdentityRule, IdentitySource};
 use ichido_core::settings::Faults;
 
 use super::{Files, refuse_given};
@@ -16,43 +16,48 @@ const BYTES_MAX: u64 = 4 << 20;
 /// The longest name that can be stored.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The identities in use. Each source is read once, and its faults are told once.
+/// The identities in use. Each source is read once, and its errors are reported once.
 pub(super) struct Identities<'a> {
     flags: &'a AdapterArgs,
-    written: Option<&'a Written>,
-    made: Vec<(IdentityRule, Option<Arc<Identity>>)>,
-    has_told: bool,
+    written: Option<&'a IdentityConfig>,
+    resolved: Vec<(IdentityRule, Option<Arc<Identity>>)>,
+    has_reported: bool,
 }
 
 impl<'a> Identities<'a> {
     pub(super) fn new(args: &'a Args, files: &'a Files) -> Self {
         let written = files.sending.as_ref().and_then(|file| file.identity.as_ref());
-        Self { flags: &args.adapter, written, made: Vec::new(), has_told: false }
+        Self { flags: &args.adapter, written, resolved: Vec::new(), has_reported: false }
     }
 
-    /// The identity of an operation: the flag's, its own, or that of its file.
+    /// Finds the identity of an operation: from the flag, the operation, or its file.
     pub(super) fn find(
         &mut self,
         place: &str,
-        own: Option<&Written>,
+        own: Option<&IdentityConfig>,
         faults: &mut Faults,
     ) -> Option<Arc<Identity>> {
         let rule = self.rule(place, own, faults)?;
-        if let Some((_, made)) = self.made.iter().find(|(known, _)| *known == rule) {
-            return made.clone();
+        if let Some((_, resolved)) = self.resolved.iter().find(|(known, _)| *known == rule) {
+            return resolved.clone();
         }
-        let made = make(&rule, self.flags, faults).map(Arc::new);
-        self.made.push((rule, made.clone()));
-        made
+        let resolved = make(&rule, self.flags, faults).map(Arc::new);
+        self.resolved.push((rule, resolved.clone()));
+        resolved
     }
 
-    fn rule(&mut self, place: &str, own: Option<&Written>, faults: &mut Faults) -> Option<IdentityRule> {
+    fn rule(
+        &mut self,
+        place: &str,
+        own: Option<&IdentityConfig>,
+        faults: &mut Faults,
+    ) -> Option<IdentityRule> {
         if let Some(text) = &self.flags.identity {
             let rule = parse(text);
             if let Err(what) = &rule
-                && !self.has_told
+                && !self.has_reported
             {
-                self.has_told = true;
+                self.has_reported = true;
                 faults.add("--identity", what);
             }
             return rule.ok();
@@ -65,9 +70,9 @@ impl<'a> Identities<'a> {
         faults.check(place, written.rule())
     }
 
-    /// Flags that nothing reads are a misunderstanding.
+    /// Refuses flags that nothing reads.
     pub(super) fn check_flags(&self, faults: &mut Faults) {
-        let uses = |is_it: fn(&IdentityRule) -> bool| self.made.iter().any(|(used, _)| is_it(used));
+        let uses = |is_it: fn(&IdentityRule) -> bool| self.resolved.iter().any(|(used, _)| is_it(used));
         let flags = self.flags;
         let of_jwt = [
             ("--jwt-algorithm", flags.jwt_algorithm.is_some()),
@@ -86,7 +91,7 @@ impl<'a> Identities<'a> {
     }
 }
 
-/// `header:NAME`, `jwt:CLAIM` or `jwt:CLAIM,CLAIM`, `api-key:HEADER`, `single:NAME`.
+/// Parses `header:NAME`, `jwt:CLAIM` or `jwt:CLAIM,CLAIM`, `api-key:HEADER`, `single:NAME`.
 fn parse(text: &str) -> Result<IdentityRule, String> {
     let wrong = || {
         format!(
@@ -102,7 +107,7 @@ fn parse(text: &str) -> Result<IdentityRule, String> {
         "single" => (IdentitySource::Single, vec![name.to_owned()]),
         _ => return Err(wrong()),
     };
-    let identity = Written { source: Some(source), name: Some(IdentityNames(names)) };
+    let identity = IdentityConfig { source: Some(source), name: Some(IdentityNames(names)) };
     identity.rule().map_err(|error| error.to_string())
 }
 
@@ -112,7 +117,7 @@ fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut Faults) -> Option
         faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
     };
     match rule {
-        IdentityRule::Header(name) => Some(Identity::Header { header: header(name)?, told: Once::new() }),
+        IdentityRule::Header(name) => Some(Identity::Header { header: header(name)?, warned: Once::new() }),
         IdentityRule::ApiKey(name) => {
             let header = header(name)?;
             let Some(path) = &flags.api_keys else {
