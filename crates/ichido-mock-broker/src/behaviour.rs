@@ -1,4 +1,4 @@
-//! How the broker behaves, and how that is changed while it runs.
+//! How the broker behaves, and how that changes at run time.
 
 use std::time::Duration;
 
@@ -6,32 +6,32 @@ use serde_json::{Map, Value, json};
 
 use super::failure_mode::{FailureMode, Rates};
 
-/// The longest wait that may be asked for.
+/// The longest configurable wait.
 pub const WAIT_MAX: Duration = Duration::from_hours(1);
-/// The same in milliseconds, the smallest unit that is taken.
+/// The same in milliseconds, the smallest accepted unit.
 const COUNT_MAX: u64 = 3_600_000;
 
 /// How the broker behaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
-    /// Whether an order under a key that it has done is done no second time.
+    /// Whether a repeated key takes effect only once.
     pub honours_keys: bool,
-    /// Whether it refuses a fence below one that it has seen.
+    /// Whether it refuses a fence lower than one that it has seen.
     pub refuses_old_fences: bool,
-    /// How long every order waits for its answer.
+    /// How long every order waits for its response.
     pub latency: Duration,
-    /// How much longer a slow one does.
+    /// How much longer a slow response takes.
     pub slow: Duration,
-    /// What `Retry-After` says.
+    /// The value of `Retry-After`.
     pub retry_after: Duration,
-    /// How often each fault is made.
+    /// How often each failure occurs.
     pub rates: Rates,
-    /// What a call must have in its body to fail; empty where any may.
+    /// Text that a body must contain for its call to fail; empty means any call.
     pub fault_text: String,
 }
 
 impl Behaviour {
-    /// As `ichido paper` behaves when it is told nothing.
+    /// The defaults of `ichido paper`.
     pub const WELL: Self = Self {
         honours_keys: true,
         refuses_old_fences: false,
@@ -42,14 +42,14 @@ impl Behaviour {
         fault_text: String::new(),
     };
 
-    /// How a call with this body fails, if it does. `dice` is uniform in [0, 1).
+    /// Picks how a call with this body fails, if it does. `dice` is uniform in [0, 1).
     pub fn fault(&self, body: &[u8], dice: f64) -> Option<FailureMode> {
         let text = self.fault_text.as_bytes();
         let may_fail = text.is_empty() || body.windows(text.len()).any(|part| part == text);
         if may_fail { self.rates.draw(dice) } else { None }
     }
 
-    /// As `GET /paper/faults` tells it, in the form that `PUT` takes.
+    /// Renders the body of `GET /paper/faults`, which `PUT` accepts.
     pub fn to_json(&self) -> Value {
         let faults: Map<String, Value> =
             self.rates.all().map(|(name, rate)| (name.to_owned(), json!(rate))).collect();
@@ -64,7 +64,9 @@ impl Behaviour {
         })
     }
 
-    /// With what a `PUT` gives changed and the rest as it was; or everything that is wrong. `faults` replaces all rates.
+    /// Applies the body of a `PUT`, or returns every error.
+    ///
+    /// Members that are not given stay unchanged. `faults` replaces all rates.
     pub fn changed(&self, body: &[u8]) -> Result<Self, Vec<String>> {
         let Ok(Value::Object(members)) = serde_json::from_slice(body) else {
             return Err(vec![
@@ -104,7 +106,7 @@ impl Behaviour {
 }
 
 fn wait(value: &Value, unit: fn(u64) -> Duration) -> Option<Duration> {
-    // Before the unit is multiplied with it: a number of any size may come.
+    // Check before multiplying: the number can have any size.
     let count = value.as_u64().filter(|count| *count <= COUNT_MAX)?;
     Some(unit(count)).filter(|wait| *wait <= WAIT_MAX)
 }

@@ -1,7 +1,8 @@
-//! The broker's book: what it did under which key, and how it failed.
+//! The broker's record of what it did under which key, and how it failed.
 //!
-//! Guarantee: where keys are honoured, a key takes effect once however often it comes. Every effect and every fault is counted, and
-//! nothing is forgotten: at [`KEYS_MAX`] keys it takes no new one. It knows no socket and no clock; dice and time are passed in.
+//! Guarantee: if keys are honoured, a key takes effect once, however often it arrives. Every effect and every failure
+//! is counted, and nothing is dropped: at [`KEYS_MAX`] keys the broker accepts no new one. This module uses no socket
+//! and no clock; randomness and time are passed in.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,42 +13,42 @@ use ichido_core::time::Timestamp;
 use super::behaviour::Behaviour;
 use super::failure_mode::FailureMode;
 
-/// The most keys that are kept.
+/// The maximum number of keys.
 pub(crate) const KEYS_MAX: usize = 250_000;
-/// The most fences that are kept of one key; of more, the first ones and the highest.
+/// The maximum number of fences kept per key. Beyond it, only the highest is updated.
 pub(crate) const FENCES_MAX: usize = 32;
 
-/// One order as it came.
+/// An order as received.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderRequest {
-    /// Empty where none was sent, which only a broker that does not honour keys takes.
+    /// Empty if none was sent, which only a broker that does not honour keys accepts.
     pub(crate) key: String,
     pub(crate) fence: Option<u64>,
     pub(crate) body: Bytes,
     pub(crate) digest: Digest,
 }
 
-/// What was done first under a key.
+/// The first order under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedOrder {
     pub(crate) number: u64,
     pub(crate) accepted_at: Timestamp,
 }
 
-/// What comes of an order.
+/// The outcome of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OrderOutcome {
-    /// It took effect, now or before.
+    /// It took effect, now or earlier.
     Taken {
         order: RecordedOrder,
-        /// Under this key it had taken effect before, and did not again.
+        /// Whether the key had already taken effect, so this request did not.
         is_replay: bool,
-        /// How the answer fails, if it does.
+        /// How the response fails, if it does.
         fault: Option<FailureMode>,
     },
-    /// It took no effect, because it fails so.
+    /// It took no effect because of this failure.
     Failed(FailureMode),
-    /// It took no effect, and no fault is to blame.
+    /// It took no effect and was refused.
     Refused(OrderRefusal),
 }
 
@@ -55,27 +56,27 @@ ichido_core::words! {
     /// Why an order is refused.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum OrderRefusal {
-        /// A higher fence was seen under this key.
+        /// The key was seen with a higher fence.
         OldFence = "old_fence",
-        /// Under this key another order was taken.
+        /// The key was used for a different order.
         KeyReused = "key_reused",
-        /// There is no room for another key.
+        /// There is no space for another key.
         Full = "full",
     }
 }
 
-/// What is known of a key.
+/// What is known about a key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyEntry {
     pub(crate) calls: u64,
     pub(crate) effects: u64,
-    /// In the order in which they came.
+    /// In order of arrival.
     pub(crate) fences: Vec<u64>,
     pub(crate) fence_max: Option<u64>,
     pub(crate) first: Option<(RecordedOrder, Digest)>,
 }
 
-/// All that the broker did.
+/// Everything that the broker did.
 #[derive(Debug, Default)]
 pub(crate) struct EffectLog {
     pub(crate) entries: HashMap<String, KeyEntry>,
@@ -86,7 +87,7 @@ pub(crate) struct EffectLog {
 }
 
 impl EffectLog {
-    /// Takes an order, or fails. `dice` is uniform in [0, 1).
+    /// Processes an order. `dice` is uniform in [0, 1).
     pub(crate) fn take(
         &mut self,
         arrival: &OrderRequest,

@@ -1,23 +1,23 @@
-//! The ways to fail, and how often each is made.
+//! Failure modes and how often each occurs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Declares each way to fail once: its name, what it is, and whether the order takes effect.
+/// Declares each failure mode once: its name, its description, and whether the order takes effect.
 macro_rules! faults {
     ($($fault:ident: $name:literal, $meaning:literal, $has_effect:literal;)+) => {
-        /// One way to fail. "Before" means that the order took no effect, "after" that it did.
+        /// A way to fail. "Before" means that the order took no effect, "after" that it did.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FailureMode {
             $(#[doc = $meaning] $fault,)+
         }
 
         impl FailureMode {
-            /// All of them, with their names and what they are.
+            /// All failure modes with their names and descriptions.
             pub const ALL: [(Self, &'static str, &'static str); [$($name),+].len()] =
                 [$((Self::$fault, $name, $meaning)),+];
 
-            /// Whether the order takes effect all the same.
+            /// Whether the order takes effect anyway.
             pub(crate) const fn has_effect(self) -> bool {
                 match self {
                     $(Self::$fault => $has_effect,)+
@@ -53,21 +53,23 @@ impl FailureMode {
     }
 }
 
-/// What `--help` says of the ways to fail.
+/// Returns the `--help` text about failure modes.
 pub fn help() -> String {
     let mut text = "A way to fail, and for how much of the calls, from 0 to 1, such as reset_after=0.05; may be repeated. Together they are 1 at most. The ways:".to_owned();
     for (_, name, meaning) in FailureMode::ALL {
-        // A string takes all that is written to it.
+        // Writing to a string cannot fail.
         _ = write!(text, "\n  {name}: {meaning}");
     }
     text
 }
 
-/// How much of the calls fail in which way. In one order, so that the same rates and dice make the same faults however they are given.
+/// The share of calls that fail in each mode.
+///
+/// The modes are ordered, so the same rates and dice produce the same failures, however they are given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rates(BTreeMap<FailureMode, f64>); // Invariant: each rate above 0, their sum 1 at most.
 
-/// Why rates are none.
+/// Why rates are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RatesError {
     #[error("{0:?} is no way to fail; see `ichido paper --help` for all of them")]
@@ -81,13 +83,13 @@ pub enum RatesError {
 }
 
 impl Rates {
-    /// No fault at all.
+    /// No failures.
     pub const NONE: Self = Self(BTreeMap::new());
 
-    /// So that ten times 0.1, which is a little more than 1 in binary, still counts as 1.
+    /// Ten times 0.1 is slightly more than 1 in binary and must still count as 1.
     const SUM_MAX: f64 = 1.000_001;
 
-    /// Takes names and rates, or says everything that is wrong with them.
+    /// Builds rates from names and values, or returns every error.
     pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, Option<f64>)>) -> Result<Self, Vec<RatesError>> {
         let mut rates = BTreeMap::new();
         let mut errors = Vec::new();
@@ -112,7 +114,7 @@ impl Rates {
         if errors.is_empty() { Ok(Self(rates)) } else { Err(errors) }
     }
 
-    /// The fault of one call, if it fails. `dice` is uniform in [0, 1).
+    /// Picks the failure of one call, if it fails. `dice` is uniform in [0, 1).
     pub fn draw(&self, dice: f64) -> Option<FailureMode> {
         let mut below = 0.0;
         self.0.iter().find_map(|(fault, rate)| {
@@ -121,7 +123,7 @@ impl Rates {
         })
     }
 
-    /// Every fault's name and rate, zero included.
+    /// Iterates over every failure mode's name and rate, including zero.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
         let rate = |fault| self.0.get(fault).copied().unwrap_or(0.0);
         FailureMode::ALL.iter().map(move |(fault, name, _)| (*name, rate(fault)))

@@ -1,13 +1,14 @@
-//! The mock broker: a receiver of messages for trying and testing (SPEC D7, D8, D18).
+//! The mock broker: an HTTP receiver for demos and tests that fails as configured.
 //!
-//! Guarantee: it is a real HTTP server that fails in the ways it is told, and only in those, and counts truly what it did: how
-//! often each key took effect, how often each fault was made, and under which fences it was called. Nothing that it counts is ever
-//! forgotten to make room; when it is full it says so and does nothing.
+//! Guarantee: it is a real HTTP server that fails only in the configured ways and counts exactly what it did: how
+//! often each key took effect, how often each failure was produced, and which fences it saw. It never drops a count
+//! to free memory; when it is full, it says so and does nothing.
 //!
-//! `POST` to any path is an order. `GET /orders/by-key/{key}` tells what became of one, `GET /paper/effects` what became of all, and
-//! `PUT /paper/faults` changes how it fails while it runs.
+//! `POST` to any path places an order. `GET /orders/by-key/{key}` returns one order, `GET /paper/effects` returns all
+//! counts, and `PUT /paper/faults` changes how it fails at run time.
 //!
-//! Start at [`serve`]. What it decides is in `effect_log`, which knows neither sockets nor clocks.
+//! Start at [`serve`]. The decisions are in `effect_log`, which uses neither sockets nor clocks.
+// Spec: D7, D8, D18.
 
 mod behaviour;
 mod effect_log;
@@ -28,15 +29,15 @@ pub use failure_mode::{Rates, help};
 pub use server::serve;
 pub use service::Broker;
 
-/// A broker inside another program, which behaves as it is told, over HTTP as well. It ends with its owner.
+/// A broker inside another process, configurable over HTTP as well. It stops when dropped.
 pub struct InProcess {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     serving: JoinHandle<usize>,
 }
 
 impl InProcess {
-    /// Starts one on a free port of loopback.
+    /// Starts a broker on a free loopback port.
     pub async fn start(behaviour: Behaviour, seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;

@@ -1,4 +1,5 @@
-//! What the broker answers, in the form of SPEC D18.
+//! The broker's responses.
+// Spec: D18.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,28 +16,28 @@ use super::failure_mode::FailureMode;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// What is said to a caller.
+/// How the broker replies to a caller.
 pub(crate) enum BrokerReply {
     Answer(Response<ResponseBody>),
-    /// The connection is reset.
+    /// It resets the connection.
     Reset,
-    /// Nothing, for as long as the caller waits.
+    /// It sends nothing for as long as the caller waits.
     Silence,
 }
 
-/// A body, or half of one.
+/// A complete body, or half of one.
 pub(crate) enum ResponseBody {
     Whole(Option<Bytes>),
-    /// Ends before its time.
+    /// Ends too early.
     Half {
-        /// What comes before the end.
+        /// The part before the end.
         start: Option<Bytes>,
-        /// Whether that had time to leave.
+        /// Whether that part was flushed.
         has_left: bool,
     },
 }
 
-/// The body was meant to end here.
+/// The body ends here on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is cut")]
 pub(crate) struct CutShort;
@@ -54,7 +55,7 @@ impl Body for ResponseBody {
             Self::Half { start, has_left } => match start.take() {
                 Some(start) => Poll::Ready(Some(Ok(Frame::data(start)))),
                 None if *has_left => Poll::Ready(Some(Err(CutShort))),
-                // The server writes out what it has when there is nothing more for the moment.
+                // The server flushes its buffer when there is nothing more for now.
                 None => {
                     *has_left = true;
                     cx.waker().wake_by_ref();
@@ -67,13 +68,13 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            // It says one length in its field, and has another.
+            // The declared length differs from the real one.
             Self::Half { .. } => SizeHint::default(),
         }
     }
 }
 
-/// JSON with a status.
+/// Builds a JSON response.
 pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response<ResponseBody> {
     text_response(status, body.to_string())
 }
@@ -85,7 +86,7 @@ fn text_response(status: StatusCode, body: String) -> Response<ResponseBody> {
     answer
 }
 
-/// An error by name, tied to the key if there is one.
+/// Builds an error response by name, with the key if there is one.
 pub(crate) fn error_response(status: StatusCode, error: &str, key: &str) -> Response<ResponseBody> {
     let mut body = json!({ "error": error });
     if !key.is_empty() {
@@ -94,7 +95,7 @@ pub(crate) fn error_response(status: StatusCode, error: &str, key: &str) -> Resp
     json_response(status, &body)
 }
 
-/// An order as it is answered; `key` is the one it is said to be of.
+/// Renders an order; `key` is the key that the response names.
 fn order_json(order: RecordedOrder, key: Option<&str>) -> Value {
     let mut body = json!({
         "broker_order_id": order_id(order),
@@ -112,7 +113,7 @@ fn order_id(order: RecordedOrder) -> String {
     format!("paper-{}", order.number)
 }
 
-/// The answer to a question about a key.
+/// Responds to a query for a key.
 pub(crate) fn found(log: &EffectLog, key: &str) -> Response<ResponseBody> {
     match log.entries.get(key).and_then(|entry| entry.first) {
         Some((order, _)) => json_response(StatusCode::OK, &order_json(order, Some(key))),
@@ -120,7 +121,7 @@ pub(crate) fn found(log: &EffectLog, key: &str) -> Response<ResponseBody> {
     }
 }
 
-/// The answer to an order that took effect.
+/// Responds to an order that took effect.
 pub(crate) fn taken(
     order: RecordedOrder,
     key: &str,
@@ -153,7 +154,7 @@ pub(crate) fn taken(
     BrokerReply::Answer(answer)
 }
 
-/// Says how long it is, and ends in the middle.
+/// Builds a response that declares its full length and ends in the middle.
 fn half(text: &str) -> Response<ResponseBody> {
     let start = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
     let mut answer = Response::new(ResponseBody::Half { start: Some(start), has_left: false });
@@ -162,7 +163,7 @@ fn half(text: &str) -> Response<ResponseBody> {
     answer
 }
 
-/// The answer to an order that took no effect because it was to fail.
+/// Responds to an order that failed without effect.
 pub(crate) fn failed(fault: FailureMode, key: &str, behaviour: &Behaviour) -> BrokerReply {
     let (status, error) = match fault {
         FailureMode::ResetBefore => return BrokerReply::Reset,
@@ -181,7 +182,7 @@ pub(crate) fn failed(fault: FailureMode, key: &str, behaviour: &Behaviour) -> Br
     BrokerReply::Answer(answer)
 }
 
-/// The answer to an order that was refused.
+/// Responds to an order that was refused.
 pub(crate) fn refused(why: OrderRefusal, key: &str) -> BrokerReply {
     let status = match why {
         OrderRefusal::OldFence => StatusCode::PRECONDITION_FAILED,
@@ -191,7 +192,7 @@ pub(crate) fn refused(why: OrderRefusal, key: &str) -> BrokerReply {
     BrokerReply::Answer(error_response(status, why.as_str(), key))
 }
 
-/// All that the broker did.
+/// Renders everything that the broker did.
 pub(crate) fn effects(log: &EffectLog) -> Value {
     let keys: Map<String, Value> = log
         .entries

@@ -1,7 +1,8 @@
-//! Listening: connections in, until a signal says stop.
+//! The broker's accept loop.
 //!
-//! Guarantee: connections have a count and heads a time. After the first signal nothing new is accepted, who was to get no answer
-//! gets none, and what is in flight may end, within a bound; after the second nothing is waited for.
+//! Guarantee: the number of connections is limited, and request heads have a timeout. After the first signal the
+//! broker accepts nothing new, ends the calls that were to get no response, and drains requests in flight up to a
+//! timeout. After the second signal it stops at once.
 
 use std::future::{pending, ready};
 use std::pin::Pin;
@@ -21,14 +22,16 @@ use tokio::sync::{Semaphore, watch};
 use super::response::BrokerReply;
 use super::service::Broker;
 
-/// The most connections that are served at once; more wait.
+/// The maximum number of connections served at once; more wait.
 const CONNECTIONS_MAX: usize = 1_024;
-/// How long a head may take to come, and a connection be idle.
+/// The timeout of a request head and of an idle connection.
 const HEAD_WAIT: Duration = Duration::from_mins(1);
-/// How long requests in flight may go on after a signal.
+/// How long requests in flight may continue after a signal.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves until it is asked to stop. Returns how many connections were cut when it was asked again, or when the time was over.
+/// Serves until it is asked to stop. Returns the number of connections that were cut.
+///
+/// Connections are cut at the second request to stop or when the drain timeout expires.
 pub async fn serve(listener: TcpListener, broker: Broker, stops: &Stops) -> usize {
     let broker = Arc::new(broker);
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -45,13 +48,13 @@ pub async fn serve(listener: TcpListener, broker: Broker, stops: &Stops) -> usiz
     }
 }
 
-/// The connection is over without an answer.
+/// The connection ends without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("hung up on purpose")]
 struct HungUp;
 
 async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: watch::Receiver<bool>) {
-    // Only a hint to the system: without it answers are a little later.
+    // Only a hint to the system: without it responses are slightly delayed.
     drop(stream.set_nodelay(true));
     let resets = Arc::new(AtomicBool::new(false));
     let (must_reset, stop) = (Arc::clone(&resets), stopping.clone());
@@ -88,12 +91,12 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
         tracing::debug!(%error, "a connection ended early");
     }
     if resets.load(Ordering::Acquire) {
-        // Where the system refuses, the connection is closed in good order, which breaks the call as well.
+        // If the system refuses, the connection is closed normally, which breaks the call as well.
         drop(connection.into_parts().io.into_inner().set_zero_linger());
     }
 }
 
 async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
-    // An error means that the server has gone, which is as good.
+    // An error means that the server has stopped, which is equivalent.
     drop(stopping.wait_for(|stops| *stops).await.map(|_| ()));
 }

@@ -1,4 +1,4 @@
-//! One request to the broker, from its head to what is answered.
+//! Handles one request to the broker.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard};
@@ -27,14 +27,15 @@ use super::response::{
 
 /// The largest body that is read.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// How long a body may take to come.
+/// How long a body may take to arrive.
 const BODY_WAIT: Duration = Duration::from_secs(30);
-/// Where an order repeats its key (SPEC D18).
+/// Where an order repeats its key.
+// Spec: D18.
 const KEY_POINTER: &str = "/idempotency_key";
-/// Where one asks for an order.
+/// The path prefix of order queries.
 const BY_KEY: &str = "/orders/by-key/";
 
-/// The broker: its book, how it behaves, and its dice.
+/// The broker: its record, its behaviour and its random numbers.
 pub struct Broker(Mutex<BrokerState>);
 
 struct BrokerState {
@@ -44,7 +45,7 @@ struct BrokerState {
 }
 
 impl Broker {
-    /// One that behaves so; the same seed makes the same faults.
+    /// Creates a broker. The same seed produces the same failures.
     pub fn new(behaviour: Behaviour, seed: u64) -> Self {
         Self(Mutex::new(BrokerState {
             log: EffectLog::default(),
@@ -54,11 +55,11 @@ impl Broker {
     }
 
     fn state(&self) -> MutexGuard<'_, BrokerState> {
-        // Counts that a panic left behind would be wrong, and this is for tests: better to go on and be seen to be wrong.
+        // A panic could leave wrong counts, but this is for tests: it is better to continue and show the error.
         lock(&self.0)
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> BrokerReply {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -105,14 +106,14 @@ impl Broker {
             Err((status, error)) => return BrokerReply::Answer(error_response(status, error, "")),
         };
         let (reply, wait) = self.state().take(&arrival);
-        // The effect comes first, so that a caller who does not wait for the answer has one that it does not know of.
+        // The effect comes first, so a caller that does not wait for the response misses one that happened.
         sleep(wait).await;
         reply
     }
 }
 
 impl BrokerState {
-    /// What is answered, and after how long.
+    /// Processes an order. Returns the reply and its delay.
     fn take(&mut self, arrival: &OrderRequest) -> (BrokerReply, Duration) {
         let dice = self.dice.f64();
         let key = arrival.key.as_str();
@@ -129,7 +130,9 @@ impl BrokerState {
     }
 }
 
-/// The body, or the answer to one that is too large or does not come. The answer is boxed, because it is large and rare.
+/// Reads the body, or returns the response if it is too large or too late.
+///
+/// The response is boxed, because it is large and rare.
 async fn read(body: Incoming) -> Result<Bytes, Box<Response<ResponseBody>>> {
     let (status, error) = match timeout(BODY_WAIT, Limited::new(body, BODY_BYTES_MAX).collect()).await {
         Ok(Ok(body)) => return Ok(body.to_bytes()),
@@ -140,7 +143,7 @@ async fn read(body: Incoming) -> Result<Bytes, Box<Response<ResponseBody>>> {
     Err(Box::new(error_response(status, error, "")))
 }
 
-/// What matters of an order; or how it is refused.
+/// Parses an order, or returns the status and error to refuse it with.
 fn arrival(
     headers: &HeaderMap,
     body: &Bytes,
@@ -168,7 +171,8 @@ fn arrival(
     })
 }
 
-/// Whether the key that the body repeats, if it does, is that of the header (SPEC D11).
+/// Whether the key in the body, if present, equals the one in the header.
+// Spec: D11.
 fn agrees(key: Option<&IdempotencyKey>, body: &[u8]) -> bool {
     let (Ok(document), Ok(pointer)) = (Document::parse(body, BODY_BYTES_MAX), Pointer::parse(KEY_POINTER))
     else {
@@ -181,7 +185,7 @@ fn agrees(key: Option<&IdempotencyKey>, body: &[u8]) -> bool {
     }
 }
 
-/// The key in a path. One that is not percent-encoded correctly is taken as it is.
+/// Decodes the key in a path. Invalid percent-encoding is used as it is.
 fn key_in_path(text: &str) -> String {
     percent_decoded(text).unwrap_or_else(|| text.to_owned())
 }

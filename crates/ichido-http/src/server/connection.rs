@@ -37,7 +37,7 @@ pub(super) struct ServerConnection<A> {
 }
 
 impl<A: Answers> ServerConnection<A> {
-    /// Serves the connection until one of its ends.
+    /// Serves the connection until it ends.
     ///
     /// It ends when the client closes it, a timeout expires, another connection needs its seat, or the server stops
     /// and nothing is in flight on it.

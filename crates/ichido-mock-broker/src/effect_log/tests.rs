@@ -1,4 +1,4 @@
-//! What the broker decides, without a socket.
+//! Tests the broker's decisions without a socket.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn every_fault_takes_effect_or_not_as_its_name_says_and_is_counted() {
         assert_eq!(meaning.ends_with("no effect"), matches!(outcome, OrderOutcome::Failed(_)), "{name}");
         assert_eq!(effects(&log, "k"), u64::from(fault.has_effect()), "{name}");
         assert_eq!(log.faults, BTreeMap::from([(fault, 1)]), "{name}");
-        // Whatever the answer was, a second call under the key does not do it again.
+        // Whatever the response was, a second call under the key has no second effect.
         log.take(&arrival("k", None, "x"), &behaviour, 0.5, NOW);
         assert_eq!(effects(&log, "k"), u64::from(fault.has_effect()), "{name}");
     }
