@@ -1,4 +1,4 @@
-//! An action: one key, one request, however many tries.
+//! An action: one key and one request, however many attempts.
 
 use bytes::Bytes;
 use http::header::{
@@ -17,7 +17,7 @@ const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key
 pub(crate) const TRY: HeaderName = HeaderName::from_static(tries::FIELD);
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
-/// Header fields that are not the caller's to set: the key is one and the same everywhere, and the others belong to the connection.
+/// Header fields that the caller cannot set: the key never changes, and the others belong to the connection.
 pub(crate) const OURS: [HeaderName; 13] = [
     IDEMPOTENCY_KEY,
     X_IDEMPOTENCY_KEY,
@@ -34,45 +34,47 @@ pub(crate) const OURS: [HeaderName; 13] = [
     EXPECT,
 ];
 
-/// A request that changes state, under the key of the action that it stands for. Every try of it is the same, byte for byte, but for
-/// the number of the try.
+/// A state-changing request under one key.
 ///
-/// One without a key ([`Action::unkeyed`]) is sent again only with proof that nothing was done (SPEC C4).
+/// Every attempt is the same, byte for byte, except for its number. An action without a key ([`Action::unkeyed`]) is
+/// retried only with proof that nothing was done.
+// Spec: C4.
 #[derive(Clone)]
 pub struct Action {
     pub(crate) method: Method,
     pub(crate) path: PathAndQuery,
-    /// `None` where the server knows no keys: a second try could do the work twice.
+    /// `None` if the server does not support keys: a second attempt could take effect twice.
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) cause: Cause,
-    pub(crate) tries_before: u32,
-    /// The way that it came before us.
+    pub(crate) previous_attempts: u32,
+    /// The hops before this client.
     pub(crate) hops: Hops,
 }
 
 ichido_core::words! {
-    /// Who began to send (SPEC A14).
+    /// Who started an attempt.
+    // Spec: A14.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Cause {
-        /// A person: the first press, or one on a retry button.
+        /// A person, for the first time or with a retry button.
         Manual = "manual",
-        /// A program, by itself.
+        /// A program.
         Auto = "auto",
     }
 }
 
-/// Why a request cannot be made.
+/// Why a request cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
-    /// The path is none.
+    /// The path is invalid.
     #[error("the path must begin with / and have visible ASCII only, the rest percent-encoded")]
     Path,
-    /// The media type is no value of a header field.
+    /// The media type is not a valid header value.
     #[error("the media type is no value of a header field; write it like application/json")]
     ContentType,
-    /// A header field that is set here, and nowhere else.
+    /// The client sets this header field itself.
     #[error("the header field {0} is set by the client itself; leave it out")]
     Ours(HeaderName),
     /// The method reads, and a read needs no key.
@@ -83,7 +85,7 @@ pub enum ActionError {
 }
 
 impl Action {
-    /// A request to `path`, which follows the client's base URL.
+    /// Creates an action for `path`, which is appended to the client's base URL.
     ///
     /// ```
     /// use ichido_client::{Action, ActionError};
@@ -105,9 +107,11 @@ impl Action {
         Ok(Self { key: Some(key), ..unkeyed })
     }
 
-    /// A request to a server that knows no keys. It is sent again only where nothing can have been done: it never left, or the server
-    /// turned it away unread (429). In any other case the first doubt is the end, and [`Why::NoKey`](crate::next::Why::NoKey) says so:
-    /// be it a POST, a PUT or a DELETE, a second one may undo what somebody else did in between.
+    /// Creates an action for a server that does not support keys.
+    ///
+    /// It is retried only if nothing can have been done: it never left, or the server rejected it unread (429). In
+    /// any other case the client gives up at the first doubt with [`Why::NoKey`](crate::next::Why::NoKey): even a
+    /// second PUT or DELETE may undo what somebody else did in between.
     pub fn unkeyed(
         method: Method,
         path: &str,
@@ -121,10 +125,10 @@ impl Action {
         let content_type = HeaderValue::from_str(content_type).map_err(|_| ActionError::ContentType)?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
         let (body, cause, hops) = (body.into(), Cause::Manual, Hops::default());
-        Ok(Self { method, path, key: None, headers, body, cause, tries_before: 0, hops })
+        Ok(Self { method, path, key: None, headers, body, cause, previous_attempts: 0, hops })
     }
 
-    /// With a further header field.
+    /// Adds a header field.
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Result<Self, ActionError> {
         if OURS.contains(&name) {
             return Err(ActionError::Ours(name));
@@ -133,32 +137,33 @@ impl Action {
         Ok(self)
     }
 
-    /// Begun by a person, or by a program. A person, unless this says otherwise.
+    /// Sets who starts the action. The default is a person.
     #[must_use]
     pub fn begun_by(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }
 
-    /// After so many tries that were made for it earlier: numbers go on where they stopped.
+    /// Sets how many attempts were made earlier, so numbering continues.
     #[must_use]
-    pub fn after_tries(self, tries_before: u32) -> Self {
-        Self { tries_before, ..self }
+    pub fn with_previous_attempts(self, previous_attempts: u32) -> Self {
+        Self { previous_attempts, ..self }
     }
 
-    /// Begun elsewhere, and come this way: we are the next of its hops, and not the first (SPEC F1).
+    /// Sets the hops of an action that started elsewhere, so this client is the next hop.
+    // Spec: F1.
     #[must_use]
-    pub fn came_through(self, hops: Hops) -> Self {
+    pub fn with_hops(self, hops: Hops) -> Self {
         Self { hops, ..self }
     }
 
-    /// `Ichido-Try` of the try that follows `sent` others of this call.
+    /// Builds `Ichido-Try` for the attempt after `sent` others of this call.
     pub(crate) fn try_field(&self, sent: u32) -> String {
-        let number = self.tries_before.saturating_add(sent).saturating_add(1);
+        let number = self.previous_attempts.saturating_add(sent).saturating_add(1);
         let cause = if sent == 0 { self.cause } else { Cause::Auto };
         format!("{number}; {}", cause.as_str())
     }
 
-    /// Why a second try would be harmless, if it is.
+    /// Why a second attempt would be safe, if it is.
     pub(crate) const fn safety(&self) -> Safety {
         match self.key {
             Some(_) => Safety::Keyed,
@@ -167,7 +172,7 @@ impl Action {
     }
 }
 
-/// What follows the base URL. What is no path would be taken for a host, or for a query of the base.
+/// Parses the path after the base URL. Anything else could be read as a host or as a query of the base.
 pub(crate) fn parse_path(path: &str) -> Result<PathAndQuery, ActionError> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     let path = Some(path).filter(|path| path.starts_with('/') && path.bytes().all(is_plain));
@@ -175,7 +180,7 @@ pub(crate) fn parse_path(path: &str) -> Result<PathAndQuery, ActionError> {
 }
 
 ichido_core::debug_only! {
-    /// Neither the body nor the values of header fields, and of the key its hash.
+    /// Shows neither the body nor header values, and only the hash of the key.
     Action as action { method, path: action.path.path(), key, body_bytes: action.body.len() }
 }
 
@@ -192,9 +197,9 @@ mod tests {
     fn a_try_says_its_number_and_who_began_it() {
         let fields = |action: &Action| [0, 1, 2].map(|sent| action.try_field(sent));
         assert_eq!(fields(&action("k")), ["1; manual", "2; auto", "3; auto"]);
-        let pressed_again = action("k").after_tries(3);
+        let pressed_again = action("k").with_previous_attempts(3);
         assert_eq!(fields(&pressed_again), ["4; manual", "5; auto", "6; auto"]);
-        let by_program = action("k").begun_by(Cause::Auto).after_tries(u32::MAX - 1);
+        let by_program = action("k").begun_by(Cause::Auto).with_previous_attempts(u32::MAX - 1);
         assert_eq!(by_program.try_field(0), "4294967295; auto");
         assert_eq!(by_program.try_field(7), "4294967295; auto");
     }

@@ -1,4 +1,4 @@
-//! An answer, as the caller gets it.
+//! A response as the caller gets it.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -6,25 +6,25 @@ use ichido_core::json::{Document, Pointer};
 use ichido_core::ledger::Profile;
 use ichido_http::client::FullResponse;
 
-/// What a server answered.
+/// A server's response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status.
     pub status: u16,
     /// The header fields.
     pub headers: HeaderMap,
-    /// The body, up to the bound.
+    /// The body, up to the limit.
     pub body: Bytes,
-    /// Whether that is all of the body. If not, it was longer than is read; the status still stands.
+    /// Whether the body is complete. If not, it was longer than the limit; the status is still valid.
     pub is_whole: bool,
 }
 
-/// Problem details (RFC 9457), as far as they are there.
+/// Problem details (RFC 9457), as far as present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProblemDetails {
-    /// One word that programs compare: the member `code`.
+    /// A stable name for programs: the member `code`.
     pub code: Option<String>,
-    /// What it is, in general.
+    /// The kind of problem.
     pub title: Option<String>,
     /// What is wrong this time, and what to do.
     pub detail: Option<String>,
@@ -38,13 +38,15 @@ impl From<FullResponse> for Answer {
 }
 
 impl Answer {
-    /// Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5):
-    /// `Idempotency-Replayed: true`, or Stripe's `Idempotent-Replayed`.
+    /// Whether this is a replay of the first request under the key.
+    ///
+    /// The server says so with `Idempotency-Replayed: true` or Stripe's `Idempotent-Replayed`.
+    // Spec: C5.
     pub fn is_replay(&self) -> bool {
         says_replay(self.fields())
     }
 
-    /// The text at a place of the body, if that is JSON and there is one: `/id`.
+    /// Returns the text at a JSON pointer of the body, such as `/id`.
     pub fn text_at(&self, pointer: &str) -> Option<String> {
         if !self.is_whole {
             return None;
@@ -54,7 +56,7 @@ impl Answer {
         Some(text.into_owned())
     }
 
-    /// What is wrong, in the server's own words; nothing of it where it has none.
+    /// Returns the server's problem details; members that it omits are `None`.
     pub fn problem(&self) -> ProblemDetails {
         ProblemDetails {
             code: self.text_at("/code"),
@@ -63,13 +65,13 @@ impl Answer {
         }
     }
 
-    /// The fields as the rules of the core read them.
+    /// Returns the fields in the form that the core reads.
     pub(crate) fn fields(&self) -> Vec<(&str, &[u8])> {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
     }
 }
 
-/// Whether one of these fields is the marker of a replay, of whichever profile: none of them means anything else elsewhere.
+/// Whether a field marks a replay in any profile. None of these fields means anything else.
 pub(crate) fn says_replay<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> bool {
     let markers = [Profile::Ichido, Profile::Ietf, Profile::Stripe].map(|of| of.numbers().replay_marker);
     let is_marker = |name: &str| markers.iter().any(|marker| marker.eq_ignore_ascii_case(name));
@@ -79,7 +81,7 @@ pub(crate) fn says_replay<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8
 }
 
 ichido_core::debug_only! {
-    /// Payloads stay out of logs: only the status and the sizes are shown.
+    /// Shows only the status and the sizes, to keep payloads out of logs.
     Answer as answer { status, headers: answer.headers.len(), body_bytes: answer.body.len(), is_whole }
 }
 

@@ -1,4 +1,4 @@
-//! The client: tries, waits, and says what came of it.
+//! The client: sends attempts, waits, and reports the outcome.
 
 mod call;
 
@@ -23,85 +23,89 @@ use crate::answer::Answer;
 use crate::next::{self, AttemptHistory, Decision, DecisionContext, NextStep, Refusal, RetryRules, Why};
 use call::ClientCall;
 
-/// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
-/// and time, and by many at once.
+/// Sends actions to one server.
+///
+/// [`ClientSettings::resolve`](crate::ClientSettings::resolve) creates it. It needs a tokio runtime with I/O and
+/// time, and can be shared.
 pub struct Client {
     pub(crate) http: HttpClient<Full<Bytes>>,
-    /// What stands before every path: the base URL's own path, without a slash at its end.
+    /// The base URL's own path, without a trailing slash.
     pub(crate) prefix: String,
-    /// Fields of every request, the token among them.
+    /// Fields of every request, including the token.
     pub(crate) headers: HeaderMap,
     pub(crate) hop_name: HopName,
     pub(crate) rules: RetryRules,
-    /// What is left of the retries that all calls share.
+    /// The rest of the retry budget that all calls share.
     pub(crate) budget: Mutex<Option<Budget>>,
     pub(crate) limits: CallLimits,
     pub(crate) total: Duration,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was done, now or at an earlier try ([`Answer::is_replay`]).
+    /// It was done, now or at an earlier attempt ([`Answer::is_replay`]).
     Done {
-        /// The answer.
+        /// The response.
         answer: Answer,
-        /// Requests made for it.
+        /// The number of requests.
         tries: u32,
     },
-    /// The server will not do it, however often it is asked: a 4xx other than 408 and 429, a redirect, a failure that it keeps.
+    /// The server refuses it: a 4xx other than 408 and 429, a redirect, or a stored failure. A retry would not help.
     Refused {
-        /// Why, in the server's words: [`Answer::problem`].
+        /// The response, with the server's reason in [`Answer::problem`].
         answer: Answer,
-        /// What kind of no it is.
+        /// The kind of refusal.
         reason: Refusal,
-        /// What is known of the effect. `Unknown` where an earlier try was lost, or where the answer leaves it open.
+        /// What is known about the effect. `Unknown` if an earlier attempt was lost or the response leaves it open.
         effect: Effect,
-        /// Requests made for it.
+        /// The number of requests.
         tries: u32,
     },
-    /// No outcome was learnt. The same action may be sent again, under the same key; one without a key only where it was not done.
+    /// The outcome is not known. The action may be sent again under the same key; without a key only if it was not
+    /// done.
     GaveUp {
-        /// Why it was not tried again.
+        /// Why it was not retried.
         why: Why,
-        /// What was seen last.
+        /// The result of the last attempt.
         last: Last,
-        /// What is known of the effect of these tries: `NotDone` where none can have arrived.
+        /// What is known about the effect of these attempts: `NotDone` if none can have arrived.
         effect: Effect,
-        /// Requests made for it.
+        /// The number of requests.
         tries: u32,
     },
 }
 
 impl Outcome {
-    /// Whether the server says that the key was used for a different request, by the words of its profile.
+    /// Whether the server reports that the key was used for a different request.
     pub const fn is_key_conflict(&self) -> bool {
         matches!(self, Self::Refused { reason: Refusal::KeyConflict, .. })
     }
 }
 
-/// What was seen of the last try.
+/// The result of the last attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Last {
-    /// An answer, which was no outcome.
+    /// A response that is not an outcome.
     Answer(Answer),
-    /// No answer, or not a whole one.
+    /// No response, or an incomplete one.
     Fault {
-        /// What that says of the request.
+        /// What the error means for the request.
         kind: NetworkFault,
-        /// Why, in words.
+        /// The reason as text.
         why: String,
     },
 }
 
 ichido_core::debug_only! {
-    /// Where it is, and no header field.
+    /// Shows the server's address and no header field.
     Client as client { authority: client.http.authority().as_str(), rules }
 }
 
 impl Client {
-    /// Adds header fields to every request, such as a vendor's API key. `Authorization` may be one of them. A field of the same name that
-    /// the client or the action sets wins.
+    /// Adds header fields to every request, such as a vendor's API key.
+    ///
+    /// `Authorization` is allowed. A field of the same name that the client or the action sets takes precedence.
     pub fn with_headers(mut self, headers: HeaderMap) -> Result<Self, ActionError> {
         let ours = OURS.into_iter().find(|name| *name != AUTHORIZATION && headers.contains_key(name));
         if let Some(name) = ours {
@@ -111,9 +115,10 @@ impl Client {
         Ok(self)
     }
 
-    /// Sends an action until its outcome is known, or until it must not be sent again. It ends within the total time.
+    /// Sends an action until its outcome is known or it must not be retried.
     ///
-    /// Whoever drops it before its end does not know what became of the action, and may send it again under the same key.
+    /// It ends within the total timeout. If the future is dropped early, the outcome is unknown, and the action may
+    /// be sent again under the same key.
     ///
     /// ```no_run
     /// use ichido_client::{Action, ClientSettings, Outcome};
@@ -121,7 +126,7 @@ impl Client {
     ///
     /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = ClientSettings::new("http://127.0.0.1:4180").resolve()?;
-    /// // Made once, where the person is, and kept with the body until the outcome is known.
+    /// // Create the key once, when the person acts, and keep it with the body until the outcome is known.
     /// let key = IdempotencyKey::parse("0198c5a2-order-1")?;
     /// let path = "/v1/queues/demo/messages";
     /// let order = Action::new(http::Method::POST, path, key, "application/json", r#"{"symbol":"ACME","qty":1}"#)?;
@@ -137,19 +142,21 @@ impl Client {
         self.ask(&ClientCall::Action(action)).await
     }
 
-    /// Asks for what is at a path, which follows the base URL and may have a query. A read changes nothing: it has no key, and is made again
-    /// by the same rules as an action. What is said of its effect means nothing.
+    /// Reads a path, which is appended to the base URL and may have a query.
+    ///
+    /// A read changes nothing: it has no key and is retried by the same rules as an action. The `effect` in its
+    /// outcome has no meaning.
     pub async fn read(&self, path: &str) -> Result<Outcome, ActionError> {
         Ok(self.ask(&ClientCall::Read(parse_path(path)?)).await)
     }
 
-    /// One try of an action.
+    /// Makes one attempt of an action.
     #[cfg(feature = "queue")]
     pub(crate) async fn try_action(&self, action: &Action) -> Result<Answer, NetworkError> {
         self.try_once(&ClientCall::Action(action), 0, Instant::now() + self.limits.total).await
     }
 
-    /// What rules in place of the client's own say of a try.
+    /// Judges an attempt with rules other than the client's own.
     #[cfg(feature = "queue")]
     pub(crate) fn judge_by(
         rules: &RetryRules,
@@ -157,7 +164,7 @@ impl Client {
         before: AttemptHistory,
         seen: &Result<Answer, NetworkError>,
     ) -> NextStep {
-        // Whoever waits as long as it takes has no deadline.
+        // An unlimited wait has no deadline.
         let context = DecisionContext { now: clock::now(), left: Duration::MAX, budget: None };
         judge(rules, &ClientCall::Action(action), before, seen, context).next
     }
@@ -188,7 +195,7 @@ impl Client {
         deadline: Instant,
     ) -> Result<Answer, NetworkError> {
         let Some(request) = call.request(self, sent, clock::now(), fastrand::u128(..)) else {
-            // Cannot happen for what `Action` and `ClientSettings` let through; nothing was sent, and that is what is said.
+            // This cannot happen with valid `Action`s and `ClientSettings`; nothing was sent, and the error says so.
             return Err(NetworkError::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
         };
         let left = deadline.saturating_duration_since(Instant::now());
@@ -203,8 +210,8 @@ impl Client {
         seen: &Result<Answer, NetworkError>,
         left: Duration,
     ) -> NextStep {
-        // Held for the decision, which does nothing but decide: two calls never pay with the same retry. A panic in here leaves the
-        // budget as it was.
+        // Held during the decision only, so two calls never spend the same retry. A panic here leaves the budget
+        // unchanged.
         let mut budget = lock(&self.budget);
         let context = DecisionContext { now: clock::now(), left, budget: *budget };
         let decided = judge(&self.rules, call, tries, seen, context);
@@ -213,7 +220,7 @@ impl Client {
     }
 }
 
-/// What the rules say of a try.
+/// Applies the rules to an attempt.
 fn judge(
     rules: &RetryRules,
     call: &ClientCall<'_>,
@@ -227,7 +234,7 @@ fn judge(
             status: answer.status,
             headers: &fields,
             body: &answer.body,
-            // Where no key was sent, none that comes back is about another action.
+            // Without a key of ours, no key in the response can be a different one.
             echo: call.key().map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
         }),
         Err(fault) => Seen::Network(fault.kind),
@@ -235,7 +242,9 @@ fn judge(
     next::decide(rules, call.safety(), tries, &seen, context, fastrand::f64())
 }
 
-/// The end, with what was seen last. Only an answer can be a yes or a no: a fault that were judged one leaves the effect unknown.
+/// Combines the decision with the last result.
+///
+/// Only a response can be a success or a refusal: an error that is judged as one leaves the effect unknown.
 fn outcome(end: NextStep, seen: Result<Answer, NetworkError>, tries: u32) -> Outcome {
     match (end, seen) {
         (NextStep::Done, Ok(answer)) => Outcome::Done { answer, tries },

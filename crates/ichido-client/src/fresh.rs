@@ -1,18 +1,19 @@
-//! A new key, for those who have none yet.
+//! Creates new keys.
 
 use ichido_core::key::IdempotencyKey;
 
 use ichido_http::clock;
 
-/// The system gives no random bytes, and a key that somebody else may have too is none.
+/// The system provides no random bytes, so a key would not be unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no key can be made: the system gives no random bytes ({0}); give the action a key of your own")]
 pub struct NoRandomness(getrandom::Error);
 
-/// A key that nobody had before: a UUIDv7, of this moment and of random bytes of the system (SPEC A7).
+/// Creates a unique key: a UUIDv7 of the current time and random bytes of the system.
 ///
-/// One for each action of a person, made when the person acts, and kept with the bytes until the outcome is known: what makes a new key for
-/// a second try makes a second action.
+/// Create one key for each action of a person, when the person acts, and keep it with the bytes until the outcome is
+/// known. A new key for a second attempt makes a second action.
+// Spec: A7.
 ///
 /// ```
 /// let (first, second) = (ichido_client::fresh_key()?, ichido_client::fresh_key()?);

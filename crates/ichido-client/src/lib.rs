@@ -1,52 +1,57 @@
-//! The caller's side: an action that changes state, sent again until its outcome is known, and done once.
+//! A client that retries a state-changing request until its outcome is known, and has it take effect once.
 //!
-//! Guarantee: every try of an [`Action`] carries the same key and the same bytes. It is sent again only where SPEC A8 allows, no
-//! sooner than the server asked, within a total time, and within a budget that all actions share; one without a key only with proof that
-//! nothing was done (SPEC C4). What comes back says what is known of the effect, without a guess. The key, the token and the bodies are
-//! shown in no log and no debug output.
+//! Guarantee: every attempt of an [`Action`] carries the same key and the same bytes. The client retries only after a
+//! network error, a 5xx, 408 or 429, or while the request is in flight. It never retries sooner than the server
+//! asked, and stays within a total timeout and a retry budget that all actions share. It retries an action without a
+//! key only with proof that nothing was done. The outcome says what is known about the effect, without guessing.
+//! Keys, tokens and bodies never appear in logs or debug output.
 //!
-//! Start at [`Client::send`]; [`Client::read`] asks for what is there, and [`fresh_key`] makes a key. [`next`] is the decision after each
-//! try, without a clock or a socket. `docs/guides/retrying-client.md` shows all of it in five minutes. With the feature `queue` there is a
-//! module of that name: what is accepted while nobody is reached is kept in a file, and sent later.
+//! Start at [`Client::send`]. [`Client::read`] sends a read, and [`fresh_key`] creates a key. [`next`] decides what
+//! follows each attempt, without a clock or a socket. `docs/guides/retrying-client.md` shows everything in five
+//! minutes. With the feature `queue`, the module of that name stores actions in a file while the server is
+//! unreachable and sends them later.
 //!
 //! # What the server gets
 //!
 //! | field | value |
 //! |---|---|
-//! | `Idempotency-Key` | the action's key, the same on every try; quoted for a server of the profile `ietf`; not there for an action without one |
-//! | `Ichido-Try` | which try this is, from 1, and who began it: `2; auto` (SPEC A14) |
-//! | `Ichido-Hops` | the way that it came, and us at its end (SPEC F1); to servers of the profile `ichido` alone |
-//! | `X-Request-Id` | the id of this one request, which the hop names too: the caller's, or a new one; to the same servers |
-//! | `Authorization` | `Bearer` and the token, where there is one |
-//! | `Content-Type`, `Content-Length`, `Host`, `User-Agent` | as always |
+//! | `Idempotency-Key` | the action's key, the same on every attempt; quoted for a server of the profile `ietf`; absent without a key |
+//! | `Ichido-Try` | the number of this attempt, from 1, and who started it: `2; auto` |
+//! | `Ichido-Hops` | the hops so far, with this client last; only to servers of the profile `ichido` |
+//! | `X-Request-Id` | the id of this request, which the hop repeats: the caller's, or a new one; only to the same servers |
+//! | `Authorization` | `Bearer` and the token, if there is one |
+//! | `Content-Type`, `Content-Length`, `Host`, `User-Agent` | as usual |
 //!
-//! `Ichido-Try` is a structured-field integer (RFC 9651) with one parameter: `auto` where this client sent again by itself, or where
-//! a program began the action; `manual` where a person pressed, be it the first time or on a retry button ([`Cause`]). So the retries that
-//! a client made are the tries over 1 with `auto`, and those that people made are the tries over 1 with `manual`.
+//! `Ichido-Try` is a structured-field integer (RFC 9651) with one parameter: `auto` if this client retried
+//! automatically or a program started the action, `manual` if a person did, for the first time or with a retry button
+//! ([`Cause`]). Attempts over 1 with `auto` are therefore the client's retries, and attempts over 1 with `manual` are
+//! those of people.
 //!
-//! # How servers speak of keys
+//! # Profiles
 //!
-//! [`ClientSettings::profile`] says whose words are understood. The rows stand with
+//! [`ClientSettings::profile`] selects how responses about keys are interpreted. The rows are defined in
 //! [`Profile::client_table`](ichido_core::ledger::Profile::client_table).
 //!
-//! | | in flight: asked again | the key was used for a different request: [`Refusal::KeyConflict`](next::Refusal::KeyConflict) |
+//! | | in flight: retried | the key was used for a different request: [`Refusal::KeyConflict`](next::Refusal::KeyConflict) |
 //! |---|---|---|
 //! | `ichido` | 202 with `Idempotency-Status: processing` | 409 with the code `key_conflict` |
-//! | `ietf` | 409 with `Retry-After`, or the code `key_in_flight`; a bare 409 counts as a failed try | 422 |
+//! | `ietf` | 409 with `Retry-After`, or the code `key_in_flight`; a bare 409 counts as a failed attempt | 422 |
 //! | `stripe` | 409 with the code `idempotency_key_in_use` | 400 of the type `idempotency_error` |
 //!
-//! A replay is known in each of them by `Idempotency-Replayed` or `Idempotent-Replayed`. A failure with that mark is one that the server
-//! keeps: it is not asked for again ([`Refusal::KeptFailure`](next::Refusal::KeptFailure)).
+//! In every profile `Idempotency-Replayed` or `Idempotent-Replayed` marks a replay. A failure with that mark is
+//! stored by the server and is not retried ([`Refusal::KeptFailure`](next::Refusal::KeptFailure)).
 //!
 //! # What it does not do
 //!
-//! It follows no redirect, takes no proxy from the environment, and keeps no cookies. It speaks HTTP/1.1: where one connection carries one
-//! call, one that breaks leaves no doubt about whose call it was.
+//! The client follows no redirects, uses no proxy from the environment, and stores no cookies. It speaks HTTP/1.1: a
+//! connection that carries one call at a time leaves no doubt about whose call broke.
 //!
-//! It uses hyper's connections directly, and no client library above them. Those send a request again by themselves when a kept connection
-//! turns out to be closed (hyper-util unless told not to; reqwest, which stands on it, has a switch for its own retries and none for those
-//! below). Such tries would be in no count of ours and in no header field. Here a request moves to another connection only where the first
-//! one hands it back whole, with no byte of it written, and that is the same try.
+//! The client uses hyper's connections directly and no client library above them. Those libraries resend a request
+//! automatically when an idle connection turns out to be closed (hyper-util unless configured otherwise; reqwest,
+//! which is built on it, can turn off its own retries but not those below). Such attempts would be missing from our
+//! counts and header fields. Here a request moves to another connection only if the first one returns it whole, with
+//! no byte written, and that is the same attempt.
+// Spec: A8, A14, C4, F1.
 
 mod action;
 mod answer;

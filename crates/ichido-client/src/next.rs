@@ -1,15 +1,16 @@
-//! What to do after a try: the decision, without a clock, a socket or dice of its own.
+//! Decides what to do after an attempt, without a clock, a socket or randomness.
 //!
-//! Guarantee: an action is sent again only after a network fault, a 5xx, 408 or 429 (SPEC A8), or while the server says that it is
-//! still in flight (SPEC C6); never sooner than the server asked, never more often than [`RetryRules`] and the budget say, never past the
-//! deadline; and without a key only with proof that nothing was done (SPEC C4). Giving up says what is known of the effect of all tries
-//! together.
+//! Guarantee: an action is retried only after a network error, a 5xx, 408 or 429, or while the server reports it as
+//! in flight. It is never retried sooner than the server asked, more often than [`RetryRules`] and the budget allow,
+//! or past the deadline. Without a key it is retried only with proof that nothing was done. Giving up reports what is
+//! known about the effect of all attempts together.
 //!
-//! An answer of *in flight* uses up no try and none of the budget: the server is well and at work, and asking it again is how its outcome
-//! is learnt. Such asking is bounded by the deadline, and by [`TRIES_MAX`] requests in all.
+//! An *in flight* response uses no attempt and no budget: the server is healthy and working, and asking again is how
+//! the client learns the outcome. Such requests are limited by the deadline and by [`TRIES_MAX`] requests in total.
 //!
-//! What a server calls *in flight*, and a key that was used for something else, is the [`Profile`]'s: the rows stand with
+//! The [`Profile`] defines which responses mean *in flight* or a key conflict; the rows are in
 //! [`Profile::client_table`](ichido_core::ledger::Profile::client_table).
+// Spec: A8, C4, C6.
 
 mod why;
 
@@ -25,83 +26,86 @@ use ichido_core::verdict::{self, Advice, Effect, ErrorCode, Seen, Table, Verdict
 
 use crate::answer::says_replay;
 
-/// How often, and how patiently.
+/// How often to retry, and how long to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryRules {
-    /// The waits, and the tries allowed.
+    /// The waits and the maximum number of attempts.
     pub retry: Retry,
-    /// The longest `Retry-After` that is waited for. A server that asks for more is not asked again sooner: it is given up on at
-    /// once, with the time to come back.
+    /// The longest `Retry-After` that the client waits for.
+    ///
+    /// If a server asks for more, the client gives up at once and reports the time to come back.
     pub retry_after_max: Duration,
-    /// How the server speaks of keys.
+    /// How the server reports about keys.
     pub profile: Profile,
 }
 
-/// What was sent so far, and what is known of it.
+/// What was sent so far, and what is known about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptHistory {
-    /// Requests that were made, those included that only asked whether it is over.
+    /// All requests, including those that only asked for an outcome in flight.
     pub sent: u32,
-    /// How many of them failed.
+    /// The failed requests.
     pub failed: u32,
-    /// What is known of the effect of all of them.
+    /// What is known about the effect of all requests.
     pub effect: Effect,
 }
 
 impl AttemptHistory {
-    /// Before the first.
+    /// The history before the first attempt.
     pub const NONE: Self = Self { sent: 0, failed: 0, effect: Effect::NotDone };
 }
 
-/// When a decision is made, and what is left then.
+/// The time, and what is left of the deadline and the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecisionContext {
-    /// The time of the day, for a server that says when to come back.
+    /// The current time, to interpret the server's `Retry-After`.
     pub now: Timestamp,
-    /// How much is left of the total time.
+    /// The rest of the total timeout.
     pub left: Duration,
-    /// What is left of the retries that all calls share; `None` where they share none.
+    /// The rest of the shared retry budget; `None` without a budget.
     pub budget: Option<Budget>,
 }
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What to do.
+    /// The next step.
     pub next: NextStep,
-    /// What it leaves of the budget.
+    /// The budget after the decision.
     pub budget: Option<Budget>,
 }
 
-/// What to do.
+/// The next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// It was done; the answer is the outcome.
+    /// It was done; the response is the outcome.
     Done,
-    /// The server will not do it, however often it is asked.
+    /// The server refuses it. A retry would not help.
     Refused {
-        /// What is known of the effect: an earlier try that was lost may still have done it.
+        /// What is known about the effect: an earlier attempt that was lost may have taken effect.
         effect: Effect,
-        /// What kind of no it is.
+        /// The kind of refusal.
         reason: Refusal,
     },
-    /// The same again after this long.
+    /// Retry after a wait.
     Retry {
         /// How long to wait.
         wait: Duration,
-        /// What was sent so far, this try included.
+        /// The history, including this attempt.
         tries: AttemptHistory,
     },
-    /// Not again.
+    /// Do not retry.
     GiveUp {
-        /// Why not.
+        /// The reason.
         why: Why,
-        /// What is known of the effect.
+        /// What is known about the effect.
         effect: Effect,
     },
 }
 
-/// Decides, given what was seen of a try. `before` is what was sent before it; `dice` is uniform in [0, 1) and drawn by the caller.
+/// Decides what follows an attempt.
+///
+/// `before` is the history before it. `dice` is uniform in [0, 1) and drawn by the caller.
 ///
 /// ```
 /// use std::time::Duration;
@@ -140,7 +144,7 @@ pub fn decide(
     context: DecisionContext,
     dice: f64,
 ) -> Decision {
-    // Where no key was sent, no answer speaks of one: a 409 or a 422 is what it is everywhere.
+    // Without a key, no response is about one: a 409 or a 422 has its usual meaning.
     let is_keyed = safety == Safety::Keyed;
     let table = if is_keyed { rules.profile.client_table() } else { Table::client() };
     let verdict = table.judge(seen, context.now);
@@ -154,7 +158,7 @@ pub fn decide(
     let unpaid = |next| Decision { next, budget: context.budget };
     match verdict.next(safety, before.effect) {
         verdict::Next::Sent | verdict::Next::SentBefore => done(before, context.budget),
-        // What a server keeps under a key it says again, however often it is asked.
+        // A server repeats a failure that it stores under a key, however often it is asked.
         verdict::Next::Retry if is_keyed && !in_flight && is_kept(seen) => {
             unpaid(NextStep::Refused { effect, reason: Refusal::KeptFailure })
         }
@@ -164,7 +168,7 @@ pub fn decide(
             let reason = if is_conflict { Refusal::KeyConflict } else { Refusal::ByServer };
             unpaid(NextStep::Refused { effect, reason })
         }
-        // The same answer would be tried again under a key: it is the key that is missing.
+        // The same response would be retried under a key, so the missing key is the reason.
         verdict::Next::AskAfter if verdict.advice == Advice::Retry => {
             unpaid(NextStep::GiveUp { why: Why::NoKey, effect })
         }
@@ -172,7 +176,7 @@ pub fn decide(
     }
 }
 
-/// Whoever succeeds without a failure before it pays in for those who do not.
+/// Adds to the budget after a success without an earlier failure.
 fn done(before: AttemptHistory, budget: Option<Budget>) -> Decision {
     let budget = if before.failed == 0 { budget.map(Budget::after_success) } else { budget };
     Decision { next: NextStep::Done, budget }
@@ -198,7 +202,8 @@ fn retry(
         return give_up(Why::AskedToWait { come_back_at: context.now.plus(hint) });
     }
     let in_flight = verdict.code == Some(ErrorCode::InProgress);
-    // Whoever is still at work is asked at the pace of a first failure, or at its own: the waits grow for those who fail.
+    // A request in flight is polled at the pace of a first failure, or at the server's own; waits grow only for
+    // failures.
     let nth = if in_flight { 1 } else { tries.failed };
     let wait = rules.retry.wait(NonZeroU32::new(nth).unwrap_or(NonZeroU32::MIN), dice, verdict.hint);
     if let Err(TooLate { come_back_at }) = Retry::due(context.now, wait, Some(context.now.plus(context.left)))

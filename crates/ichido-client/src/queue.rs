@@ -1,11 +1,13 @@
-//! A durable offline queue in one SQLite file: accept now, send when the network is back (SPEC A13).
+//! A durable offline queue in one SQLite file: accept now, send when the network is back.
 //!
-//! Guarantee: what [`Queue::accept`] has answered for is on the disk, under the key it came with, which never changes. It is sent in the order
-//! of acceptance, destination by destination, by one sender at a time, over all processes. It goes only when the server has said that it is
-//! done; until then it is sent again under the same key, or stands there, failed or held, with the reason. Killed at any moment, nothing is
-//! lost, and nothing is sent that the server could take for something new.
+//! Guarantee: an action that [`Queue::accept`] confirmed is on disk, under its original key, which never changes.
+//! Entries are sent in order of acceptance per destination, by one sender at a time across all processes. An entry is
+//! removed only when the server reports it as done. Until then it is retried under the same key, or stays as failed
+//! or held with its reason. If the process is killed at any moment, nothing is lost, and nothing is sent that the
+//! server could treat as new.
 //!
-//! Start at [`Queue::open`]. [`Sender`] sends, [`next`] is what it decides, [`age`] is how it knows how old something is.
+//! Start at [`Queue::open`]. [`Sender`] sends, [`next`] decides, and [`age`] measures how old an entry is.
+// Spec: A13.
 //!
 //! ```
 //! use ichido_client::Action;
@@ -25,7 +27,7 @@
 //! let server = "https://shop.example";
 //! let accepted = queue.accept(server, &[order(r#"{"qty":1}"#)?]).await?;
 //! assert!(matches!(accepted[0], Accepted::New { .. }), "it is on the disk");
-//! // The same again is the same, and under its key nothing else is taken.
+//! // The same action again changes nothing, and a different one under its key is not accepted.
 //! assert!(matches!(queue.accept(server, &[order(r#"{"qty":1}"#)?]).await?[0], Accepted::Same { .. }));
 //! assert!(matches!(queue.accept(server, &[order(r#"{"qty":2}"#)?]).await?[0], Accepted::Different { .. }));
 //! # queue.close().await;
@@ -46,7 +48,7 @@
 //! let client = Arc::new(ClientSettings::new(server).resolve()?);
 //! let queue = Queue::open("orders.queue").await?;
 //! let mut sender = queue.sender(server, client, SendTerms::default()).await?;
-//! // Until it is told to stop. `Sender::drain` sends what is there and comes back.
+//! // Runs until `stop` completes. `Sender::drain` sends what is there and returns.
 //! let stop = tokio::time::sleep(std::time::Duration::from_secs(60));
 //! sender.run(stop, |event| println!("{event:?}")).await?;
 //! # Ok(())
@@ -55,13 +57,13 @@
 //!
 //! # What is in the file
 //!
-//! The requests as they will be sent: bodies and header fields are in it plainly, so that the file is made readable by its owner alone (mode
-//! 0600). No token is: credentials come with the [`Client`](crate::Client) when an entry is sent, and a header field that is a
-//! secret is refused. So a file belongs to whoever sends from it: the same key is the same action in it, unless the field `Ichido-Identity`
-//! says that it is another's.
+//! The file contains the requests as they will be sent, with bodies and header fields in plain text, so it is
+//! readable only by its owner (mode 0600). It contains no token: credentials come from the [`Client`](crate::Client)
+//! when an entry is sent, and a header field with a secret is refused. A file therefore belongs to one caller: the
+//! same key means the same action, unless the field `Ichido-Identity` names another identity.
 //!
-//! Beside the file SQLite has its log (`-wal`, `-shm`), and each destination a lock (`.sender-…`) that the system frees when its holder dies.
-//! Move and copy the file only while nobody uses it, and with its log.
+//! Beside the file are SQLite's log (`-wal`, `-shm`) and one lock per destination (`.sender-…`), which the system
+//! releases when its holder dies. Move or copy the file only while it is not in use, and together with its log.
 
 mod accept;
 pub mod age;
@@ -89,40 +91,42 @@ pub use error::QueueError;
 pub use look::{EntryCount, Filter};
 pub use sender::{Drained, Event, Proof, SendTerms, Sender, StepOutcome, What};
 
-/// The most entries of a file, whatever their state.
+/// The maximum number of entries in a file, in any state.
 pub const ENTRIES_MAX: i64 = 100_000;
-/// The most bytes of an entry: body, header fields and path.
+/// The maximum size of an entry: body, header fields and path.
 pub const ENTRY_BYTES_MAX: usize = 8 << 20;
 /// The longest name of a destination.
 pub const DESTINATION_BYTES_MAX: usize = 2_048;
-/// The most entries of one list.
+/// The maximum number of entries in one list.
 pub const PAGE_MAX: u32 = 1_000;
 
-/// A queue in a file. A clone is another handle on the same one.
+/// A queue in a file. Clones are handles to the same queue.
 #[derive(Clone, Debug)]
 pub struct Queue {
     pool: SqlitePool,
-    /// From the root, and the same by whatever name it was opened, so that its locks are.
+    /// The canonical path, so every name of the file leads to the same locks.
     file: Arc<PathBuf>,
     signals: Arc<Signals>,
 }
 
-/// What those who wait are told.
+/// Signals to waiting senders.
 #[derive(Debug, Default)]
 struct Signals {
-    /// There may be something to do.
+    /// There may be something to send.
     look: watch::Sender<()>,
     /// The network may be back.
     online: watch::Sender<()>,
 }
 
 impl Queue {
-    /// Opens a queue, or makes one where there is no file. A file that is something else is refused, and left as it is.
+    /// Opens a queue, or creates it if the file does not exist.
+    ///
+    /// A file that is not a queue is refused and left unchanged.
     pub async fn open(file: impl AsRef<Path>) -> Result<Self, QueueError> {
         Self::open_or_create(file.as_ref(), true).await
     }
 
-    /// The same, where the file must be there.
+    /// Opens a queue that must exist.
     pub async fn open_existing(file: impl AsRef<Path>) -> Result<Self, QueueError> {
         Self::open_or_create(file.as_ref(), false).await
     }
@@ -132,12 +136,12 @@ impl Queue {
         Ok(Self { pool, file: Arc::new(file), signals: Arc::default() })
     }
 
-    /// Tells the senders of this process that the network may be back: whoever waits for it tries now.
+    /// Signals that the network may be back, so waiting senders of this process try now.
     pub fn wake(&self) {
         self.signals.online.send_replace(());
     }
 
-    /// Ends every handle on the file, in good order. What was answered for is durable without it.
+    /// Closes every handle of this process. Accepted entries are durable even without it.
     pub async fn close(&self) {
         self.pool.close().await;
     }

@@ -1,4 +1,4 @@
-//! What a client is told, and all that can be wrong with it.
+//! The settings of a client and their validation.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,42 +18,47 @@ use crate::client::Client;
 use crate::next::RetryRules;
 use crate::token::Token;
 
-/// The longest time that any setting may give.
+/// The longest duration of any setting.
 pub const TIME_MAX: Duration = Duration::from_hours(24);
-/// The largest answer that may be asked to be read.
+/// The highest limit for response bodies.
 pub const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// A client as a person describes it. [`ClientSettings::new`] has the rest as it is mostly wanted.
+/// The settings of a client. [`ClientSettings::new`] sets the defaults.
 #[derive(Clone)]
 pub struct ClientSettings {
-    /// Where the server is: `https://ichido.example`, with a path before all others if it has one.
+    /// The server's URL, such as `https://ichido.example`, with an optional path prefix.
     pub base_url: String,
-    /// Who asks.
+    /// The caller's token.
     pub token: Option<Token>,
-    /// How often to try, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more; 3 tries (SPEC A9).
+    /// How often to try, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more; 3
+    /// attempts.
+    // Spec: A9.
     pub retry: Retry,
-    /// The retries that all calls of the client share, so that a server that fails is not buried under them. [`BudgetSettings::DEFAULT`]:
-    /// 10 saved up, and one more for every five calls that succeed at once. `None` for as many as each call's own tries allow.
+    /// The retries that all calls share, so a failing server is not overloaded.
+    ///
+    /// [`BudgetSettings::DEFAULT`]: 10 in reserve, and one more for every five calls that succeed at once. `None`
+    /// means no shared limit.
     pub budget: Option<BudgetSettings>,
-    /// How the server speaks of keys. [`Profile::Ichido`].
+    /// How the server reports about keys. [`Profile::Ichido`].
     pub profile: Profile,
-    /// Our name at the head of `Ichido-Hops` (SPEC F1), which goes to servers of the profile `ichido`. `client`.
+    /// Our name in `Ichido-Hops`, which goes to servers of the profile `ichido`. `client`.
+    // Spec: F1.
     pub hop_name: String,
-    /// The longest `Retry-After` that is waited for. 1 minute.
+    /// The longest `Retry-After` that the client waits for. 1 minute.
     pub retry_after_max: Duration,
-    /// The longest that it may take to connect: name, TCP and TLS. 5 s.
+    /// The timeout for connecting: name lookup, TCP and TLS. 5 s.
     pub connect_time_out: Duration,
-    /// The longest that one try may take, to the answer's last byte. 30 s.
+    /// The timeout of one attempt, to the last byte of the response. 30 s.
     pub try_time_out: Duration,
-    /// The longest for all tries and the waits between them. 2 minutes.
+    /// The timeout of all attempts and the waits between them. 2 minutes.
     pub total_time_out: Duration,
-    /// How much of an answer is read. 1 MiB.
+    /// The largest response body that is read. 1 MiB.
     pub answer_bytes_max: usize,
-    /// The certificates in PEM that are believed in place of the system's.
+    /// Root certificates in PEM that replace the system's.
     pub trusted_roots: Option<String>,
 }
 
-/// Everything that is wrong with settings: each with its place, and how to mend it.
+/// All errors in the settings, each with its location and how to fix it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);
@@ -65,12 +70,12 @@ impl From<Faults> for Problems {
 }
 
 ichido_core::debug_only! {
-    /// Of the URL nothing: it may hold a secret that does not belong there.
+    /// Shows nothing of the URL, which may contain a secret by mistake.
     ClientSettings as client_settings { token, retry, budget, profile, total_time_out }
 }
 
 impl ClientSettings {
-    /// A client of which nothing is known but whom it calls.
+    /// Creates the default settings for a server.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -88,7 +93,7 @@ impl ClientSettings {
         }
     }
 
-    /// The client, or everything that is wrong.
+    /// Builds the client, or returns every error.
     ///
     /// ```
     /// use std::time::Duration;
@@ -132,7 +137,7 @@ impl ClientSettings {
         })
     }
 
-    /// A client of the server, and the path that precedes all others.
+    /// Builds the HTTP client and the path prefix.
     fn http(&self) -> Result<(HttpClient<Full<Bytes>>, String), String> {
         let (url, prefix) = HttpUrl::parse_base(&self.base_url).map_err(|error| error.to_string())?;
         let trusted = || trust::https(self.trusted_roots.as_deref());

@@ -1,26 +1,26 @@
-//! The bearer token, which is shown nowhere.
+//! The bearer token, which is never displayed.
 
 use std::fmt;
 
 use http::HeaderValue;
 
-/// A bearer token (RFC 6750): who asks.
+/// The caller's bearer token (RFC 6750).
 #[derive(Clone)]
 pub struct Token(HeaderValue); // Invariant: `Bearer ` and 1..=LEN_MAX visible ASCII characters, marked as sensitive.
 
-/// Why a text is no token. No variant holds a character of it.
+/// Why a text is not a token. No variant contains a character of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("the token is empty; give it as it was issued")]
     Empty,
-    /// Over [`Token::LEN_MAX`] characters.
+    /// It has more than [`Token::LEN_MAX`] characters.
     #[error("the token has {len} characters; at most {max} are sent", max = Token::LEN_MAX)]
     TooLong {
-        /// Characters found.
+        /// The number of characters.
         len: usize,
     },
-    /// A blank, a line break or a character outside ASCII.
+    /// It contains a blank, a line break or a character outside ASCII.
     #[error(
         "the token has a character that is not visible ASCII; look for a blank or a line break at its end"
     )]
@@ -28,10 +28,10 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// The longest token. Servers refuse header lines that are much longer.
+    /// The longest token. Servers refuse much longer header lines.
     pub const LEN_MAX: usize = 4096;
 
-    /// Takes the token as it was issued, without `Bearer`.
+    /// Parses a token as issued, without `Bearer`.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         match text.len() {
             0 => return Err(TokenError::Empty),

@@ -1,7 +1,7 @@
-//! What the server is asked, and how that is written.
+//! A call and how it is written as a request.
 //!
-//! Guarantee: every try of an action has the same method, path, key and body, and the same fields but for those that tell one try from
-//! another: its number, and where the server reads them the hops and the id of the request.
+//! Guarantee: every attempt of an action has the same method, path, key, body and fields, except for those that
+//! identify the attempt: its number, and, if the server reads them, the hops and the request id.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, HOST, USER_AGENT};
@@ -17,11 +17,11 @@ use ichido_core::time::Timestamp;
 use super::Client;
 use crate::action::{Action, HOPS, IDEMPOTENCY_KEY, TRY};
 
-/// How we call ourselves.
+/// Our user agent.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido-client/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the server is asked.
+/// A call to the server.
 pub(crate) enum ClientCall<'a> {
     Action(&'a Action),
     Read(PathAndQuery),
@@ -42,7 +42,7 @@ impl ClientCall<'_> {
         }
     }
 
-    /// The request of the try that follows `sent` others. `chance` makes the id of the request.
+    /// Builds the request of the attempt after `sent` others. `chance` becomes the request id.
     pub(crate) fn request(
         &self,
         client: &Client,
@@ -78,13 +78,13 @@ impl ClientCall<'_> {
     }
 }
 
-/// A key as a header field's value, marked so that nobody shows it. `None` for no key there is.
+/// Builds the key's header value, marked as sensitive. Valid keys always succeed.
 fn key_field(key: &IdempotencyKey, profile: Profile) -> Option<HeaderValue> {
     let text = key.as_str();
     let value = match profile {
-        // The draft has it so, for every key.
+        // The draft requires quotes for every key.
         Profile::Ietf => key.to_field_value(),
-        // What begins with a quote is read as a structured-field string, and nothing else is.
+        // Only a value that begins with a quote is read as a structured-field string.
         Profile::Ichido if text.starts_with('"') => key.to_field_value(),
         Profile::Ichido | Profile::Stripe => text.to_owned(),
     };
@@ -93,7 +93,9 @@ fn key_field(key: &IdempotencyKey, profile: Profile) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// The id that the caller gave the request, or a new one. What the caller put there stays, even where it is none that a hop can name.
+/// Returns the caller's request id or a new one.
+///
+/// The caller's field stays, even if its value is not a valid request id.
 fn request_id(fields: &mut HeaderMap, chance: u128) -> Option<RequestId> {
     let given = fields.get(REQUEST_ID).map(|id| id.to_str().ok().and_then(|id| RequestId::parse(id).ok()));
     if let Some(Some(id)) = given {
@@ -106,7 +108,7 @@ fn request_id(fields: &mut HeaderMap, chance: u128) -> Option<RequestId> {
     Some(id)
 }
 
-/// The way up to here, with us at its end.
+/// Appends this client to the hops.
 fn hops_field(before: &Hops, us: Hop) -> Option<HeaderValue> {
     HeaderValue::from_str(&before.clone().and(us).to_string()).ok()
 }

@@ -1,4 +1,4 @@
-//! Accepting: on the disk before anybody is told so.
+//! Accepts actions: they are on disk before the caller is told.
 
 use http::HeaderMap;
 use ichido_core::key::IdempotencyKey;
@@ -11,35 +11,36 @@ use super::write_transaction::WriteTransaction;
 use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, Queue};
 use crate::action::Action;
 
-/// What came of an action that was to be accepted.
+/// The result of accepting an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is in the queue, since now.
+    /// It was added to the queue.
     New {
-        /// As which entry.
+        /// Its entry.
         id: EntryId,
     },
-    /// It was in the queue, and is as it was.
+    /// It was already in the queue and is unchanged.
     Same {
-        /// As which entry.
+        /// Its entry.
         id: EntryId,
-        /// How that stands.
+        /// The entry's state.
         state: State,
-        /// Why, where there is a reason.
+        /// The reason for the state, if there is one.
         reason: Option<Reason>,
     },
-    /// Its key is in the queue for other bytes, and this was not taken: a new action needs a new key.
+    /// Its key is already in the queue with different bytes, so it was not accepted. A new action needs a new key.
     Different {
-        /// Which entry has the key.
+        /// The entry that has the key.
         id: EntryId,
     },
 }
 
 impl Queue {
-    /// Takes actions in, in their order, for one destination: whatever name it has, mostly its base URL. Back with what came of each when all
-    /// that was taken is on the disk. An error means that nothing was taken; doing it again is safe in any case.
+    /// Accepts actions for one destination, in order.
     ///
-    /// What tells one action from another is its method, its path, its key and the field `Ichido-Identity`.
+    /// The destination can have any name; usually it is its base URL. The results are returned once everything
+    /// accepted is on disk. An error means that nothing was accepted; calling it again is always safe. Method, path,
+    /// key and the field `Ichido-Identity` identify an action.
     pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<Accepted>, QueueError> {
         check_destination(destination)?;
         let actions: Vec<(&Action, &IdempotencyKey)> = actions.iter().map(check).collect::<Result<_, _>>()?;
@@ -70,7 +71,7 @@ pub(super) fn check_destination(destination: &str) -> Result<(), QueueError> {
     if is_name { Ok(()) } else { Err(QueueError::Destination) }
 }
 
-/// An action with its key: what has none could be done twice, and no queue can help it.
+/// Checks an action and returns its key. Without a key it could take effect twice.
 fn check(action: &Action) -> Result<(&Action, &IdempotencyKey), QueueError> {
     let key = action.key.as_ref().ok_or(QueueError::NoKey)?;
     let fields: usize = action.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
@@ -125,7 +126,7 @@ async fn add(
         .bind(fields::written(&action.headers))
         .bind(action.body.as_ref())
         .bind(created)
-        .bind(i64::from(action.tries_before))
+        .bind(i64::from(action.previous_attempts))
         // Due at once.
         .bind(0_i64)
         .bind(action.cause.as_str())

@@ -1,44 +1,44 @@
-//! How much time has passed, by a clock that somebody may set.
+//! Measures elapsed time with a clock that can be set.
 //!
-//! Guarantee: what is said to be so old is at least so old, or it is said that nobody knows. A clock that is set forward makes things older
-//! than they are, never younger; one that is set back leaves the age of what was there before open.
+//! Guarantee: a reported age is at least the true age, or it is reported as unknown. Setting the clock forward makes
+//! entries seem older, never younger. Setting it back makes the age of earlier entries unknown.
 
 use std::time::Duration;
 
 use ichido_core::time::Timestamp;
 
-/// How far a clock may go back between two looks at it without being called set back: what keeps time on a network moves it by less.
+/// How far a clock may go back between two readings without counting as set back. Time synchronization moves it less.
 pub const SET_BACK_SLACK: Duration = Duration::from_mins(1);
 
-/// The clock of a file, as it was read last.
+/// The clock of a queue file at its last reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileClock {
-    /// What the machine's clock said.
+    /// The machine's time.
     pub last: Timestamp,
-    /// All differences between one reading and the next, added up whichever way the clock had moved. It never falls.
+    /// The sum of all differences between readings, in either direction. It never decreases.
     pub passed: Duration,
     /// How often the clock was set back.
     pub set_backs: u32,
 }
 
-/// When something happened, by a [`FileClock`].
+/// A point in time on a [`FileClock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockMark {
-    /// What the machine's clock said, for people.
+    /// The machine's time, for display.
     pub at: Timestamp,
-    /// What had passed by then.
+    /// The elapsed time at that point.
     pub passed: Duration,
     /// How often the clock had been set back by then.
     pub set_backs: u32,
 }
 
 impl FileClock {
-    /// One that is looked at for the first time.
+    /// Creates a clock at its first reading.
     pub const fn begin(now: Timestamp) -> Self {
         Self { last: now, passed: Duration::ZERO, set_backs: 0 }
     }
 
-    /// Looks at the clock again.
+    /// Reads the clock again.
     ///
     /// ```
     /// use std::time::Duration;
@@ -49,7 +49,7 @@ impl FileClock {
     /// let sent = FileClock::begin(hours(0));
     /// let later = sent.look(hours(5));
     /// assert_eq!(later.since(sent.mark()), Some(Duration::from_hours(5)));
-    /// // Three hours back: whether that is five hours ago, or fifty, nobody knows any more.
+    /// // Three hours back: the true age can no longer be known.
     /// assert_eq!(later.look(hours(2)).since(sent.mark()), None);
     /// ```
     #[must_use]
@@ -58,18 +58,18 @@ impl FileClock {
         let is_set_back = SET_BACK_SLACK < back;
         Self {
             last: now,
-            // Back counts as forth: where it is not known which reading was right, the stricter one is taken.
+            // Going back counts as going forward: if it is unclear which reading was right, the stricter one applies.
             passed: self.passed.saturating_add(now.since(self.last)).saturating_add(back),
             set_backs: self.set_backs.saturating_add(u32::from(is_set_back)),
         }
     }
 
-    /// This moment.
+    /// Returns the current point in time.
     pub const fn mark(self) -> ClockMark {
         ClockMark { at: self.last, passed: self.passed, set_backs: self.set_backs }
     }
 
-    /// How long ago that was, at most; `None` where the clock was set back since, so that nobody knows.
+    /// Returns the maximum age of `mark`, or `None` if the clock was set back since.
     pub fn since(self, mark: ClockMark) -> Option<Duration> {
         (mark.set_backs == self.set_backs).then(|| self.passed.saturating_sub(mark.passed))
     }
@@ -84,14 +84,14 @@ mod tests {
     const START: i64 = 1_800_000_000_000_000;
 
     proptest! {
-        /// Whatever the clock does, a stretch of honest time after the mark is never counted short.
+        /// Whatever the clock does, real time after the mark is never undercounted.
         #[test]
         fn nothing_is_younger_than_the_time_that_honestly_passed(steps in prop::collection::vec((-7_200_000_000_i64..7_200_000_000, 0_u64..3_600_000_000), 0..20)) {
             let mut watch = FileClock::begin(Timestamp::from_micros(START));
             let mark = watch.mark();
             let (mut clock, mut honest) = (START, 0_u64);
             for (jump, runs) in steps {
-                // It is set, and looked at; then it runs as it should, and is looked at again.
+                // The clock is set and read; then it runs normally and is read again.
                 clock += jump;
                 watch = watch.look(Timestamp::from_micros(clock));
                 clock += i64::try_from(runs).unwrap();

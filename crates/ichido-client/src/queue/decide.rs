@@ -1,4 +1,4 @@
-//! What a person decides about an entry.
+//! Decisions of a person about an entry.
 
 use sqlx::Row as _;
 
@@ -9,20 +9,23 @@ use super::lock::Lock;
 use super::write_transaction::WriteTransaction;
 
 impl Queue {
-    /// Puts a failed entry back: its tries begin again, under the same key. Where it is too old for that it is held in its turn.
+    /// Puts a failed entry back in the queue under the same key, with new attempts.
+    ///
+    /// If it is too old for that, it is held when its turn comes.
     pub async fn retry(&self, id: EntryId) -> Result<(), QueueError> {
         self.again(id, State::Failed, false, "only a failed one is tried again, and a held one is released")
             .await
     }
 
-    /// Has a held entry sent once more, although the server may have forgotten its key: a person knows that it was not done, or that twice is
-    /// no harm.
+    /// Sends a held entry once more, although the server may have forgotten its key.
+    ///
+    /// The person knows that it was not done, or that doing it twice is harmless.
     pub async fn release(&self, id: EntryId) -> Result<(), QueueError> {
         self.again(id, State::Held, true, "only a held one is released, and a failed one is tried again")
             .await
     }
 
-    /// Takes an entry out, whatever became of it at the server. One that is being sent is not.
+    /// Removes an entry, whatever happened at the server. An entry that is being sent stays.
     pub async fn discard(&self, id: EntryId) -> Result<(), QueueError> {
         self.recover_if_abandoned(id).await?;
         let mut tx = self.write().await?;
@@ -64,7 +67,7 @@ impl Queue {
         Ok(())
     }
 
-    /// An entry that stands as being sent by somebody who is gone waits again.
+    /// Returns an entry to waiting if the sender that was sending it is gone.
     async fn recover_if_abandoned(&self, id: EntryId) -> Result<(), QueueError> {
         let mut tx = self.write().await?;
         let (state, destination) = found(&mut tx, id).await?;

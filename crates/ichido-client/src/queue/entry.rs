@@ -1,4 +1,4 @@
-//! An entry: an action that was accepted, and how it stands.
+//! An entry: an accepted action and its state.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::fields;
 use super::next::EntryHistory;
 use crate::action::{Action, Cause};
 
-/// Which entry, in the order of acceptance. Never used twice in a file.
+/// Identifies an entry, in order of acceptance. Never reused in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub(super) i64);
 
 impl EntryId {
-    /// The entry of a number.
+    /// Creates an id from a number.
     pub const fn new(number: i64) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number.
     pub const fn get(self) -> i64 {
         self.0
     }
@@ -40,31 +40,31 @@ impl fmt::Display for EntryId {
 }
 
 ichido_core::words! {
-    /// How an entry stands. What is done is not there any more.
+    /// The state of an entry. Entries that are done are removed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum State {
-        /// Its turn comes, or its next try.
+        /// It waits for its turn or its next attempt.
         Waiting = "waiting",
-        /// A try is under way; or the process that made it died, and the next sender will find out.
+        /// An attempt is in flight, or its process died and the next sender will find out.
         Sending = "sending",
-        /// It is not tried again without a person's word.
+        /// It is not retried unless a person decides so.
         Failed = "failed",
-        /// It was sent, and is too old to be sent again without a person's word.
+        /// It was sent and is too old to be sent again unless a person decides so.
         Held = "held",
     }
 }
 
-/// Why an entry stands as it does: one word for programs, and what a person should know.
+/// Why an entry is in its state: a code for programs and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// The word. Where a server gave one (problem details' `code`), that.
+    /// The code: the server's own (`code` of problem details) if there is one.
     pub code: String,
-    /// In words, the server's own where it had some.
+    /// The text: the server's own if there is one.
     pub text: String,
 }
 
 impl Reason {
-    /// The most characters that are kept of each part: a server may say a lot.
+    /// The maximum length of each part, because a server may send a long text.
     pub const CHARS_MAX: usize = 1_000;
 
     pub(super) fn new(code: &str, text: &str) -> Self {
@@ -73,12 +73,12 @@ impl Reason {
     }
 }
 
-/// An entry as people see it: without its bytes.
+/// An entry for display, without its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Which one.
+    /// Its id.
     pub id: EntryId,
-    /// Where it goes.
+    /// Its destination.
     pub destination: String,
     /// Its method.
     pub method: String,
@@ -86,33 +86,33 @@ pub struct Entry {
     pub path: String,
     /// Its key, which never changes.
     pub key: IdempotencyKey,
-    /// How large its body is.
+    /// The size of its body.
     pub body_bytes: u64,
     /// When it was accepted.
     pub created: Timestamp,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// Tries that failed since it was accepted, or since a person's last word.
+    /// The failed attempts since it was accepted or a person last decided.
     pub attempts: u32,
-    /// All sends there were, those included of which nobody knows whether they arrived.
+    /// All requests, including those that may not have arrived.
     pub sends: u32,
-    /// When it was sent first, if ever.
+    /// When it was first sent, if ever.
     pub first_sent: Option<Timestamp>,
-    /// How long until its next try, where it waits for one.
+    /// The time until its next attempt, if it waits for one.
     pub due_in: Option<Duration>,
-    /// What is known of its effect.
+    /// What is known about its effect.
     pub effect: Effect,
-    /// Why it failed, is held, or waits for another try.
+    /// Why it failed, is held, or waits for another attempt.
     pub reason: Option<Reason>,
 }
 
 ichido_core::debug_only! {
-    /// The key's hash in place of the key.
+    /// Shows the hash of the key instead of the key.
     Entry as entry { id, key, state, attempts, sends, effect }
 }
 
 impl Entry {
-    /// `passed` is what has passed by the file's clock.
+    /// Reads an entry from a row. `passed` is the elapsed time of the file's clock.
     pub(super) fn read(row: &SqliteRow, passed: Duration) -> Result<Self, QueueError> {
         let state = state_of(row)?;
         let due = micros(row.try_get("due_passed_us")?)?.saturating_sub(passed);
@@ -129,7 +129,7 @@ impl Entry {
             sends: count(row, "sends_all")?,
             first_sent: row.try_get::<Option<i64>, _>("first_sent_us")?.map(Timestamp::from_micros),
             due_in: Some(due).filter(|due| state == State::Waiting && !due.is_zero()),
-            // Whoever sent it may be dead: what left may have arrived.
+            // The sender may be dead: a sent request may have arrived.
             effect: if state == State::Sending {
                 Effect::Unknown
             } else {
@@ -140,7 +140,7 @@ impl Entry {
     }
 }
 
-/// An entry whose turn it is, with all that a try needs.
+/// The next entry in order, with everything that an attempt needs.
 pub(super) struct NextEntry {
     pub(super) id: EntryId,
     pub(super) history: EntryHistory,
@@ -171,7 +171,7 @@ impl NextEntry {
         let sends_all = count(row, "sends_all")?;
         let cause = parsed(row, "cause", Cause::parse)?;
         let key = key_of(row)?;
-        let action = action_of(row, key.clone())?.begun_by(cause).after_tries(sends_all);
+        let action = action_of(row, key.clone())?.begun_by(cause).with_previous_attempts(sends_all);
         Ok(Self { id: EntryId(row.try_get("id")?), history, sends_all, cause, key, action })
     }
 }
@@ -180,7 +180,7 @@ fn action_of(row: &SqliteRow, key: IdempotencyKey) -> Result<Action, QueueError>
     let method = parsed(row, "method", |method| Method::try_from(method).ok())?;
     let path: String = row.try_get("path")?;
     let body: Vec<u8> = row.try_get("body")?;
-    // The media type is among the header fields, and comes with them.
+    // The media type is among the header fields, which are set below.
     let action = Action::new(method, &path, key, "", Bytes::from(body));
     let mut action =
         action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
@@ -217,7 +217,7 @@ pub(super) fn micros(number: i64) -> Result<Duration, QueueError> {
     Ok(Duration::from_micros(number))
 }
 
-/// As the file has it.
+/// Converts a duration to the file's format.
 pub(super) fn in_micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

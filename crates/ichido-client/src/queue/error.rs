@@ -1,4 +1,4 @@
-//! Why a queue did not do what was asked.
+//! The errors of a queue.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,92 +9,92 @@ use sqlx::sqlite::SqliteError;
 use super::entry::{EntryId, State};
 use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX};
 
-/// Why a queue did not do what was asked. Nothing was done then, or none of it.
+/// Why a queue operation failed. It then changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// Somebody else's file.
+    /// The file belongs to another program.
     #[error("the file is no offline queue of Ichido's, and is left as it is; name another")]
     Foreign,
-    /// A newer program made it.
+    /// A newer version of Ichido created the file.
     #[error(
         "the file has version {found}, and this program knows {known}; use a newer ichido, or send what is in it with the one that made it"
     )]
     TooNew {
-        /// What the file has.
+        /// The version of the file.
         found: i64,
-        /// What is known here.
+        /// The version that this program supports.
         known: i64,
     },
-    /// It cannot be read as what it was written as.
+    /// The file is damaged.
     #[error(
         "the file is damaged ({0}); keep a copy of it and of those beside it, and begin a new one: what was in it must be looked after by hand"
     )]
     Damaged(String),
-    /// It cannot be opened, or not be written.
+    /// The file cannot be opened or written.
     #[error(
         "the file cannot be used: {0}; it and its folder must be this user's to write, and the disk have room"
     )]
     Unusable(String),
-    /// It is written to by somebody else all the time.
+    /// Other processes keep the file locked.
     #[error("the file was held by somebody else for too long; try again")]
     Busy,
-    /// No room for what was to be accepted.
+    /// The queue is full.
     #[error(
         "the queue is full with {ENTRIES_MAX} entries; nothing of this was accepted: have some sent first, or discard them"
     )]
     Full,
-    /// An entry is too large.
+    /// The entry is too large.
     #[error(
         "the entry has {bytes} bytes, and at most {ENTRY_BYTES_MAX} are kept; nothing of this was accepted"
     )]
     TooLarge {
-        /// How large it is.
+        /// The size of the entry.
         bytes: usize,
     },
-    /// Sent a second time, it could be done twice.
+    /// The action has no key, so a second attempt could take effect twice.
     #[error("the action has no key, and what is sent later may be sent twice; give it one")]
     NoKey,
-    /// A secret would stand in the file.
+    /// A header field contains a secret, which must not be stored.
     #[error(
         "the header field {0} is a secret, and none is kept in a file: give it to the client, which has it when the entry is sent"
     )]
     Secret(HeaderName),
-    /// A name that is none.
+    /// The destination's name is invalid.
     #[error(
         "a destination has a name of 1 to {DESTINATION_BYTES_MAX} bytes without control characters, such as its base URL"
     )]
     Destination,
-    /// Somebody else is at it.
+    /// Another sender is active.
     #[error(
         "another sender is at work on this file and destination; there is one at a time, so that the order is kept"
     )]
     SenderBusy,
-    /// The lock beside the file cannot be had.
+    /// The lock file cannot be locked.
     #[error("{} cannot be locked: {error}", .file.display())]
     Lock {
-        /// Which file.
+        /// The lock file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// What is to be done cannot be.
+    /// The send settings are invalid.
     #[error("{0}")]
     Terms(String),
-    /// There is none.
+    /// There is no such entry.
     #[error("there is no entry {0}: it was sent and is done, or was discarded")]
     NoSuch(EntryId),
-    /// It is in no state for that.
+    /// The entry's state does not allow this.
     #[error("entry {id} is {state}; {asked}")]
     NotNow {
-        /// Which one.
+        /// The entry.
         id: EntryId,
-        /// How it stands.
+        /// Its state.
         state: State,
-        /// What that was asked for.
+        /// What the operation requires.
         asked: &'static str,
     },
-    /// The database refused it.
+    /// The database failed.
     #[error("the file could not be read or written: {0}")]
     Sql(#[source] sqlx::Error),
 }
@@ -105,11 +105,11 @@ impl QueueError {
     }
 }
 
-/// The plain code of an error of SQLite's.
+/// Returns the primary code of a SQLite error.
 fn code_of(error: &sqlx::Error) -> Option<i32> {
     let error = error.as_database_error()?.try_downcast_ref::<SqliteError>()?;
     let code = sqlx::error::DatabaseError::code(error)?;
-    // The low byte of an extended code is the plain one.
+    // The low byte of an extended code is the primary one.
     code.parse::<i32>().ok().map(|code| code & 0xff)
 }
 

@@ -1,14 +1,14 @@
-//! Header fields as they stand in the file, and which may.
+//! Stores header fields in the file, except for secrets.
 
 use http::header::{COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Who is meant, where a token stands for several: part of what an action is known by.
+/// The identity, if a token stands for several. It is part of an action's identification.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
-/// The names under which people send secrets, beside `Authorization`, which no action has.
+/// Names of fields that carry secrets, besides `Authorization`, which no action has.
 const SECRETS: [HeaderName; 3] = [COOKIE, PROXY_AUTHORIZATION, HeaderName::from_static("x-api-key")];
 
-/// Writes them, in their order: `name: value` and CRLF for each.
+/// Encodes the fields in order: `name: value` and CRLF for each.
 pub(super) fn written(fields: &HeaderMap) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in fields {
@@ -19,7 +19,7 @@ pub(super) fn written(fields: &HeaderMap) -> Vec<u8> {
     out
 }
 
-/// Reads them back; `None` for what was not written so.
+/// Decodes the fields, or returns `None` for any other format.
 pub(super) fn read(written: &[u8]) -> Option<HeaderMap> {
     let mut fields = HeaderMap::new();
     let mut rest = written;
@@ -34,13 +34,13 @@ pub(super) fn read(written: &[u8]) -> Option<HeaderMap> {
     Some(fields)
 }
 
-/// A field that must not stand in a file.
+/// Finds a field that must not be stored.
 pub(super) fn secret(fields: &HeaderMap) -> Option<HeaderName> {
     let found = fields.iter().find(|(name, value)| value.is_sensitive() || SECRETS.contains(name));
     found.map(|(name, _)| name.clone())
 }
 
-/// Whom they name; nobody is nothing.
+/// Returns the identity that the fields name, or an empty text.
 pub(super) fn identity(fields: &HeaderMap) -> String {
     fields
         .get(IDENTITY)

@@ -1,7 +1,7 @@
-//! Opening the file: ours or nobody's, private, durable.
+//! Opens the file: only an Ichido queue or a new one, private and durable.
 //!
-//! The file itself is opened by SQLite alone. Its locks are the process's own and go when any handle of the process on the file is closed, so
-//! that a look at it by other means would take them away from whoever works on it.
+//! Only SQLite opens the file. SQLite's locks belong to the process and are released when any handle of the process
+//! on the file is closed, so opening the file in another way would release locks that are in use.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -20,30 +20,30 @@ use super::age::FileClock;
 use super::error::QueueError;
 use super::write_transaction;
 
-/// How SQLite files say whose they are: "ichq".
+/// The application id of SQLite files that are queues: "ichq".
 const APPLICATION_ID: i64 = 0x6963_6871;
-/// The version of the tables that this program writes.
+/// The schema version that this program writes.
 const VERSION: i64 = 1;
-/// How long a writer waits for another process to be done with the file.
+/// How long a writer waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a caller waits for its turn in this process.
+/// How long a caller waits for a connection in this process.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often opening is tried while another process makes the same file: SQLite does not wait for that by itself.
+/// How often opening is retried while another process creates the same file: SQLite does not wait for that.
 const OPEN_TRIES: u32 = 100;
 const OPEN_WAIT: Duration = Duration::from_millis(20);
 
-/// Making a file closes it, which takes away the locks that others of this process have on it. So one makes it at a time, and nobody has it
-/// open by then.
+/// Creating a file closes it, which releases all locks of this process on it. Therefore only one task creates it at a
+/// time, and nobody has it open yet.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// What is in a file.
+/// What a file contains.
 #[derive(Debug, PartialEq, Eq)]
 enum FileContents {
     Empty,
     OfflineQueue,
 }
 
-/// Opens a file, and says which one it is.
+/// Opens a file and returns its canonical path.
 pub(super) async fn open(path: &Path, may_create: bool) -> Result<(SqlitePool, PathBuf), QueueError> {
     let unusable = |error: std::io::Error| QueueError::Unusable(error.to_string());
     if may_create {
@@ -66,9 +66,9 @@ pub(super) async fn open(path: &Path, may_create: bool) -> Result<(SqlitePool, P
 }
 
 async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
-    // Only read at first: what is not ours is left as it is.
+    // Read only at first: a file that is not ours stays unchanged.
     let mut look = options(file).read_only(true).connect().await.map_err(not_a_database)?;
-    // All of it as of one moment: another process may be making the tables.
+    // Read everything in one transaction: another process may be creating the tables.
     let mut moment = look.begin().await?;
     let found = contents(&mut moment).await;
     moment.rollback().await?;
@@ -81,7 +81,8 @@ async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        // SQLite itself rolls back when the disk is full, and sqlx then counts a transaction too many for ever: such a connection is replaced.
+        // SQLite rolls back on its own when the disk is full, and sqlx then counts one transaction too many forever.
+        // Such a connection is replaced.
         .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
     let pool = pool.connect_with(options(file).journal_mode(SqliteJournalMode::Wal)).await?;
     if is_new {
@@ -95,7 +96,7 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .filename(file)
         .create_if_missing(false)
         .busy_timeout(BUSY_TIMEOUT)
-        // Accepted means durable, and the power may go at any moment.
+        // Accepted means durable, and power may fail at any moment.
         .synchronous(SqliteSynchronous::Full)
 }
 
@@ -114,7 +115,7 @@ async fn contents(transaction: &mut Transaction<'_, Sqlite>) -> Result<FileConte
     }
 }
 
-/// A text, a picture: what cannot be read at its very beginning is no database.
+/// Maps the error of a file that is not a database, such as a text or an image.
 fn not_a_database(error: sqlx::Error) -> QueueError {
     match QueueError::from(error) {
         QueueError::Damaged(_) => QueueError::Foreign,
@@ -122,7 +123,7 @@ fn not_a_database(error: sqlx::Error) -> QueueError {
     }
 }
 
-/// Makes the tables, unless another process was quicker: all of them or none.
+/// Creates all tables in one transaction, unless another process was faster.
 async fn begin(pool: &SqlitePool) -> Result<(), QueueError> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     if contents(&mut transaction).await? == FileContents::OfflineQueue {
@@ -130,13 +131,13 @@ async fn begin(pool: &SqlitePool) -> Result<(), QueueError> {
     }
     sqlx::raw_sql(include_str!("sql/schema.sql")).execute(&mut *transaction).await?;
     write_transaction::write_watch(&mut transaction, FileClock::begin(clock::now())).await?;
-    // They stand in the file's head, and come about with the rest.
+    // These values are in the file header and are committed with the tables.
     sqlx::query("PRAGMA user_version = 1").execute(&mut *transaction).await?;
     sqlx::query("PRAGMA application_id = 1768122481").execute(&mut *transaction).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Makes an empty file that its owner alone can read, unless there is one.
+/// Creates an empty file that only its owner can read, unless it exists.
 fn make(path: &Path) -> std::io::Result<()> {
     let _alone = lock(&CREATING);
     let mut options = OpenOptions::new();
@@ -153,7 +154,7 @@ fn make(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The name of a new file must be on the disk as well as what is in it.
+/// Syncs the folder: the name of a new file must be on disk as well as its contents.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -1,7 +1,7 @@
-//! One sender for a file and a destination, over all processes.
+//! A lock that allows one sender per file and destination, across all processes.
 //!
-//! The lock is on a file beside the queue's, and the system frees it when its holder is gone, however that died: nobody waits for a lease.
-//! Never on the queue's own file, whose locks are SQLite's.
+//! The lock is on a separate file, and the system releases it when its holder dies for any reason, so nobody waits
+//! for a lease. The queue's own file is never locked, because its locks are SQLite's.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -10,17 +10,17 @@ use ichido_core::digest::Digest;
 
 use super::error::QueueError;
 
-/// How many characters of a destination's digest tell its lock from the others'.
+/// How many digits of a destination's digest identify its lock file.
 const DIGITS: usize = 16;
 
-/// Held for as long as it is there.
+/// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes it, or says that somebody else has it.
+    /// Takes the lock, or fails if another process has it.
     pub(super) fn take(queue: &Path, destination: &str) -> Result<Self, QueueError> {
         let digest = Digest::of_bytes(destination.as_bytes()).to_string();
         let digits: String = digest.trim_start_matches("sha256:").chars().take(DIGITS).collect();
@@ -29,7 +29,8 @@ impl Lock {
         let path = std::path::PathBuf::from(name);
         let failed = |error| QueueError::Lock { file: path.clone(), error };
         let mut options = OpenOptions::new();
-        // It stays when it is not held any more: one that is removed could be held by two, each under another file of the same name.
+        // The file stays after release: if it were removed, two processes could each lock a different file of the
+        // same name.
         options.write(true).create(true).truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -1,4 +1,4 @@
-//! What is in the queue.
+//! Lists what is in the queue.
 
 use ichido_http::clock;
 use sqlx::Row as _;
@@ -8,30 +8,30 @@ use super::error::QueueError;
 use super::write_transaction::read_watch;
 use super::{PAGE_MAX, Queue};
 
-/// Which entries; all of it together must fit.
+/// Selects entries; all conditions must match.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// After this one.
+    /// Only entries after this one.
     pub after: Option<EntryId>,
-    /// In this state.
+    /// Only entries in this state.
     pub state: Option<State>,
-    /// For this destination.
+    /// Only entries for this destination.
     pub destination: Option<String>,
 }
 
-/// How many entries of a destination are in a state.
+/// The number of entries of a destination in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryCount {
-    /// Where they go.
+    /// The destination.
     pub destination: String,
-    /// How they stand.
+    /// The state.
     pub state: State,
-    /// How many there are.
+    /// The number of entries.
     pub entries: u64,
 }
 
 impl Queue {
-    /// Entries in the order of acceptance, at most `limit` and [`PAGE_MAX`] of them.
+    /// Lists entries in order of acceptance, at most `limit` and [`PAGE_MAX`] of them.
     pub async fn list(&self, filter: &Filter, limit: u32) -> Result<Vec<Entry>, QueueError> {
         let mut reading = self.pool.begin().await?;
         let passed = read_watch(&mut reading).await?.look(clock::now()).passed;
@@ -45,7 +45,7 @@ impl Queue {
         rows.iter().map(|row| Entry::read(row, passed)).collect()
     }
 
-    /// How many there are, by destination and state. None are left out that are none.
+    /// Counts entries by destination and state, without zeros.
     pub async fn counts(&self) -> Result<Vec<EntryCount>, QueueError> {
         let rows = sqlx::query(include_str!("sql/entry_counts.sql")).fetch_all(&self.pool).await?;
         let count = |row| {

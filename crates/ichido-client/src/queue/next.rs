@@ -1,8 +1,10 @@
-//! What to do with an entry, before a try and after it: the decisions, without a clock, a file or a socket.
+//! Decides about an entry before and after an attempt, without a clock, a file or a socket.
 //!
-//! Guarantee: an entry that was once sent is not sent by itself when the server may have forgotten its key, nor when nobody knows how old
-//! it is (SPEC A13). A try counts as failed only where the server was reached, or may have been. None is made more often than
-//! [`SENDS_MAX`] without a person's word, however it ends, our own process included.
+//! Guarantee: an entry that was sent before is not sent again automatically if the server may have forgotten its key
+//! or its age is unknown. An attempt counts as failed only if the server was, or may have been, reached. An entry is
+//! sent at most [`SENDS_MAX`] times unless a person decides otherwise, whatever the outcome, including a crash of our
+//! own process.
+// Spec: A13.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -13,54 +15,55 @@ use ichido_core::verdict::{Effect, NetworkFault};
 use super::age::{ClockMark, FileClock};
 use crate::next::{NextStep, Why};
 
-/// The most sends of an entry without a person's word, those included that only asked whether it is over, and those that our own process did
-/// not survive.
+/// The maximum number of sends unless a person decides otherwise.
+///
+/// It includes requests that only asked for an outcome in flight, and those during which our own process died.
 pub const SENDS_MAX: u32 = 100;
-/// The first wait of a queue that cannot reach its destination; each next one is twice as long.
+/// The first wait of a queue that cannot reach its destination; each further wait is twice as long.
 pub const OFFLINE_WAIT_MIN: Duration = Duration::from_secs(1);
-/// The longest of them, before the tenth that chance may add.
+/// The longest of these waits, before up to a tenth of jitter.
 pub const OFFLINE_WAIT_MAX: Duration = Duration::from_mins(1);
-/// The longest that a server may ask to be left alone (`Retry-After`). Whoever asks for more is not asked again without a person's word.
+/// The longest accepted `Retry-After`. After a longer one, a person must decide about the retry.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
 const GROWING: Retry = Retry {
     schedule: Schedule::Exponential { base: OFFLINE_WAIT_MIN, factor: 2, cap: OFFLINE_WAIT_MAX },
     jitter: Jitter::Add(0.1),
-    // A network comes back when it does: nobody counts.
+    // A network outage has no maximum number of attempts.
     tries: NonZeroU32::MAX,
 };
 
-/// What is known of an entry.
+/// What is known about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryHistory {
-    /// Tries that failed since a person's last word, or since it was accepted.
+    /// The failed attempts since a person last decided, or since it was accepted.
     pub attempts: u32,
     /// All sends since then.
     pub sends: u32,
-    /// When it was sent first of all, if ever.
+    /// When it was first sent, if ever.
     pub first_sent: Option<ClockMark>,
-    /// How much must have passed before the next try.
+    /// The elapsed time at which the next attempt is due.
     pub due: Duration,
-    /// Whether a person said that it be sent once more, however old it is.
+    /// Whether a person released it for one more send, whatever its age.
     pub is_released: bool,
-    /// What is known of its effect.
+    /// What is known about its effect.
     pub effect: Effect,
 }
 
-/// What to do with the entry that is next in order.
+/// What to do with the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeforeSend {
-    /// Mark it, and send it.
+    /// Mark it and send it.
     Send,
-    /// Nothing yet.
+    /// Wait.
     Wait(Duration),
-    /// Leave it to a person.
+    /// Hold it for a person.
     Hold(HoldReason),
-    /// It was sent [`SENDS_MAX`] times.
+    /// Fail it: it was sent [`SENDS_MAX`] times.
     Fail,
 }
 
-/// Why an entry is left to a person.
+/// Why an entry is held for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HoldReason {
     /// The server may have forgotten the key.
@@ -78,7 +81,7 @@ pub enum HoldReason {
 }
 
 impl HoldReason {
-    /// The word for programs.
+    /// Returns the code for programs.
     pub const fn code(self) -> &'static str {
         match self {
             Self::KeysForgotten => "keys_forgotten",
@@ -90,33 +93,35 @@ impl HoldReason {
 /// What to do after a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterSend {
-    /// It was done: the entry goes.
+    /// It was done: remove the entry.
     Remove,
-    /// It never left: as if it had not been tried.
+    /// It never left: undo the attempt.
     Offline,
-    /// The server is still at it, and is asked again.
+    /// The server is still working: ask again.
     Ask {
-        /// After how long.
+        /// The wait before that.
         wait: Duration,
     },
-    /// The try failed, and there will be another.
+    /// The attempt failed: retry.
     Retry {
-        /// After how long.
+        /// The wait before that.
         wait: Duration,
-        /// What is known of the effect now.
+        /// What is known about the effect now.
         effect: Effect,
     },
-    /// It is marked failed.
+    /// Mark it as failed.
     Fail {
-        /// Why there is no other try; `None` where the server refused it.
+        /// Why there is no retry; `None` if the server refused it.
         why: Option<Why>,
-        /// What is known of the effect.
+        /// What is known about the effect.
         effect: Effect,
     },
 }
 
-/// Decides before a try. `keys_kept_for` is how long the server remembers, and `try_time` how long the request can be on its way: what is sent
-/// now must arrive while it is remembered.
+/// Decides before an attempt.
+///
+/// `keys_kept_for` is how long the server keeps keys, and `try_time` is the longest time that a request is in
+/// transit: a request that is sent now must arrive while the key is known.
 ///
 /// ```
 /// use std::time::Duration;
@@ -161,8 +166,10 @@ pub fn before(
     if SENDS_MAX <= history.sends { BeforeSend::Fail } else { BeforeSend::Send }
 }
 
-/// Decides after a try, given what the client's own rules say of it ([`crate::next::decide`]) and, where there was no whole answer, why.
-/// `history` is what was known before the try.
+/// Decides after an attempt.
+///
+/// `decided` is the result of the client's own rules ([`crate::next::decide`]), `fault` is the reason if there was no
+/// complete response, and `history` is what was known before the attempt.
 pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFault>) -> AfterSend {
     if fault.is_some_and(|fault| !fault.may_have_arrived() && fault != NetworkFault::HeldBack) {
         return AfterSend::Offline;
@@ -171,7 +178,8 @@ pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFau
         NextStep::Done => AfterSend::Remove,
         NextStep::Refused { effect, .. } => AfterSend::Fail { why: None, effect },
         NextStep::GiveUp { why, effect } => AfterSend::Fail { why: Some(why), effect },
-        // Whoever is at work answers, and no try has failed. It is asked ever less often: it may take its time.
+        // A server that is working responds, so the attempt did not fail. It is asked less and less often, because it
+        // may take long.
         NextStep::Retry { wait, tries } if tries.failed == history.attempts => {
             AfterSend::Ask { wait: wait.max(growing(history.sends.saturating_sub(history.attempts), 0.0)) }
         }
@@ -179,8 +187,9 @@ pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFau
     }
 }
 
-/// How long a queue waits that did not get through to its destination for the `nth` time in a row, from 0. `dice` is uniform in [0, 1): those
-/// who lost the network together do not come back together.
+/// Returns the wait after the `nth` failed connection in a row, from 0.
+///
+/// `dice` is uniform in [0, 1), so clients that lost the network together do not return together.
 pub fn growing(nth: u32, dice: f64) -> Duration {
     GROWING.wait(NonZeroU32::MIN.saturating_add(nth), dice, None)
 }

@@ -1,7 +1,8 @@
-//! Sending: one entry after the other, each until its outcome is known.
+//! Sends entries one after the other, each until its outcome is known.
 //!
-//! Guarantee: a try is marked on the disk before its first byte leaves, and its outcome is on the disk before the next begins. Whoever drops a
-//! sender in the middle of a try leaves the mark: the next one knows that it may have arrived.
+//! Guarantee: an attempt is marked on disk before its first byte leaves, and its outcome is on disk before the next
+//! one starts. A sender that is dropped during an attempt leaves the mark, so the next sender knows that the request
+//! may have arrived.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -25,24 +26,29 @@ use crate::answer::Answer;
 use crate::client::Client;
 use crate::next::{AttemptHistory, NextStep, RetryRules, Why};
 
-/// How often a sender with nothing to do looks whether another process has accepted something, or decided.
+/// How often an idle sender checks for actions and decisions of other processes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often in a row [`Sender::drain`] tries a destination that is not reached.
+/// How often in a row [`Sender::drain`] tries an unreachable destination.
 const DRAIN_OFFLINE_MAX: u32 = 3;
 
 /// How entries are sent.
 #[derive(Clone, Debug)]
 pub struct SendTerms {
-    /// How often an entry may fail, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more; 3 tries (SPEC A9).
+    /// How often an entry may fail, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more;
+    /// 3 attempts.
+    // Spec: A9.
     pub retry: Retry,
-    /// How long the server remembers a key. 72 h (SPEC A2). An entry that was sent longer ago is held.
+    /// How long the server keeps a key. 72 h. An entry that was sent longer ago is held.
+    // Spec: A2.
     pub keys_kept_for: Duration,
-    /// What a success must show beside its status, given the entry's key. A network's login page answers 200 as well, and an entry that it took
-    /// would be gone. Without it a 2xx is enough.
+    /// What a success must show besides its status, given the entry's key.
+    ///
+    /// A network's login page also responds with 200, and would make an entry disappear. Without a proof any 2xx is
+    /// enough.
     pub proof: Option<Proof>,
 }
 
-/// Whether an answer is one of the server that is meant.
+/// Whether a response comes from the intended server.
 pub type Proof = fn(&Answer, &IdempotencyKey) -> bool;
 
 impl Default for SendTerms {
@@ -51,7 +57,7 @@ impl Default for SendTerms {
     }
 }
 
-/// Sends what is in a queue for one destination. There is one at a time, over all processes, for as long as this is there.
+/// Sends the entries of one destination. Only one exists at a time, across all processes.
 #[derive(Debug)]
 pub struct Sender {
     queue: Queue,
@@ -61,20 +67,20 @@ pub struct Sender {
     keys_kept_for: Duration,
     proof: Option<Proof>,
     _lock: Lock,
-    /// How often in a row the destination was not reached, or failed at an entry until its tries were spent.
+    /// How often in a row the destination was unreachable or failed an entry until its attempts were spent.
     failures_in_a_row: u32,
-    /// Until when it is left alone for that.
+    /// The end of the pause after such a failure.
     rest_until: Option<Instant>,
     look: watch::Receiver<()>,
     online: watch::Receiver<()>,
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Debug)]
 pub enum StepOutcome {
     /// There is nothing to send.
     Nothing,
-    /// Nothing is to be done for so long.
+    /// Nothing is due for this long.
     Wait(Duration),
     /// Something happened to an entry.
     Did(Event),
@@ -83,71 +89,73 @@ pub enum StepOutcome {
 /// What happened to an entry.
 #[derive(Debug)]
 pub struct Event {
-    /// Which one.
+    /// The entry.
     pub entry: EntryId,
     /// Its key.
     pub key: IdempotencyKey,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
 /// What happened.
 #[derive(Debug)]
 pub enum What {
-    /// It was done, now or at an earlier try ([`Answer::is_replay`]), and is not in the queue any more.
+    /// It was done, now or at an earlier attempt ([`Answer::is_replay`]), and was removed.
     Sent {
-        /// What the server answered.
+        /// The server's response.
         answer: Answer,
     },
-    /// It is marked failed.
+    /// It was marked as failed.
     Failed {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// The answer by which the server refused it; `None` where its tries are spent.
+        /// The response that refused it; `None` if its attempts are spent.
         refused: Option<Answer>,
     },
     /// It is held for a person.
     Held {
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
-    /// A try failed, and there will be another.
+    /// An attempt failed and will be retried.
     Waits {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// After how long.
+        /// The wait before the retry.
         wait: Duration,
     },
-    /// The server is still at it, and is asked again.
+    /// The server is still working and is asked again.
     InFlight {
-        /// After how long.
+        /// The wait before that.
         wait: Duration,
     },
-    /// The destination was not reached, and nothing was sent.
+    /// The destination was unreachable, and nothing was sent.
     Offline {
-        /// Why not.
+        /// The reason.
         reason: Reason,
-        /// When it is tried again, unless it is told that the network is back.
+        /// The wait before the next attempt, unless the network is reported back earlier.
         wait: Duration,
     },
 }
 
-/// Why [`Sender::drain`] came back.
+/// Why [`Sender::drain`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
-    /// Nothing waits any more. What failed or is held is still there.
+    /// Nothing is waiting. Failed and held entries are still there.
     Empty,
-    /// The destination is not reached.
+    /// The destination is unreachable.
     Offline,
-    /// The next try is not due for so long.
+    /// The next attempt is not due for this long.
     Waits(Duration),
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
 }
 
 impl Queue {
-    /// The sender of a destination. `client` is who it is sent by, with its credentials and the times of one try; `destination` the name under
-    /// which it was accepted.
+    /// Creates the sender of a destination.
+    ///
+    /// `client` provides the credentials and the timeouts of one attempt. `destination` is the name under which
+    /// actions were accepted.
     pub async fn sender(
         &self,
         destination: &str,
@@ -184,7 +192,7 @@ impl Queue {
 }
 
 impl Sender {
-    /// Does the next thing that is to be done, if any: at most one try.
+    /// Does the next step, if there is one: at most one attempt.
     pub async fn step(&mut self) -> Result<StepOutcome, QueueError> {
         if let Some(until) = self.rest_until {
             let left = until.saturating_duration_since(Instant::now());
@@ -214,7 +222,7 @@ impl Sender {
                 "somebody answered {}, and not as this server would; is the network's login page in the way?",
                 answer.status
             );
-            // What became of the request is not known: whoever answered may have passed it on.
+            // The effect is unknown: the machine that responded may have passed the request on.
             seen = Err(NetworkError::new(NetworkFault::AnswerCut, why));
             decided = Client::judge_by(&self.rules, &entry.action, before, &seen);
         }
@@ -229,15 +237,17 @@ impl Sender {
             (AfterSend::Ask { wait }, _) => What::InFlight { wait },
             (AfterSend::Retry { wait, .. }, _) => What::Waits { reason, wait },
             (AfterSend::Offline, _) => What::Offline { reason, wait: rest },
-            // A fault is no yes: the core never judges it one.
+            // An error is never a success: the core does not judge it as one.
             (AfterSend::Fail { .. } | AfterSend::Remove, _) => What::Failed { reason, refused: None },
         };
         tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "a try of a queued entry ended");
         Ok(did(entry, what))
     }
 
-    /// A destination that is not there, or fails at whatever it is sent, is left alone for ever longer, so that a bad hour does not use up the
-    /// tries of all that wait.
+    /// Pauses longer and longer after failures.
+    ///
+    /// A destination that is unreachable or fails every entry gets a pause, so an outage does not use up the attempts
+    /// of all waiting entries.
     fn rest_after(&mut self, after: &AfterSend) -> Duration {
         let is_trouble =
             matches!(after, AfterSend::Offline | AfterSend::Fail { why: Some(Why::TriesSpent), .. });
@@ -251,9 +261,9 @@ impl Sender {
         rest
     }
 
-    /// Sends what there is, and waits for more, until it is told to stop; then the try in hand is ended first. Every event is told.
+    /// Sends entries and waits for more until `stop` completes, then finishes the current attempt.
     ///
-    /// Whoever drops it breaks off the try in hand, which is safe: the mark stays.
+    /// It reports every event. Dropping the future cancels the current attempt, which is safe: the mark stays.
     pub async fn run(
         &mut self,
         stop: impl Future<Output = ()>,
@@ -262,8 +272,10 @@ impl Sender {
         self.work(None, pin!(stop), on_event).await.map(drop)
     }
 
-    /// Sends what there is, and comes back when nothing waits, when the destination is not reached, when the next try is not due within
-    /// `patience`, or when it is told to stop.
+    /// Sends entries until none is waiting.
+    ///
+    /// It also returns if the destination is unreachable, if the next attempt is not due within `patience`, or if
+    /// `stop` completes.
     pub async fn drain(
         &mut self,
         patience: Duration,
@@ -281,7 +293,7 @@ impl Sender {
     ) -> Result<Drained, QueueError> {
         let mut offline_in_a_row = 0;
         loop {
-            // Only between tries, so that the one in hand is ended.
+            // Check only between attempts, so the current one is finished.
             tokio::select! {
                 biased;
                 () = stop.as_mut() => return Ok(Drained::Stopped),
@@ -312,7 +324,7 @@ impl Sender {
         }
     }
 
-    /// Waits for so long, or until this process has accepted or decided something, or is told that the network is back.
+    /// Waits for `wait`, or until this process accepts or decides something or reports the network back.
     pub async fn rest(&mut self, wait: Duration) {
         tokio::select! {
             () = sleep(wait) => {}
@@ -326,7 +338,7 @@ fn did(entry: NextEntry, what: What) -> StepOutcome {
     StepOutcome::Did(Event { entry: entry.id, key: entry.key, what })
 }
 
-/// What a person should know of a try that was no success.
+/// Describes an attempt that was not a success.
 fn reason(seen: &Result<Answer, NetworkError>, why: Option<Why>) -> Reason {
     let (code, mut text) = match seen {
         Ok(answer) => {

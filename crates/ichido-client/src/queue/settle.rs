@@ -1,4 +1,4 @@
-//! The marks around a try: that it is made, before a byte leaves; and what came of it, before the next begins.
+//! Marks an attempt before a byte leaves, and records its outcome before the next one.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use super::error::QueueError;
 use super::next::{self, AfterSend, BeforeSend, SENDS_MAX};
 use super::write_transaction::WriteTransaction;
 
-/// What is to be done.
+/// What the sender must do.
 pub(super) enum Turn {
     /// There is nothing.
     Nothing,
     /// Not yet.
     Wait(Duration),
-    /// This entry was put aside.
+    /// This entry was set aside.
     SetAside { entry: NextEntry, state: State, reason: Reason },
-    /// This entry is marked as being sent, and must be.
+    /// This entry is marked as sending and must be sent.
     Send(NextEntry),
 }
 
 impl Queue {
-    /// Whose turn it is. For the one that holds the destination's lock.
+    /// Picks the next step. The caller must hold the destination's lock.
     pub(super) async fn turn(
         &self,
         destination: &str,
@@ -39,7 +39,7 @@ impl Queue {
         };
         let entry = NextEntry::read(&row)?;
         let turn = match next::before(&entry.history, tx.watch, keys_kept_for, try_time) {
-            // Whoever waits has looked at the clock, and what it said is kept: one that is set back in a long wait is seen.
+            // The clock reading is stored while waiting too, so setting it back during a long wait is detected.
             BeforeSend::Wait(wait) => Turn::Wait(wait),
             BeforeSend::Send => {
                 mark(&mut tx, &entry).await?;
@@ -58,7 +58,7 @@ impl Queue {
         Ok(turn)
     }
 
-    /// What came of the try of an entry that was marked.
+    /// Records the outcome of a marked attempt.
     pub(super) async fn settle(
         &self,
         entry: &NextEntry,
@@ -78,7 +78,7 @@ impl Queue {
                 unmark(&mut tx, entry).await?;
                 return tx.commit().await;
             }
-            // That it is at work means that it was sent.
+            // A server that is working has received the request.
             AfterSend::Ask { wait } => open(attempts, wait, Effect::Unknown),
             AfterSend::Retry { wait, effect } => open(attempts.saturating_add(1), wait, effect),
             AfterSend::Fail { effect, .. } => EntryUpdate {
@@ -103,7 +103,7 @@ impl Queue {
         tx.commit().await
     }
 
-    /// What a sender left that is gone. For the one that holds the destination's lock.
+    /// Recovers entries of a sender that is gone. The caller must hold the destination's lock.
     pub(super) async fn recover(&self, destination: &str) -> Result<(), QueueError> {
         let mut tx = self.write().await?;
         recover(&mut tx, destination).await?;
@@ -111,7 +111,7 @@ impl Queue {
     }
 }
 
-/// How an entry stands after a try.
+/// The new state of an entry after an attempt.
 struct EntryUpdate {
     state: State,
     attempts: u32,
@@ -170,7 +170,7 @@ async fn set_aside(
     Ok(Turn::SetAside { entry, state, reason })
 }
 
-/// The lock is ours, so that nobody else changes an entry that is being sent.
+/// We hold the lock, so nobody else changes an entry that is being sent.
 fn one(id: EntryId, rows: u64) -> Result<(), QueueError> {
     if rows == 1 {
         Ok(())

@@ -1,4 +1,4 @@
-//! A transaction that writes, and the time at which all of it happens.
+//! A write transaction with one point in time.
 
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
@@ -10,10 +10,10 @@ use super::age::FileClock;
 use super::entry::{in_micros, micros};
 use super::error::QueueError;
 
-/// A write transaction. Dropped without a commit, it did nothing.
+/// A write transaction. Dropping it without a commit changes nothing.
 pub(super) struct WriteTransaction {
     transaction: Transaction<'static, Sqlite>,
-    /// The clock, looked at when the file was ours to write, so that no two processes see it in the wrong order.
+    /// The clock, read while the file was locked for writing, so processes see readings in order.
     pub(super) watch: FileClock,
 }
 
@@ -30,7 +30,7 @@ impl WriteTransaction {
         &mut self.transaction
     }
 
-    /// On the disk when this is back.
+    /// Commits. The changes are on disk when it returns.
     pub(super) async fn commit(mut self) -> Result<(), QueueError> {
         write_watch(&mut self.transaction, self.watch).await?;
         Ok(self.transaction.commit().await?)

@@ -1,5 +1,5 @@
-//! The decisions after a try, by the table that the browser's module reads as well (`clients/js/test/decisions.json`): the two languages
-//! cannot drift apart.
+//! Checks the decisions against the table that the browser client also reads (`clients/js/test/decisions.json`), so
+//! the two languages cannot diverge.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("../../../../clients/js/test/decisions.json");
 
-/// The table, each case with what it leaves out.
+/// Returns the table and its cases, completed with the defaults.
 fn table() -> (Value, Vec<Value>) {
     let table: Value = serde_json::from_str(TABLE).expect("JSON");
     let cases = table["cases"].as_array().expect("cases").iter().map(|case| whole(&table, case));
@@ -61,7 +61,7 @@ fn count(value: &Value) -> u32 {
     u32::try_from(number(value)).expect("a count")
 }
 
-/// What this client decides in a case, in the table's own words.
+/// Decides one case and renders the decision in the table's format.
 fn decided(table: &Value, case: &Value) -> Value {
     let tries = NonZeroU32::new(count(&case["tries"])).expect("a try");
     let rules = RetryRules {

@@ -1,4 +1,4 @@
-//! The guide is true: its code is the example's and this file's, and does what it says at servers that misbehave.
+//! Tests the guide: its code is that of the example and this file, and does what it says against failing servers.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ async fn subscribe(client: &Client) -> Result<Outcome, ActionError> {
     Ok(client.send(&action).await)
 }
 
-/// The blocks of one kind, in order.
+/// Returns the code blocks of one kind, in order.
 fn blocks(kind: &str) -> Vec<&'static str> {
     let fence = format!("```{kind}\n");
     let parts = GUIDE.split(fence.as_str()).skip(1);
@@ -65,7 +65,7 @@ fn no_file_yet() -> PathBuf {
     std::env::temp_dir().join(format!("ichido-guide-{}", fresh_key().unwrap().as_str()))
 }
 
-/// A server that compares bodies, as ours does.
+/// A server that compares bodies, as Ichido does.
 #[tokio::test]
 async fn the_program_says_what_the_guide_shows() {
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);

@@ -1,4 +1,4 @@
-//! The offline queue: real files, real servers that misbehave, real processes that are killed.
+//! Tests the offline queue with real files, failing servers and killed processes.
 
 mod accepting;
 mod crash;

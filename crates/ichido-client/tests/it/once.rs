@@ -1,4 +1,4 @@
-//! The client against real servers that misbehave on the bytes of the connection; the effects are counted at the far side.
+//! Tests the client against real servers that fail at the byte level; the server counts the effects.
 
 mod budget;
 mod done_once;

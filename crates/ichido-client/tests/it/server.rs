@@ -1,4 +1,4 @@
-//! A server that does with each request exactly what a test says, and does the work of each key once.
+//! A scripted server that does the work of each key once.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,26 +13,28 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use tokio_rustls::TlsAcceptor;
 
-/// What is done with a request that was read to its end.
+/// What the server does with a complete request.
 #[derive(Clone, Debug)]
 pub(crate) enum ServerAction {
-    /// Does the work of its key unless it was done before, and answers 201, a replay with its marker. Without a key it does it each time.
+    /// Does the work of its key once and responds with 201, marking a replay. Without a key it does the work each
+    /// time.
     Work,
-    /// Does the same, and resets the connection before a byte of the answer.
+    /// Does the same, and resets the connection before the first byte of the response.
     WorkAndReset,
-    /// Does the same, and closes the connection in the middle of the answer.
+    /// Does the same, and closes the connection in the middle of the response.
     WorkAndCut,
-    /// Does nothing, and answers with these bytes.
+    /// Does nothing and responds with these bytes.
     Say(String),
-    /// Does nothing, answers with these bytes, closes the connection in good order, and waits until the other side has closed it too.
+    /// Does nothing, responds with these bytes, closes the connection properly, and waits until the peer has closed
+    /// it too.
     SayAndClose(String),
-    /// Does nothing, answers with these bytes, and then says no more.
+    /// Does nothing, responds with these bytes, and then stays silent.
     SayAndHold(String),
-    /// Does nothing and says nothing, for ever.
+    /// Does nothing and never responds.
     Silence,
 }
 
-/// Where the effects of requests without a key are counted: no key is empty.
+/// The key under which effects of requests without a key are counted. No real key is empty.
 pub(crate) const NO_KEY: &str = "";
 
 /// What happened at the server.
@@ -52,7 +54,7 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// Does as `script` says, which is told how many requests of the same key came before this one.
+    /// Starts a server that follows `script`, which gets the number of earlier requests with the same key.
     pub(crate) async fn start(
         script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
@@ -61,7 +63,7 @@ impl TestServer {
         Self { address: receiver.address, receiver, calls }
     }
 
-    /// The same behind TLS.
+    /// Starts the same server behind TLS.
     pub(crate) async fn start_tls(
         acceptor: TlsAcceptor,
         script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
@@ -71,7 +73,7 @@ impl TestServer {
         Self { address: receiver.address, receiver, calls }
     }
 
-    /// Does one thing after the other with the requests of a key, and the last again when they run out.
+    /// Starts a server that applies these actions to the requests of a key in order, and repeats the last one.
     pub(crate) async fn doing(acts: Vec<ServerAction>) -> Self {
         Self::start(move |nth, _| acts[nth.min(acts.len() - 1)].clone()).await
     }
@@ -80,13 +82,13 @@ impl TestServer {
         self.receiver.seen()
     }
 
-    /// The tries as the client counts them: `["1; manual", "2; auto"]`.
+    /// Returns the attempt fields of all requests, such as `["1; manual", "2; auto"]`.
     pub(crate) fn tries(&self) -> Vec<String> {
         let field = |request: &Request| request.field("ichido-try").expect("it is there").to_owned();
         self.seen().iter().map(field).collect()
     }
 
-    /// How often the work of a key was done.
+    /// Returns how often the work of a key was done.
     pub(crate) fn effects(&self, key: &str) -> u32 {
         let calls = self.calls.lock().expect("no test panics in here");
         calls.effects.get(key).copied().unwrap_or(0)
@@ -96,12 +98,12 @@ impl TestServer {
         self.receiver.connections()
     }
 
-    /// Waits until it has ended this many connections.
+    /// Waits until the server has ended this many connections.
     pub(crate) async fn until_closed(&self, count: usize) {
         self.receiver.until_closed(count).await;
     }
 
-    /// A client of it that waits a millisecond where it waits.
+    /// Creates a client of this server with waits of a millisecond.
     pub(crate) fn client(&self) -> Client {
         resolved(self.settings())
     }
@@ -111,7 +113,7 @@ impl TestServer {
     }
 }
 
-/// Three tries with hardly a wait in between.
+/// Returns settings with three attempts and hardly any wait in between.
 pub(crate) fn quick(base_url: String) -> ClientSettings {
     let schedule = Schedule::List(vec![Duration::from_millis(1)]);
     let retry = Retry { schedule, jitter: Jitter::None, tries: Retry::CLIENT.tries };
@@ -131,14 +133,14 @@ pub(crate) fn unkeyed(method: Method) -> Action {
     Action::unkeyed(method, "/orders", "application/json", r#"{"qty": 1.0}"#).expect("an action")
 }
 
-/// What is done on the connection when the script says so, and the work of it in the book.
+/// Turns the script into actions on the connection and records the work.
 fn acting(
     calls: Arc<Mutex<RecordedCalls>>,
     script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
 ) -> impl Fn(usize, &Request) -> http_for_tests::Act + Send + Sync + 'static {
     move |_, request| {
         let mut calls = calls.lock().expect("no test panics in here");
-        // A read has no key, and belongs to all others that have none.
+        // A read has no key and is counted with all other requests without one.
         let key = request.field("idempotency-key").map(str::to_owned);
         let before = calls.keys.iter().filter(|seen| **seen == key).count();
         calls.keys.push(key);
@@ -162,7 +164,7 @@ fn acting(
 }
 
 impl RecordedCalls {
-    /// Does the work of a key, once; of a request without a key, as often as it comes.
+    /// Does the work of a key once, and of a request without a key every time.
     fn work(&mut self, request: &Request) -> String {
         let key = request.field("idempotency-key").unwrap_or(NO_KEY);
         let is_replay = key != NO_KEY && self.effects.contains_key(key);

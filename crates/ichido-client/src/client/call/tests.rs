@@ -7,10 +7,10 @@ use super::*;
 use crate::action::ActionError;
 use crate::settings::ClientSettings;
 
-/// The fields that tell one try from another.
+/// The fields that differ between attempts.
 const OF_THE_TRY: [HeaderName; 3] = [TRY, HOPS, REQUEST_ID];
 
-/// A request as it goes out, but for what tells it from another try.
+/// A request as sent, without the fields that differ between attempts.
 #[derive(Debug, PartialEq)]
 struct SentRequest {
     method: Method,

@@ -1,4 +1,4 @@
-//! What holds for every run of tries, whatever the server does.
+//! Properties of every sequence of attempts, whatever the server does.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// What a server did with one try.
+/// What a server did with one attempt.
 #[derive(Clone, Debug)]
 enum ServerReaction {
     Fault(NetworkFault),
@@ -34,7 +34,7 @@ impl ServerReaction {
         }
     }
 
-    /// Whether it proves that nothing was done by this one try, read off the wire and not out of a table.
+    /// Whether this attempt alone proves that nothing was done, read from the response and not from a table.
     fn proves_not_done(&self) -> bool {
         match self {
             Self::Fault(fault) => !fault.may_have_arrived(),
@@ -70,7 +70,7 @@ fn reaction() -> impl Strategy<Value = ServerReaction> {
         r#"{"code":"key_conflict"}"#,
         r#"{"error":{"type":"idempotency_error","code":"idempotency_key_in_use"}}"#,
     ];
-    // Those that are tried again come up as often as all others together. A 1xx is no answer: it announces one.
+    // Retried statuses occur as often as all others together. A 1xx is not a response: it announces one.
     let status = prop_oneof![select(vec![202_u16, 408, 409, 422, 429, 500, 503]), 200_u16..1000];
     let after = proptest::option::of(0_u64..200);
     let answer = (status, after, any::<bool>(), proptest::bool::weighted(0.1), select(bodies));
@@ -89,14 +89,14 @@ fn rules() -> impl Strategy<Value = RetryRules> {
     })
 }
 
-/// One decision of a run: what was seen, when, and what came of it.
+/// One decision of a run: the server's reaction, the context and the result.
 struct RecordedDecision<'a> {
     reaction: &'a ServerReaction,
     context: DecisionContext,
     decided: Decision,
 }
 
-/// Tries one after the other, until the client ends it or the server has nothing more to say.
+/// Makes attempts until the client stops or the reactions run out.
 fn run<'a>(
     rules: &RetryRules,
     safety: Safety,
@@ -136,7 +136,7 @@ proptest! {
         }
     }
 
-    /// But for an outcome that the server keeps under the key: without a key there is none to keep.
+    /// Except for an outcome that the server stores under the key: without a key it stores none.
     #[test]
     fn a_key_never_makes_it_less_likely_to_be_sent_again(
         rules in rules(),
@@ -181,7 +181,7 @@ proptest! {
         prop_assert!(allowed || !is_again);
     }
 
-    /// A hundred calls, one after the other, with one budget.
+    /// A hundred consecutive calls with one budget.
     #[test]
     fn retries_are_no_more_than_were_saved_up_and_earned(
         rules in rules(),

@@ -1,4 +1,4 @@
-//! The decisions, case by case and for whatever comes.
+//! Tests the decisions, by case and by property.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn fresh() -> EntryHistory {
     }
 }
 
-/// What comes of a try, as the sender has it decided.
+/// Decides after an attempt, as the sender does.
 fn tried(history: &EntryHistory, seen: &Seen<'_>) -> AfterSend {
     let rules =
         RetryRules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
@@ -90,7 +90,7 @@ fn what_never_left_does_not_count() {
             "{fault:?}"
         );
     }
-    // It would not get better by waiting.
+    // Waiting would not help.
     let unwritable = tried(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
     assert!(matches!(unwritable, AfterSend::Fail { .. }));
 }
@@ -130,7 +130,7 @@ fn what_was_once_sent_is_held_when_its_key_may_be_forgotten() {
     let sent = EntryHistory { sends: 1, first_sent: Some(then.mark()), ..fresh() };
     let hours = |hours: i64| then.look(at(hours * 3_600));
     assert_eq!(before(&sent, hours(71), KEPT, TRY), BeforeSend::Send);
-    // It would be on its way for up to 30 s, and arrive too late.
+    // It could be in transit for up to 30 s and arrive too late.
     assert_eq!(
         before(&sent, then.look(at(72 * 3_600 - 30)), KEPT, TRY),
         BeforeSend::Hold(HoldReason::KeysForgotten)

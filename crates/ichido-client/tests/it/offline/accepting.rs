@@ -1,4 +1,4 @@
-//! What is accepted is on the disk, once under its key, or not at all.
+//! Tests that an accepted action is on disk, once per key, or not at all.
 
 use http::{HeaderName, HeaderValue};
 use ichido_client::queue::{Accepted, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, State};
@@ -11,7 +11,7 @@ async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     accept(&queue, &["k3"]).await;
-    // As a process that was killed would leave it: not closed.
+    // Not closed, as a killed process would leave it.
     let again = temp.queue().await;
     let entries = all(&again).await;
     assert_eq!(keys(&entries), ["k1", "k2", "k3"]);
@@ -40,7 +40,7 @@ async fn the_same_key_is_the_same_action_or_refused() {
         assert_eq!(queue.accept(SHOP, &[other]).await.unwrap(), [Accepted::Different { id }]);
     }
     assert_eq!(all(&queue).await.len(), 1, "nothing was changed");
-    // Another path, another destination and another's key are other actions.
+    // A different path, destination or identity makes a different action.
     for action in [order_at("/payments", "k1", "{}"), identity("ann"), identity("bob")] {
         assert!(matches!(queue.accept(SHOP, &[action]).await.unwrap()[..], [Accepted::New { .. }]));
     }
@@ -73,7 +73,7 @@ async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
     };
     assert_eq!(count(queue.counts().await.unwrap()), 0, "not even the first");
     accept(&queue, &["k1"]).await;
-    // What is there already needs no room.
+    // An action that is already there needs no space.
     assert!(matches!(queue.accept(SHOP, &[order("k1")]).await.unwrap()[..], [Accepted::Same { .. }]));
     assert!(matches!(queue.accept(SHOP, &[order("k2")]).await, Err(QueueError::Full)));
 }

@@ -1,8 +1,9 @@
-//! Killed at any moment while it accepts and sends, against a server that drops answers: each action is done once, in order, and nothing that was
-//! acknowledged is lost.
+//! Kills a process that accepts and sends, against a server that drops responses: each action takes effect once, in
+//! order, and nothing acknowledged is lost.
 //!
-//! A child process accepts and sends; its parent is the server, and kills it with SIGKILL: in the middle of an accept, or while the server
-//! holds a request of it. The server does the work of a key once, and notes when first.
+//! A child process accepts and sends. Its parent is the server and kills it with SIGKILL, in the middle of an accept
+//! or while the server holds one of its requests. The server does the work of a key once and records when it did so
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -20,10 +21,10 @@ use crate::server::{self, ServerAction, TestServer, plain};
 const FILE: &str = "ICHIDO_QUEUE_FILE";
 const ROUND: &str = "ICHIDO_QUEUE_ROUND";
 const SERVER: &str = "ICHIDO_QUEUE_SERVER";
-/// Each has its own path at the one server, so that it can be told there.
+/// Each destination has its own path at the one server, which tells them apart by it.
 const DESTINATIONS: [&str; 2] = ["shop", "bank"];
 
-/// How many times it is killed; another number by the environment.
+/// How often the child is killed. The environment can set another number.
 fn kills() -> u64 {
     std::env::var("ICHIDO_QUEUE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40)
 }
@@ -45,7 +46,7 @@ async fn child() {
     let (round, server) = (std::env::var(ROUND).unwrap(), std::env::var(SERVER).unwrap());
     let queue = Queue::open(PathBuf::from(file)).await.expect("the queue opens");
     for destination in DESTINATIONS {
-        // The one before us is dead, and its lock is free.
+        // The previous child is dead, and its lock is free.
         let sender = queue.sender(destination, client(&server), quick()).await;
         let mut sender = sender.expect("nobody else sends");
         tokio::spawn(async move {
@@ -62,15 +63,15 @@ async fn child() {
     }
 }
 
-/// What the server knows.
+/// The state of the server.
 #[derive(Default)]
 struct ServerState {
-    /// The keys whose work was done, in the order of the doing, by path.
+    /// The keys whose work was done, in order, by path.
     first_effects: BTreeMap<String, Vec<String>>,
     dice: Option<fastrand::Rng>,
 }
 
-/// What the children said.
+/// The output of the children.
 #[derive(Default)]
 struct ChildOutput {
     begun: BTreeSet<String>,
@@ -90,13 +91,13 @@ impl ChildOutput {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KillPoint {
-    /// After so many lines of its own.
+    /// After this many lines of its own.
     AfterLines(u64),
-    /// While the server has this request of it, counted from its start.
+    /// While the server holds this request, counted from the child's start.
     AtServer(i64),
 }
 
-/// Requests until the one that is not answered and gets the child killed; under zero when none is.
+/// Requests until the one that is not answered, during which the child is killed; negative if there is none.
 static FUSE: AtomicI64 = AtomicI64::new(-1);
 
 async fn server(state: Arc<Mutex<ServerState>>, held: tokio::sync::mpsc::UnboundedSender<()>) -> TestServer {
@@ -105,7 +106,7 @@ async fn server(state: Arc<Mutex<ServerState>>, held: tokio::sync::mpsc::Unbound
         let mut state = state.lock().unwrap();
         let roll = state.dice.as_mut().map_or(99, |dice| dice.u32(0..100));
         let is_held = FUSE.fetch_sub(1, Ordering::SeqCst) == 0;
-        // Some of those that are held did their work before.
+        // Some of the held requests did their work first.
         let works = if is_held { roll < 50 } else { 3 <= roll };
         if works {
             let path = request.line.split(' ').nth(1).unwrap().to_owned();
@@ -128,7 +129,7 @@ async fn server(state: Arc<Mutex<ServerState>>, held: tokio::sync::mpsc::Unbound
     .await
 }
 
-/// Starts a child, and kills it at the moment. What it said before is heard.
+/// Starts a child and kills it at `kill_point`. Its output until then is read.
 async fn run_and_kill(
     temp: &TempQueue,
     round: u64,
@@ -147,10 +148,10 @@ async fn run_and_kill(
         .spawn()
         .unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
-    let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let (line_sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let reader = std::thread::spawn(move || {
         for line in out.lines().map_while(Result::ok) {
-            drop(told.send(line));
+            drop(line_sender.send(line));
         }
     });
     let mut output = Vec::new();
@@ -195,7 +196,7 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
     let address = format!("http://{}", server.address);
     let mut output = ChildOutput::default();
     let (mut in_accept, mut in_send) = (0, 0);
-    // Enough of both for the case to say something; how many it takes is chance, and more on a busy machine.
+    // Enough of both for a meaningful result; how many it takes is random, and more on a busy machine.
     let mut round = 0;
     while round < kills() || in_accept.min(in_send) < kills() / 10 {
         assert!(round < kills() * 5, "they missed: {in_accept} and {in_send}");
@@ -216,7 +217,7 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
         round += 1;
     }
     println!("{in_accept} of {round} kills in the middle of an accept, {in_send} of a send");
-    // From now on nothing fails, and what is left is sent.
+    // From now on nothing fails, and the rest is sent.
     FUSE.store(-1, Ordering::SeqCst);
     state.lock().unwrap().dice = None;
     let queue = temp.queue().await;
@@ -244,7 +245,7 @@ async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, out
         assert!(done.contains(key) || marked.contains(key), "{key} was acknowledged, and is lost");
     }
     for (path, keys) in first_effects {
-        // The names are in the order of acceptance, so that twice or out of order is not rising.
+        // Keys are named in order of acceptance, so a repeat or a wrong order is not increasing.
         assert!(keys.is_sorted_by(|before, after| before < after), "{path}: {keys:?}");
         assert!(keys.iter().all(|key| output.begun.contains(key)), "a key that nobody made");
     }

@@ -1,4 +1,5 @@
-//! What is too old is held, and a person decides (SPEC A13, A14).
+//! Tests that entries that are too old are held until a person decides.
+// Spec: A13, A14.
 
 use ichido_client::queue::{Drained, EntryId, QueueError, State, StepOutcome, What};
 use ichido_core::verdict::Effect;
@@ -6,7 +7,7 @@ use ichido_core::verdict::Effect;
 use super::temp_queue::{TempQueue, accept, all, did, drained, sender};
 use crate::server::{ServerAction, TestServer, plain, with};
 
-/// An entry that was sent once, and of which nothing is known.
+/// Creates an entry that was sent once with an unknown outcome.
 async fn sent_once(
     temp: &TempQueue,
     acts: Vec<ServerAction>,
@@ -37,7 +38,7 @@ async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes
     let asked = server.seen().len();
     assert_eq!(drained(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
     assert_eq!(server.seen().len(), asked, "it is never sent by itself");
-    // On a person's word it is, once.
+    // A person releases it, for one send.
     queue.release(id).await.unwrap();
     let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!((came, all(&queue).await.len(), server.effects("k1")), (Drained::Empty, 0, 1));
@@ -81,12 +82,12 @@ async fn what_was_sent_before_the_clock_was_set_back_is_held() {
     let temp = TempQueue::new();
     let (server, queue, _) = sent_once(&temp, vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     accept(&queue, &["k2"]).await;
-    // The clock is two hours before where it was.
+    // The clock is set back two hours.
     temp.hours_pass(-2).await;
     let mut sender = sender(&queue, server.client()).await;
     let held = did(&mut sender).await;
     assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
-    // What is sent from now on is not held for that.
+    // Entries sent from now on are not held for that reason.
     assert!(matches!(did(&mut sender).await.what, What::Waits { .. }));
     assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
     assert_eq!((server.effects("k1"), server.effects("k2")), (1, 1));
@@ -100,7 +101,7 @@ async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
     let mut sender = sender(&queue, server.client()).await;
     temp.hours_pass(-2).await;
     assert!(matches!(sender.step().await.unwrap(), StepOutcome::Wait(_)));
-    // By its own word the clock is where it was, and ten hours later the wait is over.
+    // The clock claims to be where it was, and ten hours later the wait is over.
     temp.hours_pass(2).await;
     temp.hours_pass(10).await;
     let held = did(&mut sender).await;
@@ -155,7 +156,7 @@ async fn a_person_decides_about_what_stands_so_and_nothing_else() {
     }
     queue.discard(id).await.unwrap();
     assert_eq!(all(&queue).await.len(), 0);
-    // A number is never used twice, so that a word about one is not taken for one about another.
+    // Numbers are never reused, so a decision about one entry cannot apply to another.
     assert!(id < accept(&queue, &["k2"]).await[0]);
     drop(server);
 }

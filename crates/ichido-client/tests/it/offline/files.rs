@@ -1,4 +1,4 @@
-//! Which files are taken for a queue, and what is said of the others.
+//! Tests which files are accepted as a queue, and the errors for all others.
 
 use ichido_client::queue::{Queue, QueueError};
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -68,7 +68,7 @@ async fn a_damaged_file_is_called_so() {
     accept(&queue, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await;
     queue.close().await;
     let mut bytes = std::fs::read(temp.file()).unwrap();
-    // The head stays, so that it is still known whose file it is.
+    // The header stays, so the file is still recognized.
     let from = 4_096;
     bytes[from..].fill(0xa5);
     std::fs::write(temp.file(), &bytes).unwrap();
@@ -111,7 +111,7 @@ async fn many_make_and_use_one_file_at_once() {
     assert_eq!(found, expected);
 }
 
-/// Not even root writes there.
+/// Not even root can write there.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_place_that_cannot_be_written_is_said_to_be() {

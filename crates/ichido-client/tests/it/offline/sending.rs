@@ -1,4 +1,5 @@
-//! Entries go out in order, under their keys, one sender at a time; what came of each is kept (SPEC A8, A9, A13, C6).
+//! Tests that entries are sent in order, under their keys, by one sender at a time, with recorded outcomes.
+// Spec: A8, A9, A13, C6.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use tokio::net::{TcpListener, TcpStream};
 use super::temp_queue::{SHOP, TempQueue, accept, all, did, drained, keys, order, quick, sender};
 use crate::server::{ServerAction, TestServer, plain, resolved, with};
 
-/// A client of a port where nobody listens, and the port.
+/// Returns a client of a port where nobody listens, and the port.
 async fn away() -> (Client, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     (resolved(ClientSettings::new(format!("http://{address}"))), address)
 }
 
-/// Somebody listens there after all, and passes all on.
+/// Starts to listen at `address` and forwards everything.
 async fn open_up(address: SocketAddr, to: SocketAddr) {
     let listener = TcpListener::bind(address).await.unwrap();
     tokio::spawn(async move {
@@ -61,7 +62,7 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
             "{events:?}"
         );
         assert!(matches!(&events[1].what, What::Sent { answer } if answer.is_replay()), "{events:?}");
-        // The second waits until the first is done.
+        // The second one waits until the first is done.
         let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
         assert_eq!(seen, ["k1", "k1", "k2", "k2"]);
         assert_eq!(server.tries(), ["1; manual", "2; auto", "1; manual", "2; auto"]);
@@ -130,7 +131,7 @@ async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() 
     assert!(all(&queue).await[0].due_in.is_some());
     temp.hours_pass(2).await;
     let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
-    // k2 meets the same server as k1 did, which is asked to leave alone.
+    // k2 meets the same server as k1, which asked to wait.
     assert!(matches!(came, Drained::Waits(_)), "{came:?}");
     assert_eq!((server.effects("k1"), keys(&all(&queue).await)), (1, vec!["k2"]));
 }
@@ -196,7 +197,7 @@ async fn there_is_one_sender_for_a_file_and_destination() {
     assert!(matches!(second, Err(QueueError::SenderBusy)), "{second:?}");
     let elsewhere = other.sender("bank", Arc::new(server.client()), quick()).await;
     assert!(elsewhere.is_ok(), "another destination is another matter");
-    // By another name it is the same file.
+    // Another name leads to the same file.
     #[cfg(unix)]
     {
         let link = temp.folder().join("link");
@@ -225,7 +226,7 @@ async fn one_destination_does_not_hold_up_another() {
     assert_eq!((server.effects("k2"), keys(&all(&queue).await)), (1, vec!["k1"]));
 }
 
-/// Whoever breaks a try off leaves the mark, and the next one finds out.
+/// A cancelled attempt leaves the mark, and the next one finds out.
 #[tokio::test]
 async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() {
     let (temp, server) =
@@ -250,13 +251,13 @@ async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() 
     assert_eq!(server.tries(), ["1; manual", "2; auto"]);
 }
 
-/// Told to stop, it ends the try in hand first.
+/// When asked to stop, the sender finishes the current attempt first.
 #[tokio::test]
 async fn a_sender_that_is_told_to_stop_ends_its_try() {
     let temp = TempQueue::new();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stop = std::sync::Mutex::new(Some(stop));
-    // It is told while the first request is at the server.
+    // The request to stop comes while the first request is at the server.
     let server = TestServer::start(move |_, _| {
         drop(stop.lock().unwrap().take());
         ServerAction::Work
@@ -276,14 +277,14 @@ async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
     let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     let mut sender = sender(&queue, server.client()).await;
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (event_sender, mut events) = tokio::sync::mpsc::unbounded_channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(async move {
-        sender.run(async { drop(stopped.await) }, |event| told.send(event).unwrap()).await
+        sender.run(async { drop(stopped.await) }, |event| event_sender.send(event).unwrap()).await
     });
     for key in ["k1", "k2"] {
         accept(&queue, &[key]).await;
-        assert_eq!(heard.recv().await.unwrap().key.as_str(), key);
+        assert_eq!(events.recv().await.unwrap().key.as_str(), key);
     }
     drop(stop);
     running.await.unwrap().unwrap();
@@ -304,7 +305,7 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
     }
 }
 
-/// The login page of a hotel's network answers whatever it is asked.
+/// The login page of a hotel network responds to every request.
 #[tokio::test]
 async fn a_success_without_its_proof_takes_nothing_out() {
     let (temp, server) = (

@@ -1,4 +1,4 @@
-//! A queue in a folder of its own, and what is done with it in many cases.
+//! A queue in its own temporary folder, and helpers for many tests.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
-/// The destination of most cases.
+/// The destination of most tests.
 pub(crate) const SHOP: &str = "shop";
 
-/// Waits that are longer than a case should take end it.
+/// Longer waits end the test.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
-/// A folder that goes with its owner.
+/// A temporary folder that is removed on drop.
 pub(crate) struct TempQueue(PathBuf);
 
 impl TempQueue {
@@ -46,7 +46,7 @@ impl TempQueue {
         Queue::open(self.file()).await.expect("the queue opens")
     }
 
-    /// Does something to the file, as nobody should.
+    /// Runs SQL on the file behind the queue's back.
     pub(crate) async fn sql(&self, sql: &str) {
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.file());
         let mut connection = options.connect().await.unwrap();
@@ -54,7 +54,7 @@ impl TempQueue {
         connection.close().await.unwrap();
     }
 
-    /// As if the clock had been looked at so much earlier.
+    /// Pretends that the last clock reading was this many hours earlier.
     pub(crate) async fn hours_pass(&self, hours: i64) {
         self.sql(&format!("UPDATE watch SET last_us = last_us - {hours} * 3600 * 1000000")).await;
     }
@@ -66,7 +66,7 @@ impl Drop for TempQueue {
     }
 }
 
-/// Three tries with hardly a wait in between.
+/// Returns settings with three attempts and hardly any wait in between.
 pub(crate) fn quick() -> SendTerms {
     let schedule = Schedule::List(vec![Duration::from_millis(1)]);
     let retry = Retry { schedule, jitter: Jitter::None, tries: NonZeroU32::new(3).unwrap() };
@@ -78,7 +78,7 @@ pub(crate) fn order_at(path: &str, key: &str, body: &str) -> Action {
     Action::new(Method::POST, path, key, "application/json", body.to_owned()).unwrap()
 }
 
-/// An order that says its key.
+/// Creates an order whose body contains its key.
 pub(crate) fn order(key: &str) -> Action {
     order_at("/orders", key, &format!(r#"{{"order": "{key}"}}"#))
 }
@@ -96,14 +96,14 @@ pub(crate) async fn sender(queue: &Queue, client: Client) -> Sender {
     queue.sender(SHOP, Arc::new(client), quick()).await.unwrap()
 }
 
-/// Sends what there is.
+/// Sends all waiting entries.
 pub(crate) async fn drained(sender: &mut Sender) -> (Drained, Vec<Event>) {
     let mut events = Vec::new();
     let came = sender.drain(PATIENCE, std::future::pending(), |event| events.push(event)).await.unwrap();
     (came, events)
 }
 
-/// What one step came to.
+/// Runs steps until an event happens.
 pub(crate) async fn did(sender: &mut Sender) -> Event {
     loop {
         match sender.step().await.unwrap() {

@@ -1,4 +1,4 @@
-//! The budget: retries that all calls of one client share, so that a failing server is not buried under them.
+//! Tests the retry budget that all calls share, which protects a failing server.
 
 use ichido_client::next::Why;
 use ichido_client::{Client, ClientSettings, Outcome};
@@ -53,7 +53,7 @@ async fn a_success_at_the_first_try_earns_and_one_after_a_failure_does_not() {
         _ => ServerAction::Work,
     })
     .await;
-    // Two successes make a retry.
+    // Two successes earn one retry.
     let client = with_budget(&server, Some(BudgetSettings { capacity: 100, earned_per_success: 50 }));
     assert!(matches!(client.send(&order("k1")).await, Outcome::Done { tries: 2, .. }), "it was saved up");
     assert_eq!(gave_up(&client, "k2").await, (Why::BudgetSpent, Effect::Unknown, 1), "k1 failed first");

@@ -1,4 +1,5 @@
-//! Whatever happens on the way, the work is done once and its outcome learnt (SPEC A8, C5, C6).
+//! Tests that the work is done once and its outcome is learned, whatever fails in between.
+// Spec: A8, C5, C6.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
 
-/// What came of an order that was done.
+/// The outcome of an order that was done.
 struct CompletedOrder {
     id: Option<String>,
     is_replay: bool,
@@ -37,7 +38,8 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
             (first.line.as_str(), &first.body),
             ("POST /orders HTTP/1.1", &br#"{"qty": 1.0}"#.to_vec())
         );
-        // Which try it is, and which request (SPEC A14, F1).
+        // The attempt and the request id.
+        // Spec: A14, F1.
         let of_the_try = ["ichido-try", "ichido-hops", "x-request-id"];
         let others = |fields: &[(String, String)]| {
             fields
@@ -77,7 +79,7 @@ async fn an_action_in_flight_is_asked_after_until_it_is_over() {
     let mut acts = vec![ServerAction::Say(processing); 7];
     acts.push(ServerAction::Work);
     let server = TestServer::doing(acts).await;
-    // Far more often than a failing server is tried.
+    // Far more often than a failing server is retried.
     assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (8, 1));
     assert_eq!(server.tries()[7], "8; auto");
 }
@@ -93,7 +95,7 @@ async fn a_person_who_presses_again_goes_on_with_the_numbers() {
     let server =
         TestServer::doing(vec![ServerAction::Say(plain("503 Service Unavailable")), ServerAction::Work])
             .await;
-    let pressed = order("k1").after_tries(3);
+    let pressed = order("k1").with_previous_attempts(3);
     assert!(matches!(server.client().send(&pressed).await, Outcome::Done { tries: 2, .. }));
     let by_itself = order("k2").begun_by(Cause::Auto);
     assert!(matches!(server.client().send(&by_itself).await, Outcome::Done { .. }));
@@ -118,7 +120,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// Each of 200 actions meets another mixture of faults; each is done once, and each outcome is learnt.
+/// Each of 200 actions meets a different mixture of failures; each takes effect once, and each outcome is learned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_at_once_through_every_fault_are_each_done_once() {
     let faults = [
@@ -137,8 +139,8 @@ async fn many_at_once_through_every_fault_are_each_done_once() {
         }
     })
     .await;
-    // A server that closes a kept connection while a request is on its way to it costs a try as well, now and then more than one.
-    // All of them fail on purpose, which no budget would bear.
+    // A server that closes an idle connection while a request is in transit costs an attempt too, occasionally more
+    // than one. All of them fail on purpose, which would exhaust any budget.
     let mut settings = ClientSettings { budget: None, ..server.settings() };
     settings.retry.tries = NonZeroU32::new(20).expect("some");
     let client = Arc::new(resolved(settings));

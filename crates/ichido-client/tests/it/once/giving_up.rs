@@ -1,4 +1,5 @@
-//! Where no outcome is learnt, it says what is known, and does not guess (SPEC A8, A9).
+//! Tests that the client reports what is known, without guessing, if it cannot learn the outcome.
+// Spec: A8, A9.
 
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use ichido_core::verdict::{Effect, NetworkFault};
 
 use crate::server::{ServerAction, TestServer, order, plain, quick, resolved, with};
 
-/// Long enough for a server on this machine to have read a request, a slow machine too; short enough to wait for.
+/// Long enough for a local server on a slow machine to read a request, and short enough to wait for.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// A case that waits for ever has failed, and says so.
+/// A test that waits longer has failed.
 const CASE_MAX: Duration = Duration::from_mins(1);
 
 struct GaveUp {
@@ -91,7 +92,7 @@ async fn a_server_that_wants_to_be_left_alone_is_left_alone_and_says_until_when(
     let server = TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await;
     let end = gave_up(server.settings()).await;
     let Why::AskedToWait { come_back_at } = end.why else { panic!("{:?}", end.why) };
-    // The date is further off than any wait there is.
+    // The date is later than the longest possible wait.
     assert!(Timestamp::parse("2026-01-01T00:00:00Z").expect("a moment") < come_back_at);
     assert_eq!((end.effect, end.tries, server.seen().len()), (Effect::NotDone, 1, 1));
 }

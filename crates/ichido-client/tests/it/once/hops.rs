@@ -1,4 +1,5 @@
-//! The client is where a request begins, and says so (SPEC F1).
+//! Tests that the client starts the hops of a request.
+// Spec: F1.
 
 use http::{HeaderName, HeaderValue};
 use ichido_client::{ActionError, ClientSettings, Outcome};
@@ -39,7 +40,7 @@ async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
     let server = TestServer::doing(vec![ServerAction::Work]).await;
     let client = resolved(ClientSettings { hop_name: "desk".to_owned(), ..server.settings() });
     let request_id = (HeaderName::from_static("x-request-id"), HeaderValue::from_static("from-the-page"));
-    let action = order("k1").came_through(Hops::default().and(hop("browser")));
+    let action = order("k1").with_hops(Hops::default().and(hop("browser")));
     let action = action.with_header(request_id.0, request_id.1).expect("the caller's to set");
     assert!(matches!(client.send(&action).await, Outcome::Done { .. }));
     let [request] = server.seen().try_into().expect("one request");
@@ -56,7 +57,7 @@ async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
     assert_eq!(hops(request)[0].request_id.as_str().len(), 32, "and the hop has an id that can be read");
 
     let full = (0..HOPS_MAX).fold(Hops::default(), |hops, _| hops.and(hop("bff")));
-    assert!(matches!(client.send(&order("k2").came_through(full.clone())).await, Outcome::Done { .. }));
+    assert!(matches!(client.send(&order("k2").with_hops(full.clone())).await, Outcome::Done { .. }));
     assert_eq!(server.seen()[2].field("ichido-hops"), Some(full.to_string().as_str()), "no more are kept");
 }
 

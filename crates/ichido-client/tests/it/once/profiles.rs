@@ -1,4 +1,4 @@
-//! Servers that speak of keys in another way: the IETF draft's, and Stripe's.
+//! Tests other profiles: the IETF draft's and Stripe's.
 
 use ichido_client::next::{Refusal, Why};
 use ichido_client::{Client, ClientSettings, Outcome};
@@ -23,7 +23,7 @@ async fn refused(client: &Client, key: &str) -> (Refusal, Effect, u32) {
     }
 }
 
-/// Says the same a few times, and then does the work.
+/// Starts a server that sends the same response a few times and then does the work.
 async fn at_work(answer: String) -> TestServer {
     let mut acts = vec![ServerAction::Say(answer); 5];
     acts.push(ServerAction::Work);
@@ -104,7 +104,7 @@ async fn a_stripe_key_in_use_is_in_flight() {
     assert_eq!((server.effects("k1"), server.seen()[0].key()), (1, "k1"));
 }
 
-/// Stripe keeps a 500 under the key, and answers with it for a day: more tries are in vain.
+/// Stripe stores a 500 under the key and repeats it for a day, so retries cannot help.
 #[tokio::test]
 async fn a_failure_that_the_server_keeps_is_asked_for_once_more_and_then_believed() {
     let kept = with("500 Broken", &[("Idempotent-Replayed", "true")], "");

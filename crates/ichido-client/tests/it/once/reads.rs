@@ -1,4 +1,5 @@
-//! Reads: no key, and asked again as freely as an action is (SPEC A8).
+//! Tests reads, which have no key and are retried like actions.
+// Spec: A8.
 
 use ichido_client::{ActionError, ClientSettings, Outcome, Token};
 
@@ -33,7 +34,7 @@ async fn a_refused_read_is_not_made_again_and_a_path_that_is_none_is_not_sent() 
     assert_eq!(server.seen().len(), 1);
 }
 
-/// What comes back of a key is no word about a read: nobody sent one.
+/// A key in the response says nothing about a read, because none was sent.
 #[tokio::test]
 async fn a_key_in_the_answer_to_a_read_means_nothing() {
     let answer = with("200 OK", &[("Idempotency-Key", "of-another")], "{}");

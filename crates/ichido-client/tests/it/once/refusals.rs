@@ -1,4 +1,4 @@
-//! A no is taken for a no, and not asked for again.
+//! Tests that a refusal is final and not retried.
 
 use ichido_client::{Outcome, ProblemDetails};
 use ichido_core::verdict::Effect;

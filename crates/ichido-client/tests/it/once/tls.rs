@@ -1,4 +1,4 @@
-//! TLS: spoken with whom the roots vouch for, and with nobody else.
+//! Tests that TLS connects only to servers that the trusted roots vouch for.
 
 use http_for_tests::Authority;
 use ichido_client::{ClientSettings, Last, Outcome};
@@ -7,7 +7,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::server::{ServerAction, TestServer, order, quick, resolved};
 
-/// An authority, and a server with a certificate of it for this name.
+/// A certificate authority, and a server certificate for this name.
 struct TlsFixture {
     roots: String,
     acceptor: TlsAcceptor,

@@ -1,4 +1,5 @@
-//! Without a key: sent again only with proof that nothing was done (SPEC C4).
+//! Tests that an action without a key is retried only with proof that nothing was done.
+// Spec: C4.
 
 use http::Method;
 use ichido_client::next::Why;
@@ -9,7 +10,7 @@ use crate::server::{NO_KEY, ServerAction, TestServer, plain, quick, resolved, un
 
 const CHANGES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// Why it ended, what is known of the effect, and after how many tries.
+/// Returns the reason, what is known about the effect, and the number of attempts.
 async fn gave_up(client: Client, method: Method) -> (Why, Effect, u32) {
     match client.send(&unkeyed(method)).await {
         Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
@@ -88,7 +89,7 @@ async fn one_doubt_ends_it_whatever_was_proved_before() {
     assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 1));
 }
 
-/// A kept connection that had closed takes no request; one that breaks under a request may have.
+/// An idle connection that had closed takes no request; one that breaks during a request may have.
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none() {
     let server = TestServer::doing(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;

@@ -1,4 +1,4 @@
-//! Connections: kept, closed, and never the cause of a try that nobody counted.
+//! Tests that connections are reused and closed, and never cause an uncounted attempt.
 
 use ichido_client::{ClientSettings, Outcome};
 use ichido_core::verdict::Effect;
@@ -26,7 +26,7 @@ async fn a_kept_connection_that_was_closed_costs_no_try() {
     assert_eq!(server.tries(), ["1; manual"; 3], "each request that came is one that was counted");
 }
 
-/// Libraries repeat a request by themselves when a kept connection breaks under it; here each one is counted.
+/// HTTP libraries resend a request when an idle connection breaks; here every attempt is counted.
 #[tokio::test]
 async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
     let server = TestServer::start(|nth, request| match (request.key(), nth) {
