@@ -197,9 +197,9 @@ impl<B: RequestBody> HttpClient<B> {
         let mut unused = 0;
         loop {
             let connect_by = deadline.min(Instant::now() + connect);
-            let kept = if unused < MAX_UNUSED { self.take_idle(connect_by).await } else { None };
-            let is_reused = kept.is_some();
-            let mut connection = match kept {
+            let idle = if unused < MAX_UNUSED { self.take_idle(connect_by).await } else { None };
+            let is_reused = idle.is_some();
+            let mut connection = match idle {
                 Some(connection) => connection,
                 None => self.connector.connect(connect_by).await?,
             };
@@ -228,8 +228,8 @@ impl<B: RequestBody> HttpClient<B> {
         }
     }
 
-    async fn take_idle(&self, by: Instant) -> Option<ClientConnection<B>> {
-        timeout_at(by, self.pool.take()).await.ok().flatten()
+    async fn take_idle(&self, deadline: Instant) -> Option<ClientConnection<B>> {
+        timeout_at(deadline, self.pool.take()).await.ok().flatten()
     }
 }
 

@@ -18,13 +18,13 @@ pub fn is_link_local(address: IpAddr) -> bool {
             IpAddr::V4(address) => address.is_link_local(),
             IpAddr::V6(address) => {
                 address.is_unicast_link_local()
-                    || inside(address).is_some_and(|inside| is_link_local(inside.into()))
+                    || embedded_ipv4(address).is_some_and(|ipv4| is_link_local(ipv4.into()))
             }
         }
 }
 
 /// Extracts the IPv4 address from an IPv6 address: mapped, compatible, NAT64 or 6to4.
-fn inside(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {

@@ -54,11 +54,11 @@ impl Signals {
     /// Turns each signal into a request to stop a server.
     pub fn stops(mut self) -> Stops {
         let stops = Stops::default();
-        let asked = stops.clone();
+        let handle = stops.clone();
         tokio::spawn(async move {
             loop {
                 self.next().await;
-                asked.stop();
+                handle.stop();
             }
         });
         stops

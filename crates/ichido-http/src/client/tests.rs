@@ -67,15 +67,15 @@ fn request() -> Request<Full<Bytes>> {
 /// Answers one request and returns everything received.
 async fn answer_one(listener: TcpListener) -> String {
     let (mut stream, _) = listener.accept().await.expect("a caller");
-    let mut came = Vec::new();
-    while !came.ends_with(b"order") {
-        assert_ne!(stream.read_buf(&mut came).await.expect("it can be read"), 0, "it ended early");
+    let mut received = Vec::new();
+    while !received.ends_with(b"order") {
+        assert_ne!(stream.read_buf(&mut received).await.expect("it can be read"), 0, "it ended early");
     }
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.expect("it reads");
     drop(stream.shutdown().await);
     // Everything else that arrived on this connection.
-    stream.read_to_end(&mut came).await.expect("it ends");
-    String::from_utf8(came).expect("ASCII")
+    stream.read_to_end(&mut received).await.expect("it ends");
+    String::from_utf8(received).expect("ASCII")
 }
 
 #[tokio::test]

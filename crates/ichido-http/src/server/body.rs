@@ -50,7 +50,7 @@ fn wait_max(received: u64) -> Duration {
 pub struct Timed<B = Incoming> {
     body: B,
     idle: Duration,
-    total_by: Option<Pin<Box<Sleep>>>,
+    total_timeout: Option<Pin<Box<Sleep>>>,
     /// The progress of a request body. A response body has no minimum rate.
     progress: Option<BodyProgress>,
     /// Set only while a caller waits for the next frame: a slow reader is not the sender's fault.
@@ -73,13 +73,13 @@ struct FrameWait {
 impl<B: Body> Timed<B> {
     /// Wraps a request body, which has an idle timeout, a total timeout and a minimum rate.
     pub fn request(body: B, idle: Duration, total: Duration) -> Self {
-        let total_by = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
-        Self { body, idle, total_by, progress: Some(BodyProgress::default()), waiting: None }
+        let total_timeout = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
+        Self { body, idle, total_timeout, progress: Some(BodyProgress::default()), waiting: None }
     }
 
     /// Wraps a response body, which has only an idle timeout: an event stream has no end.
-    pub fn answer(body: B, idle: Duration) -> Self {
-        Self { body, idle, total_by: None, progress: None, waiting: None }
+    pub fn response(body: B, idle: Duration) -> Self {
+        Self { body, idle, total_timeout: None, progress: None, waiting: None }
     }
 
     /// Starts to wait for the next frame.
@@ -115,8 +115,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Timed<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
         let this = &mut *self;
-        if let Some(total_by) = &mut this.total_by
-            && total_by.as_mut().poll(cx).is_ready()
+        if let Some(total_timeout) = &mut this.total_timeout
+            && total_timeout.as_mut().poll(cx).is_ready()
         {
             return Poll::Ready(Some(Err(BodyFault::TooSlow)));
         }

@@ -22,7 +22,7 @@ use super::body::AnswerBody;
 use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, SEAT_WAIT, STREAMS_MAX, WINDOW_BYTES};
 use super::permits::{Permit, Permits};
 use super::seats::{InFlightRequest, Peer, Seat};
-use super::streams::{Streams, handed_on};
+use super::streams::{Streams, body_yielded};
 use super::wire::Wire;
 use guarded_body::GuardedBody;
 
@@ -193,7 +193,7 @@ mod guarded_body {
     use bytes::Bytes;
     use http_body::{Body, Frame, SizeHint};
 
-    use super::{RequestGuard, handed_on};
+    use super::{RequestGuard, body_yielded};
     use crate::server::body::{AnswerBody, BoxError};
 
     /// A body that keeps its connection counted as busy.
@@ -204,7 +204,7 @@ mod guarded_body {
 
     impl GuardedBody {
         pub(super) fn new(body: AnswerBody, guard: RequestGuard) -> Self {
-            handed_on(true);
+            body_yielded(true);
             Self { body, _guard: guard }
         }
     }
@@ -218,7 +218,7 @@ mod guarded_body {
             cx: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
             let polled = Pin::new(&mut self.body).poll_frame(cx);
-            handed_on(polled.is_ready());
+            body_yielded(polled.is_ready());
             polled
         }
 

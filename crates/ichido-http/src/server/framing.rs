@@ -26,7 +26,7 @@ pub struct Framing {
     position: Position,
     head: HeadFraming,
     line: LineBuffer,
-    heads: u64,
+    heads_seen: u64,
 }
 
 /// Why, and before which byte, a connection is rejected.
@@ -115,7 +115,7 @@ struct HeadFraming {
 /// The start of the current line.
 #[derive(Debug, Default)]
 struct LineBuffer {
-    kept: Vec<u8>,
+    bytes: Vec<u8>,
     len: usize,
     after_cr: bool,
 }
@@ -166,7 +166,7 @@ impl Framing {
                     return Err(Fault::ChunkSize);
                 }
                 if whole {
-                    self.position = after_chunk_size(chunk_size(&self.line.kept).ok_or(Fault::ChunkSize)?);
+                    self.position = after_chunk_size(chunk_size(&self.line.bytes).ok_or(Fault::ChunkSize)?);
                     self.line = LineBuffer::default();
                 }
             }
@@ -187,18 +187,18 @@ impl Framing {
 
     /// Processes one complete line of a head.
     fn head_line(&mut self) -> Result<(), Fault> {
-        let line = &self.line.kept;
+        let line = &self.line.bytes;
         match (self.head.started, self.line.len) {
             // Empty lines before a request are skipped, as hyper does.
             (false, 0) => {}
-            (false, _) if self.heads == 0 && line == HTTP2_FIRST_LINE => {
-                self.heads = 1;
+            (false, _) if self.heads_seen == 0 && line == HTTP2_FIRST_LINE => {
+                self.heads_seen = 1;
                 self.position = Position::Http2;
             }
             (false, _) => self.head.started = true,
             (true, 0) => {
                 self.position = self.head.body();
-                self.heads += 1;
+                self.heads_seen += 1;
                 self.head = HeadFraming::default();
             }
             (true, len) => self.head.field(line, line.len() < len)?,
@@ -228,8 +228,8 @@ impl LineBuffer {
 
     fn keep(&mut self, byte: u8) {
         self.len += 1;
-        if self.kept.len() < LINE_KEPT_BYTES_MAX {
-            self.kept.push(byte);
+        if self.bytes.len() < LINE_KEPT_BYTES_MAX {
+            self.bytes.push(byte);
         }
     }
 }
@@ -320,7 +320,7 @@ mod tests {
         );
         let stream = format!("{stream}{}\r\n\r\n", "y".repeat(2_000));
         let framing = take(stream.as_bytes()).expect("nothing to refuse");
-        assert_eq!(framing.heads, 3);
+        assert_eq!(framing.heads_seen, 3);
         assert_eq!(framing.position, Position::Head);
     }
 
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn nothing_is_watched_after_the_preface_of_http2() {
         let framing = take(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\n").expect("frames are not ours");
-        assert_eq!(framing.heads, 1);
+        assert_eq!(framing.heads_seen, 1);
         let late =
             b"GET / HTTP/1.1\r\n\r\nPRI * HTTP/2.0\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n";
         assert!(take(late).is_err(), "only the very first line changes the protocol");

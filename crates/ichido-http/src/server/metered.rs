@@ -46,21 +46,21 @@ impl<K: Eq + Hash> BodyPermit<K> {
 }
 
 /// A body that acquires its memory permit before it is read.
-pub struct Metered<B, K: Eq + Hash> {
+pub struct MeteredBody<B, K: Eq + Hash> {
     body: B,
     permit: Arc<BodyPermit<K>>,
     /// Permitted bytes that have not arrived yet; `None` before the first poll.
     ahead: Option<u64>,
 }
 
-impl<B, K: Eq + Hash> Metered<B, K> {
+impl<B, K: Eq + Hash> MeteredBody<B, K> {
     /// Counts a body against a permit.
     pub fn new(body: B, permit: Arc<BodyPermit<K>>) -> Self {
         Self { body, permit, ahead: None }
     }
 }
 
-impl<B, K> Body for Metered<B, K>
+impl<B, K> Body for MeteredBody<B, K>
 where
     B: Body<Data = Bytes, Error = BodyFault> + Unpin,
     K: Eq + Hash,
@@ -87,9 +87,9 @@ where
             Some(Err(fault)) => return Poll::Ready(Some(Err(this.permit.failed(fault)))),
             None => return Poll::Ready(None),
         };
-        let came = frame.data_ref().map_or(0, |data| data.len() as u64);
-        this.ahead = Some(ahead.saturating_sub(came));
-        let grown = this.permit.grow(came.saturating_sub(ahead));
+        let received = frame.data_ref().map_or(0, |data| data.len() as u64);
+        this.ahead = Some(ahead.saturating_sub(received));
+        let grown = this.permit.grow(received.saturating_sub(ahead));
         Poll::Ready(Some(grown.map(|()| frame)))
     }
 
@@ -142,10 +142,10 @@ mod tests {
     async fn a_body_with_a_length_gets_all_its_memory_before_anything_is_read() {
         let permits = Permits::new(100, 60);
         let permit = BodyPermit::new(permits.empty(Some(1)));
-        let mut body = Metered::new(frames(&[1, 49], true), Arc::clone(&permit));
+        let mut body = MeteredBody::new(frames(&[1, 49], true), Arc::clone(&permit));
         assert!(body.frame().await.expect("a frame").is_ok());
         let other = BodyPermit::new(permits.empty(Some(1)));
-        let mut refused = Metered::new(frames(&[1, 10], true), Arc::clone(&other));
+        let mut refused = MeteredBody::new(frames(&[1, 10], true), Arc::clone(&other));
         assert_eq!(refused.frame().await.expect("an end").err(), Some(BodyFault::NoMemory(Full::Own)));
         assert_eq!((permit.fault(), other.fault()), (None, Some(BodyFault::NoMemory(Full::Own))));
         assert!(body.frame().await.expect("a frame").is_ok(), "what was begun ends");
@@ -159,7 +159,7 @@ mod tests {
     async fn a_body_without_a_length_gets_memory_for_what_has_come() {
         let permits = Permits::new(100, 60);
         let permit = BodyPermit::new(permits.empty(Some(1)));
-        let mut body = Metered::new(frames(&[30, 30, 1], false), Arc::clone(&permit));
+        let mut body = MeteredBody::new(frames(&[30, 30, 1], false), Arc::clone(&permit));
         assert!(body.frame().await.expect("a frame").is_ok());
         assert!(body.frame().await.expect("a frame").is_ok());
         assert_eq!(body.frame().await.expect("an end").err(), Some(BodyFault::NoMemory(Full::Own)));

@@ -34,10 +34,10 @@ impl RefusalWriter {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let Some(begin) = own_answer(bytes) else { return Pin::new(stream).poll_write(cx, bytes) };
+        let Some(start) = find_parser_response(bytes) else { return Pin::new(stream).poll_write(cx, bytes) };
         // The bytes before it belong to the response to another request.
-        if 0 < begin {
-            return Pin::new(stream).poll_write(cx, &bytes[..begin]);
+        if 0 < start {
+            return Pin::new(stream).poll_write(cx, &bytes[..start]);
         }
         let (answer, written) = self.answer.get_or_insert_with(|| (full_response(bytes, &self.response), 0));
         while *written < answer.len() {
@@ -53,12 +53,12 @@ impl RefusalWriter {
 /// Finds where the parser's own response begins.
 ///
 /// The parser writes it last and in one piece. A response that was split is left unchanged.
-fn own_answer(bytes: &[u8]) -> Option<usize> {
+fn find_parser_response(bytes: &[u8]) -> Option<usize> {
     if !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
-    let begin = bytes.windows(STATUS_LINES[0].len()).rposition(|part| STATUS_LINES.contains(&part))?;
-    no_body(&bytes[begin..]).map(|_| begin)
+    let start = bytes.windows(STATUS_LINES[0].len()).rposition(|part| STATUS_LINES.contains(&part))?;
+    no_body(&bytes[start..]).map(|_| start)
 }
 
 fn no_body(head: &[u8]) -> Option<usize> {

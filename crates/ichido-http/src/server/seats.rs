@@ -289,7 +289,7 @@ mod tests {
     }
 
     impl SeatTable {
-        fn came(&mut self, number: u8) -> u64 {
+        fn add(&mut self, number: u8) -> u64 {
             self.admit(peer(number), Arc::default())
         }
 
@@ -305,13 +305,13 @@ mod tests {
     #[test]
     fn a_full_house_takes_the_seat_that_was_idle_for_longest_and_never_a_busy_one() {
         let mut table = table(2, 2);
-        let (first, second) = (table.came(1), table.came(1));
+        let (first, second) = (table.add(1), table.add(1));
         assert_eq!(table.start_request(first, false), StartOutcome::Started);
-        let third = table.came(2);
+        let third = table.add(2);
         assert_eq!((table.status(first), table.status(second), table.status(third)), (SEATED, GONE, SEATED));
         assert_eq!(table.start_request(second, false), StartOutcome::Evicted, "it came too late");
         assert_eq!(table.start_request(third, false), StartOutcome::Started);
-        let fourth = table.came(3);
+        let fourth = table.add(3);
         assert_eq!(table.status(fourth), SPARE, "both are busy");
         assert_eq!(table.start_request(fourth, false), StartOutcome::NoSeat);
         assert_eq!(table.start_request(fourth, true), StartOutcome::Started, "health needs no seat");
@@ -328,34 +328,34 @@ mod tests {
     #[test]
     fn one_peer_has_its_seats_and_leaves_the_others_theirs() {
         let mut table = table(4, 2);
-        let (first, second) = (table.came(1), table.came(1));
-        let third = table.came(1);
+        let (first, second) = (table.add(1), table.add(1));
+        let third = table.add(1);
         assert_eq!((table.status(first), table.status(second), table.status(third)), (GONE, SEATED, SEATED));
         for id in [second, third] {
             assert_eq!(table.start_request(id, false), StartOutcome::Started);
         }
-        let fourth = table.came(1);
+        let fourth = table.add(1);
         assert_eq!(table.status(fourth), SPARE, "its own are busy, though others are free");
-        let other = table.came(2);
+        let other = table.add(2);
         assert_eq!((table.status(other), table.start_request(other, false)), (SEATED, StartOutcome::Started));
     }
 
     #[test]
     fn the_peer_with_the_most_connections_gives_up_first() {
         let mut table = table(3, 3);
-        let lone = table.came(1);
-        let (many, more) = (table.came(2), table.came(2));
-        let new = table.came(3);
-        let stand = [lone, many, more, new].map(|id| table.status(id));
-        assert_eq!(stand, [SEATED, GONE, SEATED, SEATED], "the lone one is older, and stays");
+        let lone = table.add(1);
+        let (many, more) = (table.add(2), table.add(2));
+        let new = table.add(3);
+        let statuses = [lone, many, more, new].map(|id| table.status(id));
+        assert_eq!(statuses, [SEATED, GONE, SEATED, SEATED], "the lone one is older, and stays");
     }
 
     #[test]
     fn spares_are_bounded_and_the_oldest_makes_room() {
         let mut table = table(1, 1);
-        let busy = table.came(1);
+        let busy = table.add(1);
         assert_eq!(table.start_request(busy, false), StartOutcome::Started);
-        let spares: Vec<u64> = (0..=SPARES_MAX).map(|_| table.came(1)).collect();
+        let spares: Vec<u64> = (0..=SPARES_MAX).map(|_| table.add(1)).collect();
         assert_eq!(table.status(spares[0]), GONE);
         assert!(spares[1..].iter().all(|spare| table.status(*spare) == SPARE));
         assert_eq!(table.status(busy), SEATED);

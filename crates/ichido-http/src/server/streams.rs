@@ -15,15 +15,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 tokio::task_local! {
     /// When the current stream last got a piece of its response to send. `None` while it waits for the response
     /// itself.
-    static HANDED_ON: Cell<Option<Instant>>;
+    static YIELDED_AT: Cell<Option<Instant>>;
 }
 
 /// Records whether a response body has just yielded a piece, so the client must read next.
 ///
 /// On HTTP/1.1 this has no effect, because there the write itself stalls.
-pub(crate) fn handed_on(is_handed_on: bool) {
+pub(crate) fn body_yielded(has_yielded: bool) {
     // Outside of a stream there is nothing to record.
-    HANDED_ON.try_with(|since| since.set(is_handed_on.then(Instant::now))).ok();
+    YIELDED_AT.try_with(|since| since.set(has_yielded.then(Instant::now))).ok();
 }
 
 /// Runs each stream as its own task until it ends or stalls.
@@ -38,19 +38,19 @@ where
     F: Future + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        tokio::spawn(HANDED_ON.scope(Cell::new(None), while_it_moves(stream, self.stall_max)));
+        tokio::spawn(YIELDED_AT.scope(Cell::new(None), reset_if_stalled(stream, self.stall_max)));
     }
 }
 
 /// Drops a stream that stalls, which resets it.
-async fn while_it_moves(stream: impl Future, stall_max: Duration) {
+async fn reset_if_stalled(stream: impl Future, stall_max: Duration) {
     let mut stream = pin!(stream);
     let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
     poll_fn(|cx| {
         if stream.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        let Some(since) = HANDED_ON.with(Cell::get) else {
+        let Some(since) = YIELDED_AT.with(Cell::get) else {
             clock = None;
             return Poll::Pending;
         };

@@ -49,7 +49,7 @@ fn status(status: StatusCode) -> Response<AnswerBody> {
 }
 
 /// Serves a client that sends these bytes and nothing more. Returns how long its connection lasted.
-async fn kept_for(bytes: &[u8]) -> Duration {
+async fn connection_lifetime(bytes: &[u8]) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     let mut client = TcpStream::connect(address).await.expect("we listen");
@@ -68,16 +68,16 @@ async fn kept_for(bytes: &[u8]) -> Duration {
 /// The connection's own timeout would ask it to close and leave half a head the time of [`CLOSING`] to complete.
 #[tokio::test(start_paused = true)]
 async fn half_a_head_is_cut_off_by_the_clock_of_the_parser() {
-    let kept = kept_for(b"GET / HTTP/1.1\r\nHost: a\r\n").await;
-    assert!(LIMITS.head <= kept && kept < LIMITS.head + CLOSING, "{kept:?}");
+    let lifetime = connection_lifetime(b"GET / HTTP/1.1\r\nHost: a\r\n").await;
+    assert!(LIMITS.head <= lifetime && lifetime < LIMITS.head + CLOSING, "{lifetime:?}");
 }
 
 /// Here the parser has not started, so its timeout does not run.
 #[tokio::test(start_paused = true)]
 async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
     for bytes in [&b""[..], b"PRI * HT"] {
-        let kept = kept_for(bytes).await;
-        assert!(LIMITS.head <= kept && kept <= LIMITS.head + CLOSING, "{kept:?}");
+        let lifetime = connection_lifetime(bytes).await;
+        assert!(LIMITS.head <= lifetime && lifetime <= LIMITS.head + CLOSING, "{lifetime:?}");
     }
 }
 
@@ -102,14 +102,14 @@ async fn start_until(
 }
 
 /// Sends these bytes on a new connection.
-async fn sent(address: SocketAddr, bytes: &str) -> TcpStream {
+async fn send(address: SocketAddr, bytes: &str) -> TcpStream {
     let mut client = TcpStream::connect(address).await.expect("somebody listens");
     client.write_all(bytes.as_bytes()).await.expect("written");
     client
 }
 
 /// Returns the status of the next response, or `None` if the connection ends without one.
-async fn answered(client: &mut TcpStream) -> Option<u16> {
+async fn read_status(client: &mut TcpStream) -> Option<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let byte = client.read_u8().await.ok()?;
@@ -122,11 +122,11 @@ async fn answered(client: &mut TcpStream) -> Option<u16> {
 const HEALTH: &str = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
 const OTHER: &str = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
 /// A request whose body never completes, although the server has confirmed that it reads it.
-const HELD: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+const UNFINISHED: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
 
-async fn held(address: SocketAddr) -> TcpStream {
-    let mut client = sent(address, HELD).await;
-    assert_eq!(answered(&mut client).await, Some(100), "its body is read");
+async fn send_unfinished(address: SocketAddr) -> TcpStream {
+    let mut client = send(address, UNFINISHED).await;
+    assert_eq!(read_status(&mut client).await, Some(100), "its body is read");
     client
 }
 
@@ -135,70 +135,70 @@ async fn idle_connections_fill_every_seat_and_health_and_others_are_answered() {
     let address = start(Limits { connections_max: 4, ..LIMITS }).await;
     let mut idle = Vec::new();
     for _ in 0..4 + SPARES_MAX {
-        idle.push(sent(address, "GET / HTTP/1.1\r\n").await);
+        idle.push(send(address, "GET / HTTP/1.1\r\n").await);
     }
     for request in [HEALTH, OTHER] {
-        assert_eq!(answered(&mut sent(address, request).await).await, Some(200), "{request}");
+        assert_eq!(read_status(&mut send(address, request).await).await, Some(200), "{request}");
     }
-    assert_eq!(answered(&mut idle[0]).await, None, "the one that was idle for longest is closed");
+    assert_eq!(read_status(&mut idle[0]).await, None, "the one that was idle for longest is closed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn held_bodies_fill_every_seat_and_health_is_answered() {
     let address = start(Limits { connections_max: 2, ..LIMITS }).await;
-    let mut holders = [held(address).await, held(address).await];
-    let mut kept_alive = sent(address, HEALTH).await;
+    let mut holders = [send_unfinished(address).await, send_unfinished(address).await];
+    let mut kept_alive = send(address, HEALTH).await;
     for _ in 0..3 {
-        assert_eq!(answered(&mut kept_alive).await, Some(200));
+        assert_eq!(read_status(&mut kept_alive).await, Some(200));
         kept_alive.write_all(HEALTH.as_bytes()).await.expect("written");
     }
     // The maximum number of idle connections does not block it either.
     let mut idle = Vec::new();
     for _ in 0..2 * SPARES_MAX {
-        idle.push(sent(address, "").await);
+        idle.push(send(address, "").await);
     }
-    assert_eq!(answered(&mut sent(address, HEALTH).await).await, Some(200));
+    assert_eq!(read_status(&mut send(address, HEALTH).await).await, Some(200));
     assert_eq!(
-        answered(&mut sent(address, OTHER).await).await,
+        read_status(&mut send(address, OTHER).await).await,
         Some(503),
         "it waited, and no seat became free"
     );
     // A request in flight keeps its seat until it ends; then the next one gets it.
-    let mut waiting = sent(address, OTHER).await;
+    let mut waiting = send(address, OTHER).await;
     holders[0].write_all(b"123456789").await.expect("written");
-    assert_eq!(answered(&mut holders[0]).await, Some(200));
-    assert_eq!(answered(&mut waiting).await, Some(200));
+    assert_eq!(read_status(&mut holders[0]).await, Some(200));
+    assert_eq!(read_status(&mut waiting).await, Some(200));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_connection_is_evicted_is_told_so() {
     let address = start(LIMITS).await;
-    let _holder = held(address).await;
-    let mut first = sent(address, OTHER).await;
+    let _holder = send_unfinished(address).await;
+    let mut first = send(address, OTHER).await;
     let mut others = Vec::new();
     for _ in 0..SPARES_MAX {
-        others.push(sent(address, OTHER).await);
+        others.push(send(address, OTHER).await);
     }
-    assert_eq!(answered(&mut first).await, Some(503));
+    assert_eq!(read_status(&mut first).await, Some(503));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_peer_does_not_take_the_seats_of_others() {
     let address = start(Limits { connections_max: 2, peer_connections_max: Some(1), ..LIMITS }).await;
-    let _holder = held(address).await;
-    assert_eq!(answered(&mut sent(address, OTHER).await).await, Some(503));
+    let _holder = send_unfinished(address).await;
+    assert_eq!(read_status(&mut send(address, OTHER).await).await, Some(503));
     let elsewhere = tokio::net::TcpSocket::new_v4().expect("a socket");
     elsewhere.bind("127.0.0.2:0".parse().expect("an address")).expect("the whole net is loopback");
     let mut other = elsewhere.connect(address).await.expect("somebody listens");
     other.write_all(OTHER.as_bytes()).await.expect("written");
-    assert_eq!(answered(&mut other).await, Some(200), "another peer has its own");
+    assert_eq!(read_status(&mut other).await, Some(200), "another peer has its own");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_trickles_is_cut_with_408() {
     let address = start(LIMITS).await;
     let began = Instant::now();
-    let mut client = held(address).await;
+    let mut client = send_unfinished(address).await;
     let trickle = async {
         loop {
             sleep(Duration::from_secs(10)).await;
@@ -207,18 +207,18 @@ async fn a_body_that_trickles_is_cut_with_408() {
         }
     };
     let status = tokio::select! {
-        status = answered_by(address) => status,
+        status = wait_for_seat(address) => status,
         () = trickle => unreachable!("it has no end"),
     };
     assert_eq!(status, Some(200), "its seat is free again");
     assert!(BODY_GRACE <= began.elapsed(), "{:?}", began.elapsed());
-    assert_eq!(answered(&mut client).await, Some(408));
+    assert_eq!(read_status(&mut client).await, Some(408));
 }
 
 /// Retries until there is a seat.
-async fn answered_by(address: SocketAddr) -> Option<u16> {
+async fn wait_for_seat(address: SocketAddr) -> Option<u16> {
     loop {
-        let status = answered(&mut sent(address, OTHER).await).await;
+        let status = read_status(&mut send(address, OTHER).await).await;
         if status != Some(503) {
             return status;
         }
@@ -229,15 +229,15 @@ async fn answered_by(address: SocketAddr) -> Option<u16> {
 async fn the_first_request_to_stop_drains_and_the_second_cuts() {
     let stops = Stops::default();
     let (address, serving) = start_until(LIMITS, &stops, std::future::pending()).await;
-    let mut holder = held(address).await;
+    let mut holder = send_unfinished(address).await;
     stops.stop();
     holder.write_all(b"123456789").await.expect("written");
-    assert_eq!(answered(&mut holder).await, Some(200), "what is in flight may end");
+    assert_eq!(read_status(&mut holder).await, Some(200), "what is in flight may end");
     assert_eq!(serving.await.expect("it ends"), Ended::Drained);
 
     let stops = Stops::default();
     let (address, serving) = start_until(LIMITS, &stops, std::future::pending()).await;
-    let _holder = held(address).await;
+    let _holder = send_unfinished(address).await;
     stops.stop();
     stops.stop();
     assert_eq!(serving.await.expect("it ends"), Ended::Cut { connections: 1, at_once: true });
@@ -248,7 +248,7 @@ async fn a_loss_counts_as_the_first_request_to_stop() {
     let stops = Stops::default();
     let (file, loss) = oneshot::channel::<()>();
     let (address, serving) = start_until(LIMITS, &stops, async { loss.await.unwrap_or(()) }).await;
-    let _holder = held(address).await;
+    let _holder = send_unfinished(address).await;
     file.send(()).expect("it serves");
     stops.first().await;
     stops.stop();
