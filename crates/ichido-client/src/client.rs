@@ -139,7 +139,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn send(&self, action: &Action) -> Outcome {
-        self.ask(&ClientCall::Action(action)).await
+        self.send_until_settled(&ClientCall::Action(action)).await
     }
 
     /// Reads a path, which is appended to the base URL and may have a query.
@@ -147,7 +147,7 @@ impl Client {
     /// A read changes nothing: it has no key and is retried by the same rules as an action. The `effect` in its
     /// outcome has no meaning.
     pub async fn read(&self, path: &str) -> Result<Outcome, ActionError> {
-        Ok(self.ask(&ClientCall::Read(parse_path(path)?)).await)
+        Ok(self.send_until_settled(&ClientCall::Read(parse_path(path)?)).await)
     }
 
     /// Makes one attempt of an action.
@@ -158,7 +158,7 @@ impl Client {
 
     /// Judges an attempt with rules other than the client's own.
     #[cfg(feature = "queue")]
-    pub(crate) fn judge_by(
+    pub(crate) fn judge_with(
         rules: &RetryRules,
         action: &Action,
         before: AttemptHistory,
@@ -169,7 +169,7 @@ impl Client {
         judge(rules, &ClientCall::Action(action), before, seen, context).next
     }
 
-    async fn ask(&self, call: &ClientCall<'_>) -> Outcome {
+    async fn send_until_settled(&self, call: &ClientCall<'_>) -> Outcome {
         let deadline = Instant::now() + self.total;
         let mut tries = AttemptHistory::NONE;
         loop {

@@ -72,8 +72,8 @@ mod entry;
 mod error;
 mod fields;
 mod file;
+mod list;
 mod lock;
-mod look;
 pub mod next;
 mod sender;
 mod settle;
@@ -88,7 +88,7 @@ use tokio::sync::watch;
 pub use accept::Accepted;
 pub use entry::{Entry, EntryId, Reason, State};
 pub use error::QueueError;
-pub use look::{EntryCount, Filter};
+pub use list::{EntryCount, Filter};
 pub use sender::{Drained, Event, Proof, SendTerms, Sender, StepOutcome, What};
 
 /// The maximum number of entries in a file, in any state.

@@ -42,7 +42,7 @@ fn first(seen: &Seen<'_>) -> NextStep {
     decide(&rules(), Safety::Keyed, AttemptHistory::NONE, seen, PLENTY, 0.0)
 }
 
-const KEPT: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
+const REPLAYED: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
 const PROCESSING: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing"), ("Retry-After", b"3")];
 
 #[test]
@@ -190,14 +190,14 @@ fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
 
 #[test]
 fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
-    let kept = |status| first(&Seen::Answer(Answer { headers: KEPT, ..answer(status) }));
+    let replayed = |status| first(&Seen::Answer(Answer { headers: REPLAYED, ..answer(status) }));
     for status in [408, 500, 503] {
         let refused = NextStep::Refused { effect: Effect::Unknown, reason: Refusal::KeptFailure };
-        assert_eq!(kept(status), refused, "{status}");
+        assert_eq!(replayed(status), refused, "{status}");
     }
-    assert_eq!(kept(201), NextStep::Done);
+    assert_eq!(replayed(201), NextStep::Done);
     let not_done = NextStep::Refused { effect: Effect::NotDone, reason: Refusal::ByServer };
-    assert_eq!(kept(400), not_done);
+    assert_eq!(replayed(400), not_done);
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn where_no_key_was_sent_no_answer_speaks_of_one() {
             assert_eq!(next(&seen(422)), refused(Effect::NotDone), "{profile:?} {safety:?}");
         }
     }
-    let kept = Seen::Answer(Answer { headers: KEPT, ..answer(503) });
-    let read = decide(&rules(), Safety::Repeatable, AttemptHistory::NONE, &kept, PLENTY, 0.0);
+    let replayed = Seen::Answer(Answer { headers: REPLAYED, ..answer(503) });
+    let read = decide(&rules(), Safety::Repeatable, AttemptHistory::NONE, &replayed, PLENTY, 0.0);
     assert!(matches!(read, NextStep::Retry { .. }), "{read:?}");
 }
 

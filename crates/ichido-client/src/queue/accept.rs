@@ -49,7 +49,7 @@ impl Queue {
         let mut room = ENTRIES_MAX - count.try_get::<i64, _>(0)?;
         let mut accepted = Vec::with_capacity(actions.len());
         for (action, key) in actions {
-            let came = match find(&mut tx, destination, action, key).await? {
+            let outcome = match find(&mut tx, destination, action, key).await? {
                 Some(found) => found,
                 None if room <= 0 => return Err(QueueError::Full),
                 None => {
@@ -57,7 +57,7 @@ impl Queue {
                     Accepted::New { id: add(&mut tx, destination, action, key).await? }
                 }
             };
-            accepted.push(came);
+            accepted.push(outcome);
         }
         tx.commit().await?;
         self.notify_senders();
@@ -100,7 +100,7 @@ async fn find(
         return Ok(None);
     };
     let id = EntryId(row.try_get("id")?);
-    let headers: Option<HeaderMap> = fields::read(row.try_get("headers")?);
+    let headers: Option<HeaderMap> = fields::decode(row.try_get("headers")?);
     let is_same =
         headers.as_ref() == Some(&action.headers) && row.try_get::<&[u8], _>("body")? == action.body;
     Ok(Some(if is_same {
@@ -123,7 +123,7 @@ async fn add(
         .bind(action.path.as_str())
         .bind(fields::identity(&action.headers))
         .bind(key.as_str())
-        .bind(fields::written(&action.headers))
+        .bind(fields::encode(&action.headers))
         .bind(action.body.as_ref())
         .bind(created)
         .bind(i64::from(action.previous_attempts))

@@ -13,7 +13,7 @@ impl Queue {
     ///
     /// If it is too old for that, it is held when its turn comes.
     pub async fn retry(&self, id: EntryId) -> Result<(), QueueError> {
-        self.again(id, State::Failed, false, "only a failed one is tried again, and a held one is released")
+        self.requeue(id, State::Failed, false, "only a failed one is tried again, and a held one is released")
             .await
     }
 
@@ -21,7 +21,7 @@ impl Queue {
     ///
     /// The person knows that it was not done, or that doing it twice is harmless.
     pub async fn release(&self, id: EntryId) -> Result<(), QueueError> {
-        self.again(id, State::Held, true, "only a held one is released, and a failed one is tried again")
+        self.requeue(id, State::Held, true, "only a held one is released, and a failed one is tried again")
             .await
     }
 
@@ -29,7 +29,7 @@ impl Queue {
     pub async fn discard(&self, id: EntryId) -> Result<(), QueueError> {
         self.recover_if_abandoned(id).await?;
         let mut tx = self.write().await?;
-        let state = found(&mut tx, id).await?.0;
+        let state = state_and_destination(&mut tx, id).await?.0;
         let discarded =
             sqlx::query(include_str!("sql/entry_discard.sql")).bind(id.0).execute(tx.connection()).await?;
         if discarded.rows_affected() == 0 {
@@ -44,7 +44,7 @@ impl Queue {
         Ok(())
     }
 
-    async fn again(
+    async fn requeue(
         &self,
         id: EntryId,
         from: State,
@@ -52,7 +52,7 @@ impl Queue {
         asked: &'static str,
     ) -> Result<(), QueueError> {
         let mut tx = self.write().await?;
-        let state = found(&mut tx, id).await?.0;
+        let state = state_and_destination(&mut tx, id).await?.0;
         if state != from {
             return Err(QueueError::NotNow { id, state, asked });
         }
@@ -70,7 +70,7 @@ impl Queue {
     /// Returns an entry to waiting if the sender that was sending it is gone.
     async fn recover_if_abandoned(&self, id: EntryId) -> Result<(), QueueError> {
         let mut tx = self.write().await?;
-        let (state, destination) = found(&mut tx, id).await?;
+        let (state, destination) = state_and_destination(&mut tx, id).await?;
         tx.rollback().await?;
         if state != State::Sending {
             return Ok(());
@@ -87,7 +87,10 @@ impl Queue {
     }
 }
 
-async fn found(tx: &mut WriteTransaction, id: EntryId) -> Result<(State, String), QueueError> {
+async fn state_and_destination(
+    tx: &mut WriteTransaction,
+    id: EntryId,
+) -> Result<(State, String), QueueError> {
     let row =
         sqlx::query(include_str!("sql/entry_state.sql")).bind(id.0).fetch_optional(tx.connection()).await?;
     let row = row.ok_or(QueueError::NoSuch(id))?;

@@ -184,8 +184,8 @@ fn action_of(row: &SqliteRow, key: IdempotencyKey) -> Result<Action, QueueError>
     let action = Action::new(method, &path, key, "", Bytes::from(body));
     let mut action =
         action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
-    action.headers =
-        fields::read(row.try_get("headers")?).ok_or_else(|| QueueError::damaged("header fields are none"))?;
+    action.headers = fields::decode(row.try_get("headers")?)
+        .ok_or_else(|| QueueError::damaged("header fields are none"))?;
     Ok(action)
 }
 
@@ -218,6 +218,6 @@ pub(super) fn micros(number: i64) -> Result<Duration, QueueError> {
 }
 
 /// Converts a duration to the file's format.
-pub(super) fn in_micros(time: Duration) -> i64 {
+pub(super) fn to_micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

@@ -9,7 +9,7 @@ const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
 const SECRETS: [HeaderName; 3] = [COOKIE, PROXY_AUTHORIZATION, HeaderName::from_static("x-api-key")];
 
 /// Encodes the fields in order: `name: value` and CRLF for each.
-pub(super) fn written(fields: &HeaderMap) -> Vec<u8> {
+pub(super) fn encode(fields: &HeaderMap) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in fields {
         for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
@@ -20,7 +20,7 @@ pub(super) fn written(fields: &HeaderMap) -> Vec<u8> {
 }
 
 /// Decodes the fields, or returns `None` for any other format.
-pub(super) fn read(written: &[u8]) -> Option<HeaderMap> {
+pub(super) fn decode(written: &[u8]) -> Option<HeaderMap> {
     let mut fields = HeaderMap::new();
     let mut rest = written;
     while !rest.is_empty() {
@@ -60,10 +60,10 @@ mod tests {
         {
             fields.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        assert_eq!(read(&written(&fields)), Some(fields));
-        assert_eq!(read(b""), Some(HeaderMap::new()));
+        assert_eq!(decode(&encode(&fields)), Some(fields));
+        assert_eq!(decode(b""), Some(HeaderMap::new()));
         for broken in [&b"x"[..], b"x: y", b"x y\r\n", b"\r\n"] {
-            assert_eq!(read(broken), None);
+            assert_eq!(decode(broken), None);
         }
     }
 

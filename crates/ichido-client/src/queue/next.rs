@@ -26,7 +26,7 @@ pub const OFFLINE_WAIT_MAX: Duration = Duration::from_mins(1);
 /// The longest accepted `Retry-After`. After a longer one, a person must decide about the retry.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
-const GROWING: Retry = Retry {
+const OFFLINE_BACKOFF: Retry = Retry {
     schedule: Schedule::Exponential { base: OFFLINE_WAIT_MIN, factor: 2, cap: OFFLINE_WAIT_MAX },
     jitter: Jitter::Add(0.1),
     // A network outage has no maximum number of attempts.
@@ -90,7 +90,7 @@ impl HoldReason {
     }
 }
 
-/// What to do after a try.
+/// What to do after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterSend {
     /// It was done: remove the entry.
@@ -180,9 +180,9 @@ pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFau
         NextStep::GiveUp { why, effect } => AfterSend::Fail { why: Some(why), effect },
         // A server that is working responds, so the attempt did not fail. It is asked less and less often, because it
         // may take long.
-        NextStep::Retry { wait, tries } if tries.failed == history.attempts => {
-            AfterSend::Ask { wait: wait.max(growing(history.sends.saturating_sub(history.attempts), 0.0)) }
-        }
+        NextStep::Retry { wait, tries } if tries.failed == history.attempts => AfterSend::Ask {
+            wait: wait.max(offline_backoff(history.sends.saturating_sub(history.attempts), 0.0)),
+        },
         NextStep::Retry { wait, tries } => AfterSend::Retry { wait, effect: tries.effect },
     }
 }
@@ -190,8 +190,8 @@ pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFau
 /// Returns the wait after the `nth` failed connection in a row, from 0.
 ///
 /// `dice` is uniform in [0, 1), so clients that lost the network together do not return together.
-pub fn growing(nth: u32, dice: f64) -> Duration {
-    GROWING.wait(NonZeroU32::MIN.saturating_add(nth), dice, None)
+pub fn offline_backoff(nth: u32, dice: f64) -> Duration {
+    OFFLINE_BACKOFF.wait(NonZeroU32::MIN.saturating_add(nth), dice, None)
 }
 
 #[cfg(test)]

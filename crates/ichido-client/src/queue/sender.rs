@@ -27,7 +27,7 @@ use crate::client::Client;
 use crate::next::{AttemptHistory, NextStep, RetryRules, Why};
 
 /// How often an idle sender checks for actions and decisions of other processes.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often in a row [`Sender::drain`] tries an unreachable destination.
 const DRAIN_OFFLINE_MAX: u32 = 3;
 
@@ -70,7 +70,7 @@ pub struct Sender {
     /// How often in a row the destination was unreachable or failed an entry until its attempts were spent.
     failures_in_a_row: u32,
     /// The end of the pause after such a failure.
-    rest_until: Option<Instant>,
+    paused_until: Option<Instant>,
     look: watch::Receiver<()>,
     online: watch::Receiver<()>,
 }
@@ -184,7 +184,7 @@ impl Queue {
             proof: terms.proof,
             _lock: lock,
             failures_in_a_row: 0,
-            rest_until: None,
+            paused_until: None,
             look: self.signals.look.subscribe(),
             online: self.signals.online.subscribe(),
         })
@@ -194,19 +194,23 @@ impl Queue {
 impl Sender {
     /// Does the next step, if there is one: at most one attempt.
     pub async fn step(&mut self) -> Result<StepOutcome, QueueError> {
-        if let Some(until) = self.rest_until {
+        if let Some(until) = self.paused_until {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
                 return Ok(StepOutcome::Wait(left));
             }
-            self.rest_until = None;
+            self.paused_until = None;
         }
         let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.limits.total).await?;
         match turn {
             Turn::Nothing => Ok(StepOutcome::Nothing),
             Turn::Wait(wait) => Ok(StepOutcome::Wait(wait)),
-            Turn::SetAside { entry, state: State::Held, reason } => Ok(did(entry, What::Held { reason })),
-            Turn::SetAside { entry, reason, .. } => Ok(did(entry, What::Failed { reason, refused: None })),
+            Turn::SetAside { entry, state: State::Held, reason } => {
+                Ok(event_outcome(entry, What::Held { reason }))
+            }
+            Turn::SetAside { entry, reason, .. } => {
+                Ok(event_outcome(entry, What::Failed { reason, refused: None }))
+            }
             Turn::Send(entry) => self.send(entry).await,
         }
     }
@@ -214,7 +218,7 @@ impl Sender {
     async fn send(&mut self, entry: NextEntry) -> Result<StepOutcome, QueueError> {
         let before = AttemptHistory { sent: 0, failed: entry.history.attempts, effect: entry.history.effect };
         let mut seen = self.client.try_action(&entry.action).await;
-        let mut decided = Client::judge_by(&self.rules, &entry.action, before, &seen);
+        let mut decided = Client::judge_with(&self.rules, &entry.action, before, &seen);
         if let (NextStep::Done, Ok(answer), Some(proof)) = (decided, &seen, self.proof)
             && !proof(answer, &entry.key)
         {
@@ -224,13 +228,13 @@ impl Sender {
             );
             // The effect is unknown: the machine that responded may have passed the request on.
             seen = Err(NetworkError::new(NetworkFault::AnswerCut, why));
-            decided = Client::judge_by(&self.rules, &entry.action, before, &seen);
+            decided = Client::judge_with(&self.rules, &entry.action, before, &seen);
         }
         let after = next::after(&entry.history, decided, seen.as_ref().err().map(|fault| fault.kind));
         let why = if let AfterSend::Fail { why, .. } = after { why } else { None };
         let reason = reason(&seen, why);
         self.queue.settle(&entry, &after, &reason).await?;
-        let rest = self.rest_after(&after);
+        let rest = self.pause_after(&after);
         let what = match (after, seen) {
             (AfterSend::Remove, Ok(answer)) => What::Sent { answer },
             (AfterSend::Fail { why: None, .. }, Ok(answer)) => What::Failed { reason, refused: Some(answer) },
@@ -241,23 +245,23 @@ impl Sender {
             (AfterSend::Fail { .. } | AfterSend::Remove, _) => What::Failed { reason, refused: None },
         };
         tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "a try of a queued entry ended");
-        Ok(did(entry, what))
+        Ok(event_outcome(entry, what))
     }
 
     /// Pauses longer and longer after failures.
     ///
     /// A destination that is unreachable or fails every entry gets a pause, so an outage does not use up the attempts
     /// of all waiting entries.
-    fn rest_after(&mut self, after: &AfterSend) -> Duration {
+    fn pause_after(&mut self, after: &AfterSend) -> Duration {
         let is_trouble =
             matches!(after, AfterSend::Offline | AfterSend::Fail { why: Some(Why::TriesSpent), .. });
         if !is_trouble {
             self.failures_in_a_row = 0;
             return Duration::ZERO;
         }
-        let rest = next::growing(self.failures_in_a_row, fastrand::f64());
+        let rest = next::offline_backoff(self.failures_in_a_row, fastrand::f64());
         self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
-        self.rest_until = Some(Instant::now() + rest);
+        self.paused_until = Some(Instant::now() + rest);
         rest
     }
 
@@ -310,11 +314,11 @@ impl Sender {
                     continue;
                 }
                 (StepOutcome::Nothing, Some(_)) => return Ok(Drained::Empty),
-                (StepOutcome::Nothing, None) => LOOK_EVERY,
+                (StepOutcome::Nothing, None) => POLL_INTERVAL,
                 (StepOutcome::Wait(wait), Some(patience)) if patience < wait => {
                     return Ok(Drained::Waits(wait));
                 }
-                (StepOutcome::Wait(wait), _) => wait.min(LOOK_EVERY),
+                (StepOutcome::Wait(wait), _) => wait.min(POLL_INTERVAL),
             };
             tokio::select! {
                 biased;
@@ -329,12 +333,12 @@ impl Sender {
         tokio::select! {
             () = sleep(wait) => {}
             Ok(()) = self.look.changed() => {}
-            Ok(()) = self.online.changed() => (self.rest_until, self.failures_in_a_row) = (None, 0),
+            Ok(()) = self.online.changed() => (self.paused_until, self.failures_in_a_row) = (None, 0),
         }
     }
 }
 
-fn did(entry: NextEntry, what: What) -> StepOutcome {
+fn event_outcome(entry: NextEntry, what: What) -> StepOutcome {
     StepOutcome::Did(Event { entry: entry.id, key: entry.key, what })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ichido_core::verdict::Effect;
 
 use super::Queue;
-use super::entry::{EntryId, NextEntry, Reason, State, in_micros};
+use super::entry::{EntryId, NextEntry, Reason, State, to_micros};
 use super::error::QueueError;
 use super::next::{self, AfterSend, BeforeSend, SENDS_MAX};
 use super::write_transaction::WriteTransaction;
@@ -71,7 +71,7 @@ impl Queue {
         let update = match *after {
             AfterSend::Remove => {
                 let removed = sqlx::query(include_str!("sql/entry_remove.sql")).bind(entry.id.0);
-                one(entry.id, removed.execute(tx.connection()).await?.rows_affected())?;
+                expect_one_row(entry.id, removed.execute(tx.connection()).await?.rows_affected())?;
                 return tx.commit().await;
             }
             AfterSend::Offline => {
@@ -93,13 +93,13 @@ impl Queue {
             .bind(entry.id.0)
             .bind(update.state.as_str())
             .bind(i64::from(update.attempts))
-            .bind(in_micros(due))
+            .bind(to_micros(due))
             .bind(update.effect.as_str())
             .bind(&reason.code)
             .bind(&reason.text)
             .execute(tx.connection())
             .await?;
-        one(entry.id, settled.rows_affected())?;
+        expect_one_row(entry.id, settled.rows_affected())?;
         tx.commit().await
     }
 
@@ -130,11 +130,11 @@ async fn mark(tx: &mut WriteTransaction, entry: &NextEntry) -> Result<(), QueueE
     let marked = sqlx::query(include_str!("sql/entry_mark.sql"))
         .bind(entry.id.0)
         .bind(now.at.as_micros())
-        .bind(in_micros(now.passed))
+        .bind(to_micros(now.passed))
         .bind(i64::from(now.set_backs))
         .execute(tx.connection())
         .await?;
-    one(entry.id, marked.rows_affected())
+    expect_one_row(entry.id, marked.rows_affected())
 }
 
 async fn unmark(tx: &mut WriteTransaction, entry: &NextEntry) -> Result<(), QueueError> {
@@ -144,13 +144,13 @@ async fn unmark(tx: &mut WriteTransaction, entry: &NextEntry) -> Result<(), Queu
         .bind(i64::from(entry.history.sends))
         .bind(i64::from(entry.sends_all))
         .bind(first.map(|first| first.at.as_micros()))
-        .bind(first.map(|first| in_micros(first.passed)))
+        .bind(first.map(|first| to_micros(first.passed)))
         .bind(first.map(|first| i64::from(first.set_backs)))
         .bind(entry.cause.as_str())
         .bind(entry.history.is_released)
         .execute(tx.connection())
         .await?;
-    one(entry.id, unmarked.rows_affected())
+    expect_one_row(entry.id, unmarked.rows_affected())
 }
 
 async fn set_aside(
@@ -166,12 +166,12 @@ async fn set_aside(
         .bind(&reason.text)
         .execute(tx.connection())
         .await?;
-    one(entry.id, put.rows_affected())?;
+    expect_one_row(entry.id, put.rows_affected())?;
     Ok(Turn::SetAside { entry, state, reason })
 }
 
 /// We hold the lock, so nobody else changes an entry that is being sent.
-fn one(id: EntryId, rows: u64) -> Result<(), QueueError> {
+fn expect_one_row(id: EntryId, rows: u64) -> Result<(), QueueError> {
     if rows == 1 {
         Ok(())
     } else {

@@ -7,7 +7,7 @@ use sqlx::{Row as _, Sqlite, Transaction};
 
 use super::Queue;
 use super::age::FileClock;
-use super::entry::{in_micros, micros};
+use super::entry::{micros, to_micros};
 use super::error::QueueError;
 
 /// A write transaction. Dropping it without a commit changes nothing.
@@ -58,7 +58,7 @@ pub(super) async fn write_watch(
 ) -> Result<(), QueueError> {
     sqlx::query(include_str!("sql/watch_write.sql"))
         .bind(watch.last.as_micros())
-        .bind(in_micros(watch.passed))
+        .bind(to_micros(watch.passed))
         .bind(i64::from(watch.set_backs))
         .execute(connection)
         .await?;

@@ -30,7 +30,7 @@ fn fresh() -> EntryHistory {
 }
 
 /// Decides after an attempt, as the sender does.
-fn tried(history: &EntryHistory, seen: &Seen<'_>) -> AfterSend {
+fn decide_after(history: &EntryHistory, seen: &Seen<'_>) -> AfterSend {
     let rules =
         RetryRules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
     let tries = AttemptHistory { sent: 0, failed: history.attempts, effect: history.effect };
@@ -49,10 +49,10 @@ fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
 #[test]
 fn a_definite_answer_ends_it_at_once() {
     for status in [200, 201, 202, 204] {
-        assert_eq!(tried(&fresh(), &answer(status, &[])), AfterSend::Remove, "{status}");
+        assert_eq!(decide_after(&fresh(), &answer(status, &[])), AfterSend::Remove, "{status}");
     }
     for status in [301, 400, 401, 403, 404, 409, 410, 422] {
-        let failed = tried(&fresh(), &answer(status, &[]));
+        let failed = decide_after(&fresh(), &answer(status, &[]));
         assert!(matches!(failed, AfterSend::Fail { why: None, .. }), "{status}: {failed:?}");
     }
 }
@@ -62,20 +62,20 @@ fn a_failed_try_counts_and_the_third_is_the_last() {
     let lost = Seen::Network(NetworkFault::Broken);
     for seen in [&lost, &answer(500, &[]), &answer(503, &[]), &answer(408, &[]), &answer(429, &[])] {
         for (attempts, secs) in [(0, 1), (1, 2)] {
-            let came = tried(&EntryHistory { attempts, ..fresh() }, seen);
+            let outcome = decide_after(&EntryHistory { attempts, ..fresh() }, seen);
             assert!(
-                matches!(came, AfterSend::Retry { wait, .. } if wait == Duration::from_secs(secs)),
-                "{seen:?}: {came:?}"
+                matches!(outcome, AfterSend::Retry { wait, .. } if wait == Duration::from_secs(secs)),
+                "{seen:?}: {outcome:?}"
             );
         }
-        let third = tried(&EntryHistory { attempts: 2, ..fresh() }, seen);
+        let third = decide_after(&EntryHistory { attempts: 2, ..fresh() }, seen);
         assert!(matches!(third, AfterSend::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {third:?}");
     }
 }
 
 #[test]
 fn a_servers_wish_is_heeded_and_one_for_too_long_is_a_persons_matter() {
-    let wish = |secs: &'static [u8]| tried(&fresh(), &answer(429, &[("retry-after", secs)]));
+    let wish = |secs: &'static [u8]| decide_after(&fresh(), &answer(429, &[("retry-after", secs)]));
     assert_eq!(wish(b"3600"), AfterSend::Retry { wait: Duration::from_hours(1), effect: Effect::NotDone });
     assert!(matches!(wish(b"90000"), AfterSend::Fail { why: Some(Why::AskedToWait { .. }), .. }));
 }
@@ -85,13 +85,14 @@ fn what_never_left_does_not_count() {
     use NetworkFault::{ClosedUnused, ConnectRefused, ConnectTimeout, NameNotResolved, StreamRefused, Tls};
     for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, ClosedUnused] {
         assert_eq!(
-            tried(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(fault)),
+            decide_after(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(fault)),
             AfterSend::Offline,
             "{fault:?}"
         );
     }
     // Waiting would not help.
-    let unwritable = tried(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
+    let unwritable =
+        decide_after(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
     assert!(matches!(unwritable, AfterSend::Fail { .. }));
 }
 
@@ -99,7 +100,7 @@ fn what_never_left_does_not_count() {
 fn an_action_in_flight_is_asked_after_ever_less_often() {
     let processing: [(&str, &[u8]); 2] = [("idempotency-status", b"processing"), ("retry-after", b"1")];
     let waits = [0, 1, 2, 5, 6, 50].map(|sends| {
-        match tried(&EntryHistory { sends, ..fresh() }, &answer(202, &processing)) {
+        match decide_after(&EntryHistory { sends, ..fresh() }, &answer(202, &processing)) {
             AfterSend::Ask { wait } => wait.as_secs(),
             other => panic!("{other:?}"),
         }
@@ -168,8 +169,8 @@ proptest! {
 
     #[test]
     fn a_queue_waits_within_its_bounds_and_longer_each_time(nth in 0_u32..u32::MAX - 1) {
-        prop_assert!((OFFLINE_WAIT_MIN..=OFFLINE_WAIT_MAX).contains(&growing(nth, 0.0)));
-        prop_assert!(growing(nth, 0.0) <= growing(nth + 1, 0.0));
-        prop_assert!(growing(nth, 0.999) <= OFFLINE_WAIT_MAX + OFFLINE_WAIT_MAX / 10);
+        prop_assert!((OFFLINE_WAIT_MIN..=OFFLINE_WAIT_MAX).contains(&offline_backoff(nth, 0.0)));
+        prop_assert!(offline_backoff(nth, 0.0) <= offline_backoff(nth + 1, 0.0));
+        prop_assert!(offline_backoff(nth, 0.999) <= OFFLINE_WAIT_MAX + OFFLINE_WAIT_MAX / 10);
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use ichido_client::queue::{Drained, Queue, State};
 use ichido_client::{Client, ClientSettings};
 
-use super::temp_queue::{TempQueue, all, drained, order_at, quick};
+use super::temp_queue::{TempQueue, all, drain, order_at, quick};
 use crate::server::{self, ServerAction, TestServer, plain};
 
 const FILE: &str = "ICHIDO_QUEUE_FILE";
@@ -224,7 +224,7 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
     for destination in DESTINATIONS {
         let mut sender =
             queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
-        assert_eq!(drained(&mut sender).await.0, Drained::Empty);
+        assert_eq!(drain(&mut sender).await.0, Drained::Empty);
     }
     let first_effects = state.lock().unwrap().first_effects.clone();
     check(&queue, &first_effects, &output).await;

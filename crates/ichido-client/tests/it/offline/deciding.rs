@@ -4,7 +4,7 @@
 use ichido_client::queue::{Drained, EntryId, QueueError, State, StepOutcome, What};
 use ichido_core::verdict::Effect;
 
-use super::temp_queue::{TempQueue, accept, all, did, drained, sender};
+use super::temp_queue::{TempQueue, accept, all, drain, next_event, sender};
 use crate::server::{ServerAction, TestServer, plain, with};
 
 /// Creates an entry that was sent once with an unknown outcome.
@@ -15,8 +15,8 @@ async fn sent_once(
     let server = TestServer::doing(acts).await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
-    let came = did(&mut sender(&queue, server.client()).await).await;
-    assert!(matches!(came.what, What::Waits { .. }), "{came:?}");
+    let outcome = next_event(&mut sender(&queue, server.client()).await).await;
+    assert!(matches!(outcome.what, What::Waits { .. }), "{outcome:?}");
     (server, queue, id)
 }
 
@@ -26,8 +26,8 @@ async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes
     let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     accept(&queue, &["k2"]).await;
     temp.hours_pass(72).await;
-    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!(came, Drained::Empty);
+    let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!(outcome, Drained::Empty);
     assert!(
         matches!(&events[0].what, What::Held { reason } if reason.code == "keys_forgotten"),
         "{events:?}"
@@ -36,12 +36,12 @@ async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes
     let [held] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((held.state, held.effect, held.key.as_str()), (State::Held, Effect::Unknown, "k1"));
     let asked = server.seen().len();
-    assert_eq!(drained(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
+    assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
     assert_eq!(server.seen().len(), asked, "it is never sent by itself");
     // A person releases it, for one send.
     queue.release(id).await.unwrap();
-    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((came, all(&queue).await.len(), server.effects("k1")), (Drained::Empty, 0, 1));
+    let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((outcome, all(&queue).await.len(), server.effects("k1")), (Drained::Empty, 0, 1));
     let of_k1: Vec<String> = server
         .seen()
         .iter()
@@ -56,10 +56,10 @@ async fn a_release_is_for_one_try() {
     let temp = TempQueue::new();
     let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset]).await;
     temp.hours_pass(100).await;
-    drained(&mut sender(&queue, server.client()).await).await;
+    drain(&mut sender(&queue, server.client()).await).await;
     queue.release(id).await.unwrap();
-    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!(came, Drained::Empty);
+    let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!(outcome, Drained::Empty);
     assert!(
         matches!(events[0].what, What::Waits { .. }) && matches!(events[1].what, What::Held { .. }),
         "{events:?}"
@@ -73,7 +73,7 @@ async fn what_was_never_sent_is_sent_however_old_it_is() {
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     temp.hours_pass(10_000).await;
-    assert_eq!(drained(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
+    assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
     assert_eq!(server.effects("k1"), 1);
 }
 
@@ -85,11 +85,11 @@ async fn what_was_sent_before_the_clock_was_set_back_is_held() {
     // The clock is set back two hours.
     temp.hours_pass(-2).await;
     let mut sender = sender(&queue, server.client()).await;
-    let held = did(&mut sender).await;
+    let held = next_event(&mut sender).await;
     assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
     // Entries sent from now on are not held for that reason.
-    assert!(matches!(did(&mut sender).await.what, What::Waits { .. }));
-    assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
+    assert!(matches!(next_event(&mut sender).await.what, What::Waits { .. }));
+    assert!(matches!(next_event(&mut sender).await.what, What::Sent { .. }));
     assert_eq!((server.effects("k1"), server.effects("k2")), (1, 1));
 }
 
@@ -104,7 +104,7 @@ async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
     // The clock claims to be where it was, and ten hours later the wait is over.
     temp.hours_pass(2).await;
     temp.hours_pass(10).await;
-    let held = did(&mut sender).await;
+    let held = next_event(&mut sender).await;
     assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
     assert_eq!(server.effects("k1"), 0);
 }
@@ -117,12 +117,12 @@ async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
     let server = TestServer::doing(acts).await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
-    drained(&mut sender(&queue, server.client()).await).await;
+    drain(&mut sender(&queue, server.client()).await).await;
     assert_eq!(all(&queue).await[0].state, State::Failed);
     queue.retry(id).await.unwrap();
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends, &entry.reason), (State::Waiting, 0, 3, &None));
-    drained(&mut sender(&queue, server.client()).await).await;
+    drain(&mut sender(&queue, server.client()).await).await;
     assert_eq!((server.effects("k1"), all(&queue).await.len()), (1, 0));
     assert_eq!(server.tries(), ["1; manual", "2; auto", "3; auto", "4; manual"]);
     assert!(server.seen().iter().all(|request| request.key() == "k1"));
@@ -136,10 +136,10 @@ async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
             .await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
-    drained(&mut sender(&queue, server.client()).await).await;
+    drain(&mut sender(&queue, server.client()).await).await;
     temp.hours_pass(80).await;
     queue.retry(id).await.unwrap();
-    drained(&mut sender(&queue, server.client()).await).await;
+    drain(&mut sender(&queue, server.client()).await).await;
     assert_eq!((all(&queue).await[0].state, server.seen().len()), (State::Held, 1));
 }
 

@@ -9,7 +9,7 @@ use ichido_client::queue::{Drained, QueueError, SendTerms, State, StepOutcome, W
 use ichido_client::{Cause, Client, ClientSettings, Token};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::temp_queue::{SHOP, TempQueue, accept, all, did, drained, keys, order, quick, sender};
+use super::temp_queue::{SHOP, TempQueue, accept, all, drain, keys, next_event, order, quick, sender};
 use crate::server::{ServerAction, TestServer, plain, resolved, with};
 
 /// Returns a client of a port where nobody listens, and the port.
@@ -37,8 +37,8 @@ async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
     accept(&queue, &["k1", "k2"]).await;
     let by_program = order("k3").begun_by(Cause::Auto);
     queue.accept(SHOP, &[by_program]).await.unwrap();
-    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((came, all(&queue).await.len()), (Drained::Empty, 0));
+    let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((outcome, all(&queue).await.len()), (Drained::Empty, 0));
     let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
     assert_eq!(seen, ["k1", "k2", "k3"]);
     assert_eq!(server.seen()[0].body, br#"{"order": "k1"}"#, "byte for byte");
@@ -55,8 +55,8 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
         let (temp, server) = (TempQueue::new(), TestServer::doing(vec![act, ServerAction::Work]).await);
         let queue = temp.queue().await;
         accept(&queue, &["k1", "k2"]).await;
-        let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-        assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+        let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+        assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
         assert!(
             matches!(&events[0].what, What::Waits { reason, .. } if reason.code == "no_answer"),
             "{events:?}"
@@ -79,8 +79,8 @@ async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
     .await;
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
-    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((came, server.seen().len(), server.effects("k2")), (Drained::Empty, 2, 1));
+    let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((outcome, server.seen().len(), server.effects("k2")), (Drained::Empty, 2, 1));
     assert!(matches!(&events[0].what, What::Failed { refused: Some(answer), .. } if answer.status == 409));
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.key.as_str(), failed.state, failed.attempts), ("k1", State::Failed, 1));
@@ -103,8 +103,8 @@ async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
     .await;
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
-    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+    let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
     assert!(matches!(&events[2].what, What::Failed { refused: None, .. }), "{events:?}");
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.state, failed.attempts, failed.sends), (State::Failed, 3, 3));
@@ -122,17 +122,20 @@ async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() 
         (TempQueue::new(), TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
-    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
-    assert!(matches!(came, Drained::Waits(wait) if Duration::from_mins(59) < wait), "{came:?}");
+    let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
+    assert!(matches!(outcome, Drained::Waits(wait) if Duration::from_mins(59) < wait), "{outcome:?}");
     queue.close().await;
     let queue = temp.queue().await;
-    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
-    assert!(matches!(came, Drained::Waits(_)) && events.is_empty() && server.seen().len() == 1, "{came:?}");
+    let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
+    assert!(
+        matches!(outcome, Drained::Waits(_)) && events.is_empty() && server.seen().len() == 1,
+        "{outcome:?}"
+    );
     assert!(all(&queue).await[0].due_in.is_some());
     temp.hours_pass(2).await;
-    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
+    let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
     // k2 meets the same server as k1, which asked to wait.
-    assert!(matches!(came, Drained::Waits(_)), "{came:?}");
+    assert!(matches!(outcome, Drained::Waits(_)), "{outcome:?}");
     assert_eq!((server.effects("k1"), keys(&all(&queue).await)), (1, vec!["k2"]));
 }
 
@@ -145,11 +148,11 @@ async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let mut sender = sender(&queue, server.client()).await;
-    let asked = did(&mut sender).await;
+    let asked = next_event(&mut sender).await;
     assert!(matches!(asked.what, What::InFlight { .. }), "{asked:?}");
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends), (State::Waiting, 0, 1));
-    let done = did(&mut sender).await;
+    let done = next_event(&mut sender).await;
     assert!(matches!(done.what, What::Sent { .. }), "{done:?}");
     assert_eq!(
         (server.effects("k1"), server.tries()),
@@ -164,7 +167,7 @@ async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told
     accept(&queue, &["k1", "k2"]).await;
     let (client, address) = away().await;
     let mut sender = sender(&queue, client).await;
-    let offline = did(&mut sender).await;
+    let offline = next_event(&mut sender).await;
     assert!(matches!(&offline.what, What::Offline { wait, .. } if !wait.is_zero()), "{offline:?}");
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends, entry.first_sent), (State::Waiting, 0, 0, None));
@@ -173,8 +176,8 @@ async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told
     queue.wake();
     // The wait of an hour ends at once.
     sender.rest(Duration::from_hours(1)).await;
-    let (came, _) = drained(&mut sender).await;
-    assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+    let (outcome, _) = drain(&mut sender).await;
+    assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
     assert_eq!(server.tries(), ["1; manual", "1; manual"], "nothing had left before");
 }
 
@@ -183,8 +186,8 @@ async fn draining_ends_when_nobody_is_reached() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
-    let (came, events) = drained(&mut sender(&queue, away().await.0).await).await;
-    assert_eq!((came, events.len()), (Drained::Offline, 3));
+    let (outcome, events) = drain(&mut sender(&queue, away().await.0).await).await;
+    assert_eq!((outcome, events.len()), (Drained::Offline, 3));
     assert_eq!(all(&queue).await[0].attempts, 0);
 }
 
@@ -220,9 +223,9 @@ async fn one_destination_does_not_hold_up_another() {
     accept(&queue, &["k1"]).await;
     queue.accept("bank", &[order("k2")]).await.unwrap();
     let mut shop = sender(&queue, away().await.0).await;
-    assert!(matches!(did(&mut shop).await.what, What::Offline { .. }));
+    assert!(matches!(next_event(&mut shop).await.what, What::Offline { .. }));
     let mut bank = queue.sender("bank", Arc::new(server.client()), quick()).await.unwrap();
-    assert_eq!(drained(&mut bank).await.0, Drained::Empty);
+    assert_eq!(drain(&mut bank).await.0, Drained::Empty);
     assert_eq!((server.effects("k2"), keys(&all(&queue).await)), (1, vec!["k1"]));
 }
 
@@ -246,8 +249,8 @@ async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() 
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends), (State::Sending, 0, 1));
     drop(first);
-    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((came, server.effects("k1")), (Drained::Empty, 1));
+    let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((outcome, server.effects("k1")), (Drained::Empty, 1));
     assert_eq!(server.tries(), ["1; manual", "2; auto"]);
 }
 
@@ -297,7 +300,7 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
     accept(&queue, &["k1"]).await;
     let token = Token::parse("secret-of-the-token").unwrap();
     let client = resolved(ClientSettings { token: Some(token), ..server.settings() });
-    did(&mut sender(&queue, client).await).await;
+    next_event(&mut sender(&queue, client).await).await;
     assert_eq!(server.seen()[0].field("authorization"), Some("Bearer secret-of-the-token"));
     for file in std::fs::read_dir(temp.folder()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
@@ -316,12 +319,12 @@ async fn a_success_without_its_proof_takes_nothing_out() {
     accept(&queue, &["k1"]).await;
     let terms = SendTerms { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
     let mut sender = queue.sender(SHOP, Arc::new(server.client()), terms).await.unwrap();
-    let page = did(&mut sender).await;
+    let page = next_event(&mut sender).await;
     assert!(
         matches!(&page.what, What::Waits { reason, .. } if reason.text.contains("login page")),
         "{page:?}"
     );
-    assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
+    assert!(matches!(next_event(&mut sender).await.what, What::Sent { .. }));
     assert_eq!(server.effects("k1"), 1);
 }
 

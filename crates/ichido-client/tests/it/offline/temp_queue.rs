@@ -97,14 +97,14 @@ pub(crate) async fn sender(queue: &Queue, client: Client) -> Sender {
 }
 
 /// Sends all waiting entries.
-pub(crate) async fn drained(sender: &mut Sender) -> (Drained, Vec<Event>) {
+pub(crate) async fn drain(sender: &mut Sender) -> (Drained, Vec<Event>) {
     let mut events = Vec::new();
-    let came = sender.drain(PATIENCE, std::future::pending(), |event| events.push(event)).await.unwrap();
-    (came, events)
+    let outcome = sender.drain(PATIENCE, std::future::pending(), |event| events.push(event)).await.unwrap();
+    (outcome, events)
 }
 
 /// Runs steps until an event happens.
-pub(crate) async fn did(sender: &mut Sender) -> Event {
+pub(crate) async fn next_event(sender: &mut Sender) -> Event {
     loop {
         match sender.step().await.unwrap() {
             StepOutcome::Did(event) => return event,
