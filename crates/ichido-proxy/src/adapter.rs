@@ -25,14 +25,14 @@ use ichido_http::clock;
 use ichido_http::server::Peer;
 use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
-use ichido_http::server::metered::{BodyPermit, Metered};
+use ichido_http::server::metered::{BodyPermit, MeteredBody};
 use ichido_http::server::permits::Permits;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
 use super::body::Upload;
 use super::filters::{AdmittedRequest, FilterRules, RequestContext};
-use super::forward::judge_answer;
+use super::forward::judge_response;
 use super::headers::{KEY, X_KEY};
 use super::method;
 use super::problem::Problem;
@@ -48,7 +48,7 @@ pub(crate) struct AdapterRole {
     /// Counts the requests in flight.
     pub(crate) keeper: Keeper,
     /// How long the service may take until its response begins.
-    pub(crate) within: Duration,
+    pub(crate) response_timeout: Duration,
     /// In order of precedence.
     pub(crate) routes: Vec<Route>,
     /// The header fields of a replay, if not all the stored ones are sent.
@@ -80,7 +80,7 @@ pub(crate) fn build(
     rules: FilterRules,
     limits: Limits,
     upstream: Upstream,
-    within: Duration,
+    response_timeout: Duration,
 ) -> Result<AdapterRole, Faults> {
     let (rules, upstream) = (Arc::new(rules), Arc::new(upstream));
     let mut routes = Vec::new();
@@ -91,7 +91,12 @@ pub(crate) fn build(
                 let service_key = protection.service_key;
                 let layer = layer(&name, &methods, protection, keeper)?;
                 let (rules, upstream) = (Arc::clone(&rules), Arc::clone(&upstream));
-                OperationGuard::Once(layer.layer(UpstreamHandler { rules, upstream, within, service_key }))
+                OperationGuard::Once(layer.layer(UpstreamHandler {
+                    rules,
+                    upstream,
+                    response_timeout,
+                    service_key,
+                }))
             }
         };
         routes.push(Route { methods, pattern, guard });
@@ -99,7 +104,7 @@ pub(crate) fn build(
     let replayed_fields = settings.replayed_fields;
     let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
     let keeper = keeper.clone();
-    Ok(AdapterRole { rules, limits, upstream, keeper, within, routes, replayed_fields, bodies })
+    Ok(AdapterRole { rules, limits, upstream, keeper, response_timeout, routes, replayed_fields, bodies })
 }
 
 fn layer(
@@ -128,7 +133,7 @@ fn layer(
 
 impl AdapterRole {
     /// Handles a request.
-    pub(crate) async fn pass(
+    pub(crate) async fn handle(
         &self,
         request: Request<Incoming>,
         context: &RequestContext,
@@ -157,7 +162,7 @@ impl AdapterRole {
         let Some(mut service) = guarded else {
             self.rules.filter_outbound(&mut call);
             let upload = Upload::streamed(Bytes::new(), body);
-            return self.upstream.send_once(&self.rules, &call, upload, self.within).await;
+            return self.upstream.send_once(&self.rules, &call, upload, self.response_timeout).await;
         };
         let permit = BodyPermit::new(self.bodies.empty(peer));
         let answered = service.call(layer_request(call, body, &permit)).await;
@@ -165,7 +170,7 @@ impl AdapterRole {
         match permit.fault() {
             Some(BodyFault::NoMemory(full)) => return Err(Problem::bodies_full(full)),
             Some(fault @ (BodyFault::Idle | BodyFault::TooSlow)) => {
-                return Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone));
+                return Err(Problem::no_response(Failure::Upload(fault), Effect::NotDone));
             }
             Some(BodyFault::Cut) | None => (),
         }
@@ -199,14 +204,14 @@ impl AdapterRole {
 }
 
 /// The body of a request, counted against the memory for bodies.
-type MeteredBody = Metered<Timed, Peer>;
+type LedgerBody = MeteredBody<Timed, Peer>;
 
 /// Builds the layer's request, whose path and query are part of its fingerprint.
 ///
 /// The permit for its body travels with it: a request that has started continues, and holds its body, when its client
 /// disconnects.
-fn layer_request(call: UpstreamRequest, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<MeteredBody> {
-    let mut request = Request::new(Metered::new(body, Arc::clone(permit)));
+fn layer_request(call: UpstreamRequest, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<LedgerBody> {
+    let mut request = Request::new(MeteredBody::new(body, Arc::clone(permit)));
     request.extensions_mut().insert(Arc::clone(permit));
     *request.method_mut() = call.method;
     *request.uri_mut() = call.target.into();
@@ -219,7 +224,7 @@ fn layer_request(call: UpstreamRequest, body: Timed, permit: &Arc<BodyPermit<Pee
 pub(crate) struct UpstreamHandler {
     pub(crate) rules: Arc<FilterRules>,
     pub(crate) upstream: Arc<Upstream>,
-    pub(crate) within: Duration,
+    pub(crate) response_timeout: Duration,
     pub(crate) service_key: ServiceKey,
 }
 
@@ -235,7 +240,7 @@ pub(crate) enum ServiceKey {
 /// The step of the action that the derived key names.
 const STEP: &str = "service";
 
-impl tower_service::Service<Request<once::Body<MeteredBody>>> for UpstreamHandler {
+impl tower_service::Service<Request<once::Body<LedgerBody>>> for UpstreamHandler {
     type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -244,14 +249,14 @@ impl tower_service::Service<Request<once::Body<MeteredBody>>> for UpstreamHandle
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<once::Body<MeteredBody>>) -> Self::Future {
+    fn call(&mut self, request: Request<once::Body<LedgerBody>>) -> Self::Future {
         let handler = self.clone();
         Box::pin(async move { Ok(handler.run(request).await) })
     }
 }
 
 impl UpstreamHandler {
-    async fn run(&self, request: Request<once::Body<MeteredBody>>) -> Response<AnswerBody> {
+    async fn run(&self, request: Request<once::Body<LedgerBody>>) -> Response<AnswerBody> {
         let (head, body) = request.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -267,10 +272,10 @@ impl UpstreamHandler {
         }
         let mut call = UpstreamRequest { method: head.method, target, headers };
         self.rules.filter_outbound(&mut call);
-        match self.upstream.send(&call, Upload::whole(bytes), self.within).await {
+        match self.upstream.send(&call, Upload::whole(bytes), self.response_timeout).await {
             Ok(answer) => {
-                let outcome = outcome_of(&answer);
-                let mut response = self.upstream.passed(&self.rules, answer);
+                let outcome = response_outcome(&answer);
+                let mut response = self.upstream.stream_response(&self.rules, answer);
                 if self.service_key == ServiceKey::Derived {
                     // A service that echoes the key would show one that the client never sent.
                     response.headers_mut().remove(KEY);
@@ -295,7 +300,7 @@ fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
 
 /// Builds our own response instead of the service's, with the outcome for the ledger.
 fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
-    let mut response = Problem::of_failure(failure, effect).into_response();
+    let mut response = Problem::no_response(failure, effect).into_response();
     response.extensions_mut().insert(match effect {
         Effect::NotDone => Outcome::NotBegun,
         Effect::Done | Effect::Unknown => Outcome::Lost,
@@ -304,8 +309,8 @@ fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
 }
 
 /// Reads the outcome from a response: its status, unless the service's own idempotency layer is still working.
-fn outcome_of(answer: &Response<Incoming>) -> Outcome {
-    match judge_answer(answer, |seen| Table::http().judge(seen, clock::now()).code) {
+fn response_outcome(answer: &Response<Incoming>) -> Outcome {
+    match judge_response(answer, |seen| Table::http().judge(seen, clock::now()).code) {
         Some(ErrorCode::InProgress) => Outcome::StillRunning,
         _ => Outcome::Responded { status: answer.status().as_u16() },
     }

@@ -102,11 +102,11 @@ impl FilterRules {
     /// Keeps the request's own id if it is valid and allowed, or creates one.
     fn request_id(&self, headers: &HeaderMap) -> RequestId {
         let mut lines = headers.get_all(REQUEST_ID).iter();
-        let came = match (lines.next(), lines.next()) {
+        let received = match (lines.next(), lines.next()) {
             (Some(line), None) => line.to_str().ok().and_then(|line| RequestId::parse(line).ok()),
             _ => None,
         };
-        match (self.request_id, came) {
+        match (self.request_id, received) {
             (RequestIdRule::Keep, Some(id)) => id,
             (RequestIdRule::Keep | RequestIdRule::New, _) => fresh_id(),
         }
@@ -135,10 +135,10 @@ impl FilterRules {
                 "the Connection header names a field that concerns every hop, such as Idempotency-Key; leave it out there",
             )
         })?;
-        let key = if is_guarded { self.key_of(&headers)? } else { None };
+        let key = if is_guarded { self.read_key(&headers)? } else { None };
         let hops = self.hops(&headers, context);
         headers.remove(http::header::HOST);
-        self.lists.filter_arriving(&mut headers);
+        self.lists.filter_inbound(&mut headers);
         if self.traceparent == Traceparent::Drop {
             headers.remove(TRACEPARENT);
             headers.remove(TRACESTATE);
@@ -150,14 +150,14 @@ impl FilterRules {
     }
 
     /// Reads the key of a state-changing request. On other requests a key has no meaning and is not read.
-    fn key_of(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
+    fn read_key(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
         let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         match (key::read(fields), &self.key) {
             (Ok(None), KeyRule::Required { status, code }) => {
-                Err(Problem::of_key(KeyError::Missing).called(*status, code))
+                Err(Problem::key_error(KeyError::Missing).with_code(*status, code))
             }
             (Ok(found), KeyRule::Required { .. } | KeyRule::Optional) => Ok(found),
-            (Err(error), _) => Err(Problem::of_key(error)),
+            (Err(error), _) => Err(Problem::key_error(error)),
         }
     }
 
@@ -168,13 +168,13 @@ impl FilterRules {
 
     /// Removes the fields that must not reach the upstream.
     pub(crate) fn filter_outbound(&self, call: &mut UpstreamRequest) {
-        self.lists.filter_leaving(&mut call.headers);
+        self.lists.filter_outbound(&mut call.headers);
     }
 
     /// Removes the fields of an upstream response that must not pass.
     pub(crate) fn filter_response<B>(&self, answer: &mut Response<B>) {
-        headers::strip_answer(answer.headers_mut());
-        self.lists.filter_answer(answer.headers_mut());
+        headers::strip_response(answer.headers_mut());
+        self.lists.filter_response(answer.headers_mut());
     }
 
     /// Prepares a response, the upstream's or our own, for the client.

@@ -21,18 +21,22 @@ impl Upstream {
         rules: &FilterRules,
         call: &UpstreamRequest,
         upload: Upload,
-        within: Duration,
+        response_timeout: Duration,
     ) -> Result<Response<AnswerBody>, Problem> {
-        match self.send(call, upload, within).await {
-            Ok(answer) => Ok(self.passed(rules, answer)),
-            Err(failure) => Err(Problem::of_failure(failure, failure.effect())),
+        match self.send(call, upload, response_timeout).await {
+            Ok(response) => Ok(self.stream_response(rules, response)),
+            Err(failure) => Err(Problem::no_response(failure, failure.effect())),
         }
     }
 
     /// Builds a response whose body streams through.
-    pub(crate) fn passed(&self, rules: &FilterRules, mut answer: Response<Incoming>) -> Response<AnswerBody> {
-        rules.filter_response(&mut answer);
-        answer.map(|body| Timed::answer(body, self.body_idle).map_err(Into::into).boxed_unsync())
+    pub(crate) fn stream_response(
+        &self,
+        rules: &FilterRules,
+        mut response: Response<Incoming>,
+    ) -> Response<AnswerBody> {
+        rules.filter_response(&mut response);
+        response.map(|body| Timed::response(body, self.body_idle).map_err(Into::into).boxed_unsync())
     }
 }
 
@@ -48,9 +52,9 @@ impl Failure {
 }
 
 /// Judges a response by its head. The body still streams and is not needed.
-pub(crate) fn judge_answer<T>(answer: &Response<Incoming>, judge: impl FnOnce(&Seen<'_>) -> T) -> T {
+pub(crate) fn judge_response<T>(response: &Response<Incoming>, judge: impl FnOnce(&Seen<'_>) -> T) -> T {
     let headers: Vec<(&str, &[u8])> =
-        answer.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    let status = answer.status().as_u16();
+        response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let status = response.status().as_u16();
     judge(&Seen::Answer(Answer { status, headers: &headers, body: b"", echo: Echo::Absent }))
 }

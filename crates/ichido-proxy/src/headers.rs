@@ -50,7 +50,7 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 /// Fields that every request list lets through: the first four keep the chain intact, the last one the body.
 const ALWAYS_IN_REQUESTS: [HeaderName; 5] = [KEY, X_KEY, HOPS, REQUEST_ID, CONTENT_LENGTH];
 /// Fields that every response list lets through: those about the key, and the length of the body.
-const ALWAYS_IN_ANSWERS: [HeaderName; 7] =
+const ALWAYS_IN_RESPONSES: [HeaderName; 7] =
     [KEY, X_KEY, STATUS, REPLAYED, REPLAYED_BY_STRIPE, RETRY_AFTER, CONTENT_LENGTH];
 
 /// Which fields pass.
@@ -68,14 +68,14 @@ pub(crate) struct HeaderFilter {
 
 impl HeaderFilter {
     /// Removes the fields of a request that must not enter.
-    pub(crate) fn filter_arriving(&self, headers: &mut HeaderMap) {
+    pub(crate) fn filter_inbound(&self, headers: &mut HeaderMap) {
         retain(headers, |name| self.files_pass(name, Crossing::Arriving));
     }
 
     /// Removes the fields of a request that must not leave.
     ///
     /// The flags apply here, because incoming fields may still identify the caller.
-    pub(crate) fn filter_leaving(&self, headers: &mut HeaderMap) {
+    pub(crate) fn filter_outbound(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
             let by_flags = ALWAYS_IN_REQUESTS.contains(name) || self.requests.passes(name.as_str());
             by_flags && self.files_pass(name, Crossing::Leaving)
@@ -88,11 +88,11 @@ impl HeaderFilter {
     }
 
     /// Removes the fields of a response that must not pass.
-    pub(crate) fn filter_answer(&self, headers: &mut HeaderMap) {
+    pub(crate) fn filter_response(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
             let passes =
                 |file: &Boundary| file.passes(self.party, Crossing::Leaving, Traffic::Answers, name.as_str());
-            ALWAYS_IN_ANSWERS.contains(name)
+            ALWAYS_IN_RESPONSES.contains(name)
                 || (self.answers.passes(name.as_str()) && self.files.iter().all(passes))
         });
     }
@@ -134,7 +134,7 @@ pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -
 /// Removes hop-by-hop fields from a response.
 ///
 /// The upstream is trusted: fields that it names by mistake stay.
-pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+pub(crate) fn strip_response(headers: &mut HeaderMap) {
     // Only the encoding counts if both are present (RFC 9112, 6.3), and then the length is wrong.
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
@@ -263,8 +263,8 @@ mod tests {
     }
 
     fn pass(lists: &HeaderFilter, headers: &mut HeaderMap) {
-        lists.filter_arriving(headers);
-        lists.filter_leaving(headers);
+        lists.filter_inbound(headers);
+        lists.filter_outbound(headers);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
             ("idempotency-status", "processing"),
             ("retry-after", "1"),
         ]);
-        lists.filter_answer(&mut answer);
+        lists.filter_response(&mut answer);
         assert_eq!(names(&answer), ["etag", "idempotency-status", "retry-after"]);
     }
 

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 
 use super::body::Upload;
 use super::filters::{AdmittedRequest, FilterRules, RequestContext};
-use super::forward::judge_answer;
+use super::forward::judge_response;
 use super::problem::Problem;
 use super::upstream::{Failure, Upstream, UpstreamRequest};
 
@@ -63,7 +63,7 @@ impl RetryTimeouts {
 
 impl HopRole {
     /// Handles a request.
-    pub(crate) async fn pass(
+    pub(crate) async fn handle(
         &self,
         request: Request<Incoming>,
         context: &RequestContext,
@@ -84,7 +84,7 @@ impl HopRole {
             Ok(GatheredBody::Streamed(upload)) => {
                 self.upstream.send_once(&self.rules, &call, upload, self.timeouts.single_attempt()).await
             }
-            Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
+            Err(fault) => Err(Problem::no_response(Failure::Upload(fault), Effect::NotDone)),
         }
     }
 
@@ -96,28 +96,29 @@ impl HopRole {
     ) -> Result<Response<AnswerBody>, Problem> {
         // Start after the body has arrived: how long the client takes is limited elsewhere and is not the upstream's
         // fault.
-        let by = Instant::now() + self.timeouts.total;
+        let deadline = Instant::now() + self.timeouts.total;
         let mut effect = Effect::NotDone;
         let mut failures = NonZeroU32::MIN;
         loop {
-            let sent = self.upstream.send(call, Upload::whole(bytes.clone()), self.within(by)).await;
-            let judged = judge(&sent, call, plan, failures, by);
+            let sent =
+                self.upstream.send(call, Upload::whole(bytes.clone()), self.next_timeout(deadline)).await;
+            let judged = judge(&sent, call, plan, failures, deadline);
             effect = effect.after(judged.effect);
             match (judged.wait, sent) {
                 (Some(wait), _) => {
                     tracing::info!(failures, ?wait, "trying again, under the same key");
                     sleep(wait).await;
                 }
-                (None, Ok(answer)) => return Ok(self.upstream.passed(&self.rules, answer)),
-                (None, Err(failure)) => return Err(Problem::of_failure(failure, effect)),
+                (None, Ok(response)) => return Ok(self.upstream.stream_response(&self.rules, response)),
+                (None, Err(failure)) => return Err(Problem::no_response(failure, effect)),
             }
             failures = failures.saturating_add(1);
         }
     }
 
     /// Returns the timeout of the next attempt, which never exceeds the total.
-    fn within(&self, by: Instant) -> Duration {
-        self.timeouts.try_max.min(by.saturating_duration_since(Instant::now()))
+    fn next_timeout(&self, deadline: Instant) -> Duration {
+        self.timeouts.try_max.min(deadline.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -136,19 +137,19 @@ fn judge(
     call: &UpstreamRequest,
     plan: &RetryPlan,
     failures: NonZeroU32,
-    by: Instant,
+    deadline: Instant,
 ) -> AttemptVerdict {
-    let judge = |seen: &Seen<'_>| judge_seen(seen, call.method.as_str(), plan, failures);
+    let judge = |seen: &Seen<'_>| judge_outcome(seen, call.method.as_str(), plan, failures);
     let judged = match sent {
-        Ok(answer) => judge_answer(answer, judge),
+        Ok(response) => judge_response(response, judge),
         Err(Failure::Network(fault)) => judge(&Seen::Network(*fault)),
         // The body was complete before the first attempt, so this does not happen; it would not justify a retry.
         Err(failure @ Failure::Upload(_)) => AttemptVerdict { effect: failure.effect(), wait: None },
     };
-    AttemptVerdict { wait: judged.wait.filter(|wait| Instant::now() + *wait < by), ..judged }
+    AttemptVerdict { wait: judged.wait.filter(|wait| Instant::now() + *wait < deadline), ..judged }
 }
 
-fn judge_seen(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> AttemptVerdict {
+fn judge_outcome(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> AttemptVerdict {
     let verdict = Table::http().judge(seen, clock::now());
     let may = plan.covers(method, seen) && hop_may_repeat(method, true, seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {

@@ -53,7 +53,7 @@ impl Identity {
         match self {
             Self::Single(name) => without_claims(name.clone()),
             Self::Header { header, warned } => {
-                let name = only(head, header).and_then(|value| value.to_str().ok());
+                let name = single_field(head, header).and_then(|value| value.to_str().ok());
                 let name = name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
                     warned.call_once(|| tracing::warn!(%header, "{MISSING_HEADER}"));
                     NoIdentity::Forbidden
@@ -61,15 +61,16 @@ impl Identity {
                 without_claims(name)
             }
             Self::Jwt(jwt) => {
-                let token = only(head, &AUTHORIZATION).and_then(bearer);
+                let token = single_field(head, &AUTHORIZATION).and_then(bearer);
                 let claims = token.and_then(|token| jwt.verify(token));
                 let claims = claims.as_ref().and_then(jwt::Claims::document);
-                let named = claims.as_ref().and_then(|claims| jwt::name_of(claims, jwt.named_by()));
+                let named =
+                    claims.as_ref().and_then(|claims| jwt::identity_name(claims, jwt.identity_claims()));
                 let identity = named.ok_or_else(|| unauthenticated("Bearer"))?;
                 Ok(Caller { identity, inputs: inputs(head, claims.as_ref(), extra_inputs)? })
             }
             Self::ApiKey { header, keys } => {
-                let key = only(head, header).map(HeaderValue::as_bytes);
+                let key = single_field(head, header).map(HeaderValue::as_bytes);
                 let name = key.and_then(|key| keys.identity(key)).ok_or_else(|| unauthenticated("ApiKey"))?;
                 without_claims(name)
             }
@@ -83,7 +84,7 @@ impl Identity {
         let mut extra_inputs = Vec::new();
         for input in inputs.iter().filter(|input| input.name().is_some()) {
             let is_in_identity = match (input, self) {
-                (FingerprintInput::Claim(claim), Self::Jwt(jwt)) => jwt.named_by().contains(claim),
+                (FingerprintInput::Claim(claim), Self::Jwt(jwt)) => jwt.identity_claims().contains(claim),
                 (FingerprintInput::Claim(claim), _) => {
                     return Err(format!(
                         "the fingerprint has `claims.{claim}`, and the caller is not known by a token; take the identity from a \
@@ -144,7 +145,7 @@ fn inputs(
 }
 
 /// Returns a field that occurs exactly once; two lines could mean two callers.
-fn only<'a>(head: &'a Parts, name: &HeaderName) -> Option<&'a HeaderValue> {
+fn single_field<'a>(head: &'a Parts, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut lines = head.headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
         (Some(value), None) => Some(value),

@@ -127,8 +127,8 @@ impl Answers for ProxyRole {
         let context = self.rules().context(request.headers());
         let method = request.method().clone();
         let answered = match self {
-            Self::Hop(role) => role.pass(request, &context).await,
-            Self::Adapter(role) => role.pass(request, &context).await,
+            Self::Hop(role) => role.handle(request, &context).await,
+            Self::Adapter(role) => role.handle(request, &context).await,
         };
         let mut response = answered.unwrap_or_else(Problem::into_response);
         self.rules().finish_response(&mut response, &context);

@@ -63,17 +63,17 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Ma
     // The counters behind alerts; a worker on the same store watches them.
     store.tallies().flush().await?;
     // Each adapter knows its own operations and settles their claims; two adapters take different rows.
-    let lapsed = in_parts(|| store.keys().lapse(operations, ROWS_MAX)).await?;
+    let lapsed = in_batches(|| store.keys().lapse(operations, ROWS_MAX)).await?;
     let mut forgotten = 0;
     if store.nodes().claim_duty(Duty::Ledger, node, ELECTED_FOR).await? {
-        forgotten += in_parts(|| store.keys().sweep(ROWS_MAX)).await?;
-        forgotten += in_parts(|| store.messages().sweep_contents(ROWS_MAX)).await?;
+        forgotten += in_batches(|| store.keys().sweep(ROWS_MAX)).await?;
+        forgotten += in_batches(|| store.messages().sweep_contents(ROWS_MAX)).await?;
     }
     Ok(MaintenanceCounts { lapsed, forgotten })
 }
 
 /// Repeats a statement until it finds fewer rows than its limit. Returns the number of rows.
-async fn in_parts<F>(statement: impl Fn() -> F) -> Result<u64, StoreError>
+async fn in_batches<F>(statement: impl Fn() -> F) -> Result<u64, StoreError>
 where
     F: Future<Output = Result<u64, StoreError>>,
 {

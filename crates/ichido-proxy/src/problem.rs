@@ -45,7 +45,7 @@ ichido_http::problems! {
 
 impl Problem {
     /// Replaces the status and code, if a boundary file sets them.
-    pub(crate) fn called(self, status: StatusCode, code: &str) -> Self {
+    pub(crate) fn with_code(self, status: StatusCode, code: &str) -> Self {
         self.under(status).with("type", json!(format!("urn:ichido:problem:{code}"))).with("code", json!(code))
     }
 
@@ -72,7 +72,7 @@ impl Problem {
 
     /// The key is missing or invalid.
     // Spec: C1.
-    pub(crate) fn of_key(error: KeyError) -> Self {
+    pub(crate) fn key_error(error: KeyError) -> Self {
         // Bodies are not compared here.
         let code = code_of_key(error, Code::KeyMissing, Code::KeyInvalid, Code::KeyInvalid);
         Self::new(code, error.to_string())
@@ -117,14 +117,14 @@ impl Problem {
             "the bodies in flight{whose} have {} at once, which is the most; nothing was done; send the same request again",
             size::told(most)
         );
-        Self::new(Code::BodiesFull, detail).under(status).knowing(Effect::NotDone).after(BUSY_RETRY_AFTER)
+        Self::new(Code::BodiesFull, detail).under(status).with_effect(Effect::NotDone).after(BUSY_RETRY_AFTER)
     }
 
     /// There was no response; `effect` is what is known after all attempts.
-    pub(crate) fn of_failure(failure: Failure, effect: Effect) -> Self {
+    pub(crate) fn no_response(failure: Failure, effect: Effect) -> Self {
         let (code, what) = match failure {
-            Failure::Network(fault) => of_network(fault),
-            Failure::Upload(fault) => of_upload(fault),
+            Failure::Network(fault) => network_problem(fault),
+            Failure::Upload(fault) => upload_problem(fault),
         };
         let known = match effect {
             Effect::NotDone => "nothing was done, so the request can be sent again as it is",
@@ -133,7 +133,7 @@ impl Problem {
                 "it is not known whether the request took effect; with an idempotency key, send it again under the same key"
             }
         };
-        let problem = Self::new(code, format!("{what}; {known}")).knowing(effect);
+        let problem = Self::new(code, format!("{what}; {known}")).with_effect(effect);
         match failure {
             Failure::Network(NetworkFault::ConnectTimeout) => problem.under(StatusCode::GATEWAY_TIMEOUT),
             Failure::Network(_) | Failure::Upload(_) => problem,
@@ -141,7 +141,7 @@ impl Problem {
     }
 
     /// Adds what is known about the request's effect.
-    fn knowing(self, effect: Effect) -> Self {
+    fn with_effect(self, effect: Effect) -> Self {
         self.with("effect", json!(effect.as_str()))
     }
 
@@ -151,7 +151,7 @@ impl Problem {
     }
 }
 
-const fn of_network(fault: NetworkFault) -> (Code, &'static str) {
+const fn network_problem(fault: NetworkFault) -> (Code, &'static str) {
     use NetworkFault as Fault;
     match fault {
         Fault::NameNotResolved
@@ -174,7 +174,7 @@ const fn of_network(fault: NetworkFault) -> (Code, &'static str) {
     }
 }
 
-const fn of_upload(fault: BodyFault) -> (Code, &'static str) {
+const fn upload_problem(fault: BodyFault) -> (Code, &'static str) {
     match fault {
         BodyFault::Idle | BodyFault::TooSlow => (
             Code::BodyTimeout,

@@ -55,31 +55,31 @@ impl Upstream {
 
     /// Sends one request and waits for the head of its response.
     ///
-    /// `within` starts when the client has sent its whole body.
+    /// `response_timeout` starts when the client has sent its whole body.
     pub(crate) async fn send(
         &self,
         call: &UpstreamRequest,
         upload: Upload,
-        within: Duration,
+        response_timeout: Duration,
     ) -> Result<Response<Incoming>, Failure> {
         let (body, progress) = TrackedUpload::new(upload);
-        let deadline = Instant::now() + self.upload_max + within;
+        let deadline = Instant::now() + self.upload_max + response_timeout;
         let patience = || async {
             tokio::select! {
                 () = tokio::time::sleep_until(deadline) => (),
-                () = progress.sent() => tokio::time::sleep(within).await,
+                () = progress.sent() => tokio::time::sleep(response_timeout).await,
             }
         };
         let sent = self.client.send(self.request(call, body), self.connect, deadline, patience).await;
         match (sent, progress.fault()) {
             // It would change the protocol without being asked.
-            (Ok(answer), _) if answer.status().is_informational() => {
+            (Ok(response), _) if response.status().is_informational() => {
                 Err(Failure::Network(NetworkFault::AnswerCut))
             }
-            (Ok(mut answer), _) => {
+            (Ok(mut response), _) => {
                 // The version belongs to the upstream connection, which ends here.
-                *answer.version_mut() = Version::HTTP_11;
-                Ok(answer)
+                *response.version_mut() = Version::HTTP_11;
+                Ok(response)
             }
             (Err(_), Some(fault)) => Err(Failure::Upload(fault)),
             (Err(error), None) => Err(Failure::Network(error.kind)),

@@ -97,7 +97,7 @@ impl Jwt {
     }
 
     /// Returns the claims that name the caller.
-    pub(crate) fn named_by(&self) -> &[ClaimPath] {
+    pub(crate) fn identity_claims(&self) -> &[ClaimPath] {
         &self.claims
     }
 }
@@ -115,7 +115,7 @@ impl Claims {
 ///
 /// Returns `None` if a claim is missing, empty, or neither text nor a whole number. One claim is used as it is.
 /// Several claims become a JSON array, so two different lists never form the same name.
-pub(crate) fn name_of(claims: &Document<'_>, paths: &[ClaimPath]) -> Option<String> {
+pub(crate) fn identity_name(claims: &Document<'_>, paths: &[ClaimPath]) -> Option<String> {
     let found = paths.iter().map(|path| path.find(claims.root()).filter(|claim| is_name(*claim)));
     let found: Vec<Value<'_, '_>> = found.collect::<Option<_>>()?;
     match &found[..] {
@@ -146,7 +146,7 @@ mod tests {
     fn name(claims: &str, paths: &[&str]) -> Option<String> {
         let document = Document::parse(claims.as_bytes(), TOKEN_BYTES_MAX).expect("it is JSON");
         let paths: Vec<_> = paths.iter().map(|path| ClaimPath::parse(path).expect("a path")).collect();
-        name_of(&document, &paths)
+        identity_name(&document, &paths)
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub(super) fn adapter(
 
 /// An operation before its identity is known.
 struct OperationDraft<'a> {
-    place: String,
+    location: String,
     name: String,
     methods: Vec<Method>,
     pattern: Pattern,
@@ -120,7 +120,7 @@ fn drafts<'a>(
     for text in &args.adapter.operation {
         match method_and_pattern(text) {
             Ok((method, pattern)) => drafts.push(OperationDraft {
-                place: format!("--operation \"{text}\""),
+                location: format!("--operation \"{text}\""),
                 name: format!("{method} {pattern}"),
                 methods: vec![method],
                 pattern,
@@ -136,8 +136,8 @@ fn drafts<'a>(
         from_file.iter().flat_map(|(file, named)| named.iter().map(move |one| (file, one)))
     {
         let pointer = format!("/operations/{}", name.replace('~', "~0").replace('/', "~1"));
-        let place = format!("{}:{}: {name}", file.file(), file.place(&pointer).at);
-        drafts.extend(of_file(place, name, operation, rules, promises, faults));
+        let location = format!("{}:{}: {name}", file.file(), file.place(&pointer).at);
+        drafts.extend(operation_from_file(location, name, operation, rules, promises, faults));
     }
     if drafts.is_empty() && args.adapter.operation.is_empty() {
         faults.add(
@@ -148,8 +148,8 @@ fn drafts<'a>(
     drafts
 }
 
-fn of_file<'a>(
-    place: String,
+fn operation_from_file<'a>(
+    location: String,
     name: &str,
     operation: &'a Operation,
     rules: &FilterRules,
@@ -157,28 +157,28 @@ fn of_file<'a>(
     faults: &mut Faults,
 ) -> Option<OperationDraft<'a>> {
     let Some(path) = &operation.path else {
-        faults.add(place, "the operation has no path; add one, such as \"/v1/orders/{id}\"");
+        faults.add(location, "the operation has no path; add one, such as \"/v1/orders/{id}\"");
         return None;
     };
-    let pattern = faults.check(&place, Pattern::parse(path))?;
+    let pattern = faults.check(&location, Pattern::parse(path))?;
     let default = || ["POST", "PATCH"].map(str::to_owned).to_vec();
     let named =
         operation.methods.clone().or_else(|| rules.methods.state_changing.clone()).unwrap_or_else(default);
     let methods = named.iter().map(|method| Method::from_bytes(method.as_bytes()));
     let Ok(methods) = methods.collect::<Result<Vec<_>, _>>() else {
-        faults.add(place, "one of its methods is no method; write POST, PATCH and so on");
+        faults.add(location, "one of its methods is no method; write POST, PATCH and so on");
         return None;
     };
     if operation.effect == Some(Effect::Transactional) {
         faults.add(
-            &place,
+            &location,
             "a proxy cannot commit in the service's transaction; write keyed or opaque, or use the library",
         );
         return None;
     }
     let policy = operation.draft(promises);
     Some(OperationDraft {
-        place,
+        location,
         name: name.to_owned(),
         methods,
         pattern,
@@ -199,16 +199,17 @@ impl OperationDraft<'_> {
     ) -> Option<OperationSettings> {
         overlay(&mut self.policy, args, faults);
         self.policy.key = Some(key_need);
-        let Self { place, name, methods, pattern, policy, from_file } = self;
+        let Self { location, name, methods, pattern, policy, from_file } = self;
         if policy.class == Class::Read {
             return Some(OperationSettings { name, methods, pattern, protection: None });
         }
         if let Some(method) = methods.iter().find(|method| method.is_safe()) {
-            faults.add(&place, format!("{method} changes nothing, so it is not deduplicated; leave it out"));
+            faults
+                .add(&location, format!("{method} changes nothing, so it is not deduplicated; leave it out"));
         }
         if let Err(errors) = Policy::build(policy.clone()) {
             for error in errors.iter() {
-                faults.add(&place, error.to_string());
+                faults.add(&location, error.to_string());
             }
         }
         let rules = promises.map(|(file, promises)| {
@@ -221,13 +222,16 @@ impl OperationDraft<'_> {
             }
             None => (Form::default(), None),
         };
-        let identity =
-            identities.find(&place, from_file.and_then(|operation| operation.identity.as_ref()), faults)?;
+        let identity = identities.find(
+            &location,
+            from_file.and_then(|operation| operation.identity.as_ref()),
+            faults,
+        )?;
         let inputs = match promises {
             Some((file, promises)) => faults.check(file.file(), promises.fingerprint.inputs())?,
             None => Vec::new(),
         };
-        let extra_inputs = faults.check(&place, identity.extra_inputs(&inputs))?;
+        let extra_inputs = faults.check(&location, identity.extra_inputs(&inputs))?;
         let service_key = chosen_key.unwrap_or_else(|| default_key(policy.mode, &identity));
         let protection = Protection {
             draft: policy,
@@ -306,7 +310,7 @@ fn sort(drafts: &mut [OperationDraft<'_>], faults: &mut Faults) {
         let [one, other] = pair else { continue };
         let share = one.methods.iter().any(|method| other.methods.contains(method));
         if share && one.pattern.precedes(&other.pattern).is_eq() {
-            faults.add(&one.place, format!("it takes the same requests as {}; keep one", other.name));
+            faults.add(&one.location, format!("it takes the same requests as {}; keep one", other.name));
         }
     }
     let mut names: Vec<&str> = drafts.iter().map(|draft| draft.name.as_str()).collect();

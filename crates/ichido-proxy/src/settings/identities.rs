@@ -33,11 +33,11 @@ impl<'a> Identities<'a> {
     /// Finds the identity of an operation: from the flag, the operation, or its file.
     pub(super) fn find(
         &mut self,
-        place: &str,
+        location: &str,
         own: Option<&IdentityConfig>,
         faults: &mut Faults,
     ) -> Option<Arc<Identity>> {
-        let rule = self.rule(place, own, faults)?;
+        let rule = self.rule(location, own, faults)?;
         if let Some((_, resolved)) = self.resolved.iter().find(|(known, _)| *known == rule) {
             return resolved.clone();
         }
@@ -48,7 +48,7 @@ impl<'a> Identities<'a> {
 
     fn rule(
         &mut self,
-        place: &str,
+        location: &str,
         own: Option<&IdentityConfig>,
         faults: &mut Faults,
     ) -> Option<IdentityRule> {
@@ -64,10 +64,10 @@ impl<'a> Identities<'a> {
         }
         let Some(written) = own.or(self.written) else {
             let what = "nothing says who asks; add --identity, such as header:x-user-id, or single:NAME where there is one caller";
-            faults.add(place, what);
+            faults.add(location, what);
             return None;
         };
-        faults.check(place, written.rule())
+        faults.check(location, written.rule())
     }
 
     /// Refuses flags that nothing reads.
@@ -124,10 +124,10 @@ fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut Faults) -> Option
                 faults.add("--api-keys", "API keys are known by their hashes; give the file that lists them");
                 return None;
             };
-            let place = format!("--api-keys {}", path.display());
-            let bytes = faults.check(&place, read(path))?;
+            let location = format!("--api-keys {}", path.display());
+            let bytes = faults.check(&location, read(path))?;
             let keys = ApiKeys::parse(&String::from_utf8_lossy(&bytes));
-            Some(Identity::ApiKey { header, keys: faults.check(&place, keys)? })
+            Some(Identity::ApiKey { header, keys: faults.check(&location, keys)? })
         }
         IdentityRule::Single(name) if NAME_BYTES_MAX < name.len() => {
             faults.add("--identity", format!("the name is longer than {NAME_BYTES_MAX} bytes"));
@@ -150,9 +150,9 @@ fn jwt(claims: &[ClaimPath], flags: &AdapterArgs, faults: &mut Faults) -> Option
     let (algorithm, path, audience) =
         (flags.jwt_algorithm.as_ref()?, flags.jwt_key.as_ref()?, flags.jwt_audience.as_ref()?);
     let algorithm = faults.check("--jwt-algorithm", Algorithm::parse(algorithm));
-    let place = format!("--jwt-key {}", path.display());
-    let key = faults.check(&place, read(path));
-    faults.check(&place, Jwt::new(algorithm?, &key?, audience, claims.to_vec()))
+    let location = format!("--jwt-key {}", path.display());
+    let key = faults.check(&location, read(path));
+    faults.check(&location, Jwt::new(algorithm?, &key?, audience, claims.to_vec()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
