@@ -90,27 +90,27 @@ impl EffectLog {
     /// Processes an order. `dice` is uniform in [0, 1).
     pub(crate) fn take(
         &mut self,
-        arrival: &OrderRequest,
+        order_request: &OrderRequest,
         behaviour: &Behaviour,
         dice: f64,
         now: Timestamp,
     ) -> OrderOutcome {
         self.calls += 1;
-        if self.entries.len() == KEYS_MAX && !self.entries.contains_key(&arrival.key) {
+        if self.entries.len() == KEYS_MAX && !self.entries.contains_key(&order_request.key) {
             return self.refused(OrderRefusal::Full);
         }
-        let entry = self.entries.entry(arrival.key.clone()).or_default();
+        let entry = self.entries.entry(order_request.key.clone()).or_default();
         entry.calls += 1;
-        let is_old = arrival.fence < entry.fence_max;
-        entry.record_fence(arrival.fence);
+        let is_old = order_request.fence < entry.fence_max;
+        entry.record_fence(order_request.fence);
         if is_old && behaviour.refuses_old_fences {
             return self.refused(OrderRefusal::OldFence);
         }
         let before = if behaviour.honours_keys { entry.first } else { None };
-        if before.is_some_and(|(_, digest)| digest != arrival.digest) {
+        if before.is_some_and(|(_, digest)| digest != order_request.digest) {
             return self.refused(OrderRefusal::KeyReused);
         }
-        let fault = behaviour.fault(&arrival.body, dice);
+        let fault = behaviour.fault(&order_request.body, dice);
         if let Some(fault) = fault {
             *self.faults.entry(fault).or_default() += 1;
             if !fault.has_effect() {
@@ -123,7 +123,7 @@ impl EffectLog {
         self.orders += 1;
         let order = RecordedOrder { number: self.orders, accepted_at: now };
         entry.effects += 1;
-        entry.first.get_or_insert((order, arrival.digest));
+        entry.first.get_or_insert((order, order_request.digest));
         OrderOutcome::Taken { order, is_replay: false, fault }
     }
 

@@ -114,7 +114,7 @@ fn order_id(order: RecordedOrder) -> String {
 }
 
 /// Responds to a query for a key.
-pub(crate) fn found(log: &EffectLog, key: &str) -> Response<ResponseBody> {
+pub(crate) fn query_response(log: &EffectLog, key: &str) -> Response<ResponseBody> {
     match log.entries.get(key).and_then(|entry| entry.first) {
         Some((order, _)) => json_response(StatusCode::OK, &order_json(order, Some(key))),
         None => error_response(StatusCode::NOT_FOUND, "no_such_order", key),
@@ -122,7 +122,7 @@ pub(crate) fn found(log: &EffectLog, key: &str) -> Response<ResponseBody> {
 }
 
 /// Responds to an order that took effect.
-pub(crate) fn taken(
+pub(crate) fn effect_response(
     order: RecordedOrder,
     key: &str,
     is_replay: bool,
@@ -164,7 +164,7 @@ fn half(text: &str) -> Response<ResponseBody> {
 }
 
 /// Responds to an order that failed without effect.
-pub(crate) fn failed(fault: FailureMode, key: &str, behaviour: &Behaviour) -> BrokerReply {
+pub(crate) fn failure_response(fault: FailureMode, key: &str, behaviour: &Behaviour) -> BrokerReply {
     let (status, error) = match fault {
         FailureMode::ResetBefore => return BrokerReply::Reset,
         FailureMode::SilenceBefore => return BrokerReply::Silence,
@@ -183,7 +183,7 @@ pub(crate) fn failed(fault: FailureMode, key: &str, behaviour: &Behaviour) -> Br
 }
 
 /// Responds to an order that was refused.
-pub(crate) fn refused(why: OrderRefusal, key: &str) -> BrokerReply {
+pub(crate) fn refusal_response(why: OrderRefusal, key: &str) -> BrokerReply {
     let status = match why {
         OrderRefusal::OldFence => StatusCode::PRECONDITION_FAILED,
         OrderRefusal::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
@@ -193,7 +193,7 @@ pub(crate) fn refused(why: OrderRefusal, key: &str) -> BrokerReply {
 }
 
 /// Renders everything that the broker did.
-pub(crate) fn effects(log: &EffectLog) -> Value {
+pub(crate) fn effects_json(log: &EffectLog) -> Value {
     let keys: Map<String, Value> = log
         .entries
         .iter()

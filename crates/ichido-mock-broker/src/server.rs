@@ -61,7 +61,7 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
     let service = service_fn(move |request: Request<Incoming>| {
         let (broker, resets, mut stop) = (Arc::clone(&broker), Arc::clone(&must_reset), stop.clone());
         async move {
-            match broker.answer(request).await {
+            match broker.handle(request).await {
                 BrokerReply::Answer(answer) => Ok(answer),
                 BrokerReply::Reset => {
                     resets.store(true, Ordering::Release);

@@ -22,7 +22,8 @@ use super::behaviour::Behaviour;
 use super::effect_log::{EffectLog, OrderOutcome, OrderRequest};
 use super::failure_mode::FailureMode;
 use super::response::{
-    BrokerReply, ResponseBody, effects, error_response, failed, found, json_response, refused, taken,
+    BrokerReply, ResponseBody, effect_response, effects_json, error_response, failure_response,
+    json_response, query_response, refusal_response,
 };
 
 /// The largest body that is read.
@@ -60,12 +61,12 @@ impl Broker {
     }
 
     /// Handles one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> BrokerReply {
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> BrokerReply {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         match (head.method, path) {
             (Method::GET, "/paper/effects") => {
-                BrokerReply::Answer(json_response(StatusCode::OK, &effects(&self.state().log)))
+                BrokerReply::Answer(json_response(StatusCode::OK, &effects_json(&self.state().log)))
             }
             (Method::GET, "/paper/faults") => {
                 BrokerReply::Answer(json_response(StatusCode::OK, &self.state().behaviour.to_json()))
@@ -76,7 +77,7 @@ impl Broker {
             },
             (Method::GET, path) if path.starts_with(BY_KEY) => {
                 let key = key_in_path(&path[BY_KEY.len()..]);
-                BrokerReply::Answer(found(&self.state().log, &key))
+                BrokerReply::Answer(query_response(&self.state().log, &key))
             }
             (Method::POST, path) if !path.starts_with("/paper/") => match read(body).await {
                 Ok(body) => self.order(&head.headers, &body).await,
@@ -101,11 +102,11 @@ impl Broker {
 
     async fn order(&self, headers: &HeaderMap, body: &Bytes) -> BrokerReply {
         let honours_keys = self.state().behaviour.honours_keys;
-        let arrival = match arrival(headers, body, honours_keys) {
-            Ok(arrival) => arrival,
+        let order_request = match order_request(headers, body, honours_keys) {
+            Ok(order_request) => order_request,
             Err((status, error)) => return BrokerReply::Answer(error_response(status, error, "")),
         };
-        let (reply, wait) = self.state().take(&arrival);
+        let (reply, wait) = self.state().take(&order_request);
         // The effect comes first, so a caller that does not wait for the response misses one that happened.
         sleep(wait).await;
         reply
@@ -114,18 +115,18 @@ impl Broker {
 
 impl BrokerState {
     /// Processes an order. Returns the reply and its delay.
-    fn take(&mut self, arrival: &OrderRequest) -> (BrokerReply, Duration) {
+    fn take(&mut self, order_request: &OrderRequest) -> (BrokerReply, Duration) {
         let dice = self.dice.f64();
-        let key = arrival.key.as_str();
+        let key = order_request.key.as_str();
         let latency = self.behaviour.latency;
-        match self.log.take(arrival, &self.behaviour, dice, clock::now()) {
+        match self.log.take(order_request, &self.behaviour, dice, clock::now()) {
             OrderOutcome::Taken { order, is_replay, fault } => {
                 let slow =
                     if fault == Some(FailureMode::Slow) { self.behaviour.slow } else { Duration::ZERO };
-                (taken(order, key, is_replay, fault), latency + slow)
+                (effect_response(order, key, is_replay, fault), latency + slow)
             }
-            OrderOutcome::Failed(fault) => (failed(fault, key, &self.behaviour), latency),
-            OrderOutcome::Refused(why) => (refused(why, key), latency),
+            OrderOutcome::Failed(fault) => (failure_response(fault, key, &self.behaviour), latency),
+            OrderOutcome::Refused(why) => (refusal_response(why, key), latency),
         }
     }
 }
@@ -144,7 +145,7 @@ async fn read(body: Incoming) -> Result<Bytes, Box<Response<ResponseBody>>> {
 }
 
 /// Parses an order, or returns the status and error to refuse it with.
-fn arrival(
+fn order_request(
     headers: &HeaderMap,
     body: &Bytes,
     honours_keys: bool,

@@ -19,7 +19,7 @@ fn behaviour(honours_keys: bool) -> Behaviour {
     }
 }
 
-fn arrival(key: &str, fence: Option<u64>, body: &str) -> OrderRequest {
+fn order_request(key: &str, fence: Option<u64>, body: &str) -> OrderRequest {
     let body = Bytes::copy_from_slice(body.as_bytes());
     OrderRequest { key: key.to_owned(), fence, digest: Digest::of_bytes(&body), body }
 }
@@ -33,7 +33,7 @@ fn a_key_takes_effect_once_where_keys_are_honoured_and_each_time_where_not() {
     for (honours_keys, expected) in [(true, 1), (false, 3)] {
         let mut log = EffectLog::default();
         for _ in 0..3 {
-            log.take(&arrival("k", None, "x"), &behaviour(honours_keys), 0.5, NOW);
+            log.take(&order_request("k", None, "x"), &behaviour(honours_keys), 0.5, NOW);
         }
         assert_eq!((effects(&log, "k"), log.calls), (expected, 3));
     }
@@ -42,11 +42,11 @@ fn a_key_takes_effect_once_where_keys_are_honoured_and_each_time_where_not() {
 #[test]
 fn a_repetition_is_told_of_the_first_order() {
     let mut log = EffectLog::default();
-    let take = |log: &mut EffectLog| log.take(&arrival("k", None, "x"), &behaviour(true), 0.5, NOW);
+    let take = |log: &mut EffectLog| log.take(&order_request("k", None, "x"), &behaviour(true), 0.5, NOW);
     let order = RecordedOrder { number: 1, accepted_at: NOW };
     assert_eq!(take(&mut log), OrderOutcome::Taken { order, is_replay: false, fault: None });
     assert_eq!(take(&mut log), OrderOutcome::Taken { order, is_replay: true, fault: None });
-    let other = log.take(&arrival("k", None, "y"), &behaviour(true), 0.5, NOW);
+    let other = log.take(&order_request("k", None, "y"), &behaviour(true), 0.5, NOW);
     assert_eq!(other, OrderOutcome::Refused(OrderRefusal::KeyReused));
     assert_eq!(effects(&log, "k"), 1);
 }
@@ -57,12 +57,12 @@ fn every_fault_takes_effect_or_not_as_its_name_says_and_is_counted() {
         let rates = Rates::of([(name, Some(1.0))]).expect("it fits");
         let behaviour = Behaviour { rates, ..behaviour(true) };
         let mut log = EffectLog::default();
-        let outcome = log.take(&arrival("k", None, "x"), &behaviour, 0.5, NOW);
+        let outcome = log.take(&order_request("k", None, "x"), &behaviour, 0.5, NOW);
         assert_eq!(meaning.ends_with("no effect"), matches!(outcome, OrderOutcome::Failed(_)), "{name}");
         assert_eq!(effects(&log, "k"), u64::from(fault.has_effect()), "{name}");
         assert_eq!(log.faults, BTreeMap::from([(fault, 1)]), "{name}");
         // Whatever the response was, a second call under the key has no second effect.
-        log.take(&arrival("k", None, "x"), &behaviour, 0.5, NOW);
+        log.take(&order_request("k", None, "x"), &behaviour, 0.5, NOW);
         assert_eq!(effects(&log, "k"), u64::from(fault.has_effect()), "{name}");
     }
 }
@@ -74,15 +74,15 @@ fn fences_are_remembered_and_an_old_one_is_refused_where_that_is_asked() {
     for (fence, is_refused) in
         [(Some(7), false), (Some(5), true), (Some(7), false), (None, true), (Some(9), false)]
     {
-        let outcome = log.take(&arrival("k", fence, "x"), &refuses, 0.5, NOW);
+        let outcome = log.take(&order_request("k", fence, "x"), &refuses, 0.5, NOW);
         assert_eq!(outcome == OrderOutcome::Refused(OrderRefusal::OldFence), is_refused, "{fence:?}");
     }
     assert_eq!((effects(&log, "k"), log.refusals[&OrderRefusal::OldFence]), (3, 2));
     assert_eq!(log.entries["k"].fences, [7, 5, 9]);
-    let outcome = log.take(&arrival("k", Some(1), "x"), &behaviour(false), 0.5, NOW);
+    let outcome = log.take(&order_request("k", Some(1), "x"), &behaviour(false), 0.5, NOW);
     assert!(matches!(outcome, OrderOutcome::Taken { .. }), "another broker does not look");
     for fence in 100..200 {
-        log.take(&arrival("k", Some(fence), "x"), &refuses, 0.5, NOW);
+        log.take(&order_request("k", Some(fence), "x"), &refuses, 0.5, NOW);
     }
     assert_eq!((log.entries["k"].fences.len(), log.entries["k"].fence_max), (FENCES_MAX, Some(199)));
 }
@@ -93,9 +93,9 @@ fn a_full_book_takes_no_new_key_and_knows_the_old_ones() {
     for number in 0..KEYS_MAX {
         log.entries.insert(number.to_string(), KeyEntry::default());
     }
-    let outcome = log.take(&arrival("new", None, "x"), &behaviour(true), 0.5, NOW);
+    let outcome = log.take(&order_request("new", None, "x"), &behaviour(true), 0.5, NOW);
     assert_eq!(outcome, OrderOutcome::Refused(OrderRefusal::Full));
     assert!(!log.entries.contains_key("new"));
-    let outcome = log.take(&arrival("7", None, "x"), &behaviour(true), 0.5, NOW);
+    let outcome = log.take(&order_request("7", None, "x"), &behaviour(true), 0.5, NOW);
     assert!(matches!(outcome, OrderOutcome::Taken { .. }));
 }
