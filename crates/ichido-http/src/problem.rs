@@ -14,7 +14,7 @@ pub use ichido_core::words;
 pub use serde_json::Value;
 use serde_json::json;
 
-/// Picks the code of a key error: the key is missing, differs from the body's, or is invalid.
+/// Picks the code of a key error: missing, different from the body's, or invalid.
 pub const fn code_of_key<C: Copy>(error: KeyError, missing: C, disagrees: C, invalid: C) -> C {
     match error {
         KeyError::Missing => missing,

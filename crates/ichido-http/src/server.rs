@@ -46,7 +46,7 @@ pub use seats::Peer;
 use seats::Seats;
 pub use stops::Stops;
 
-/// How long to pause after the system failed to accept a connection, mostly for lack of file descriptors.
+/// How long to pause after a failed accept, mostly for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Handles the requests of a server.
@@ -54,7 +54,7 @@ pub trait Answers: Send + Sync + 'static {
     /// Handles one request. The extensions contain its [`Peer`].
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
 
-    /// Whether the request asks for health or metrics, which are served even without a free seat.
+    /// Whether the request asks for health or metrics, which need no seat.
     fn is_health(&self, _: &Request<Incoming>) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The race that a real server cannot force: an idle connection closes between take and write.
+//! A race that no real server can force: an idle connection closes before the write.
 
 use std::io;
 use std::pin::Pin;

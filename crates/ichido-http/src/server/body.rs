@@ -53,7 +53,9 @@ pub struct Timed<B = Incoming> {
     total_timeout: Option<Pin<Box<Sleep>>>,
     /// The progress of a request body. A response body has no minimum rate.
     progress: Option<BodyProgress>,
-    /// Set only while a caller waits for the next frame: a slow reader is not the sender's fault.
+    /// Set only while a caller waits for a frame.
+    ///
+    /// A slow reader is not the sender's fault.
     waiting: Option<FrameWait>,
 }
 
@@ -71,13 +73,13 @@ struct FrameWait {
 }
 
 impl<B: Body> Timed<B> {
-    /// Wraps a request body, which has an idle timeout, a total timeout and a minimum rate.
+    /// Wraps a request body with idle and total timeouts and a minimum rate.
     pub fn request(body: B, idle: Duration, total: Duration) -> Self {
         let total_timeout = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
         Self { body, idle, total_timeout, progress: Some(BodyProgress::default()), waiting: None }
     }
 
-    /// Wraps a response body, which has only an idle timeout: an event stream has no end.
+    /// Wraps a response body with an idle timeout only: an event stream has no end.
     pub fn response(body: B, idle: Duration) -> Self {
         Self { body, idle, total_timeout: None, progress: None, waiting: None }
     }

@@ -31,7 +31,7 @@ pub(super) struct ServerConnection<A> {
     pub(super) answers: Arc<A>,
     pub(super) limits: Limits,
     pub(super) seat: Arc<Seat>,
-    /// Permits for requests in flight and for requests that wait: HTTP/2 carries many on one connection.
+    /// Permits for requests in flight and for waiting ones. HTTP/2 carries many on one connection.
     pub(super) requests: Arc<Permits<Peer>>,
     pub(super) waiting: Arc<Permits<Peer>>,
 }

@@ -13,7 +13,7 @@ pub const STREAMS_MAX: u32 = 128;
 /// How long a closing connection may take once nothing is in flight on it.
 pub const CLOSING: Duration = Duration::from_secs(5);
 
-/// How long a connection without a seat may take to send a head, and a request may wait for a seat.
+/// The head timeout of a connection without a seat, and the wait for a seat.
 ///
 /// It is short, because such a connection may block a health check.
 pub const SEAT_WAIT: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ pub const SPARES_MAX: usize = 64;
 pub const WINDOW_BYTES: u32 = 256 * 1024;
 /// The maximum memory for request bodies: what a small machine can spare.
 pub const BODIES_BYTES_MAX: usize = 256 << 20;
-/// The maximum memory for the bodies of one token, or of one peer of a proxy.
+/// The maximum memory for bodies of one token or one proxy peer.
 ///
 /// It is a quarter of the total, so one caller leaves space for others, and it is the largest body that any operation
 /// accepts.
@@ -34,7 +34,7 @@ pub const BODIES_BYTES_OF_ONE_MAX: usize = 64 << 20;
 pub const BODIES_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long the server waits for a body before the minimum rate applies. Networks may pause for seconds.
 pub const BODY_GRACE: Duration = Duration::from_secs(20);
-/// The minimum rate of a request body after the grace period, in bytes per second of waiting.
+/// The minimum rate after the grace period, in bytes per second of waiting.
 ///
 /// A poor mobile network is ten times as fast.
 pub const BODY_RATE_MIN: u64 = 512;
@@ -46,7 +46,7 @@ pub struct Limits {
     pub connections_max: usize,
     /// The maximum number of connections of one peer, if it is set.
     pub peer_connections_max: Option<usize>,
-    /// How long a client may take to send a request's head, and how long a connection may be idle.
+    /// The timeout of a request head and of an idle connection.
     pub head: Duration,
     /// How long a request or response body may make no progress.
     pub body_idle: Duration,

@@ -11,14 +11,14 @@ use bytes::Bytes;
 use http::Response;
 use tokio::io::AsyncWrite;
 
-/// The status lines of the parser's own response, and the field that marks its empty body.
+/// The parser's status lines, and the field that marks its empty body.
 const STATUS_LINES: [&[u8]; 2] = [b"HTTP/1.1 400 Bad Request\r\n", b"HTTP/1.0 400 Bad Request\r\n"];
 const NO_BODY: &[u8] = b"content-length: 0\r\n";
 
 /// Replaces the parser's own response with the server's.
 pub(super) struct RefusalWriter {
     response: Response<Bytes>,
-    /// The complete response and how much of it was written, once the parser has started its own.
+    /// The complete response and its written length, once the parser has started its own.
     answer: Option<(Vec<u8>, usize)>,
 }
 

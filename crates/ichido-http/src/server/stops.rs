@@ -28,7 +28,7 @@ impl Stops {
         self.reach(2).await;
     }
 
-    /// Waits until the server was asked to stop, or until `loss` ends, which counts as a request.
+    /// Waits for a request to stop. The end of `loss` counts as one.
     pub(super) async fn first_or(&self, loss: impl Future<Output = ()>) {
         tokio::select! {
             () = self.first() => (),

@@ -18,7 +18,7 @@ tokio::task_local! {
     static YIELDED_AT: Cell<Option<Instant>>;
 }
 
-/// Records whether a response body has just yielded a piece, so the client must read next.
+/// Records whether a response body has yielded a piece that the client must read.
 ///
 /// On HTTP/1.1 this has no effect, because there the write itself stalls.
 pub(crate) fn body_yielded(has_yielded: bool) {
