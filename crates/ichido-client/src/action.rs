@@ -17,7 +17,9 @@ const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key
 pub(crate) const TRY: HeaderName = HeaderName::from_static(tries::FIELD);
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
-/// Header fields that the caller cannot set: the key never changes, and the others belong to the connection.
+/// Header fields that the caller cannot set.
+///
+/// The key never changes, and the others belong to the connection.
 pub(crate) const OURS: [HeaderName; 13] = [
     IDEMPOTENCY_KEY,
     X_IDEMPOTENCY_KEY,
@@ -149,7 +151,7 @@ impl Action {
         Self { previous_attempts, ..self }
     }
 
-    /// Sets the hops of an action that started elsewhere, so this client is the next hop.
+    /// Sets the hops of an action that started elsewhere. This client is the next hop.
     // Spec: F1.
     #[must_use]
     pub fn with_hops(self, hops: Hops) -> Self {

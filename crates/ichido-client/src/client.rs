@@ -51,7 +51,9 @@ pub enum Outcome {
         /// The number of requests.
         tries: u32,
     },
-    /// The server refuses it: a 4xx other than 408 and 429, a redirect, or a stored failure. A retry would not help.
+    /// The server refuses it, and a retry would not help.
+    ///
+    /// This is a 4xx other than 408 and 429, a redirect, or a stored failure.
     Refused {
         /// The response, with the server's reason in [`Answer::problem`].
         answer: Answer,

@@ -9,7 +9,7 @@ use ichido_http::clock;
 #[error("no key can be made: the system gives no random bytes ({0}); give the action a key of your own")]
 pub struct NoRandomness(getrandom::Error);
 
-/// Creates a unique key: a UUIDv7 of the current time and random bytes of the system.
+/// Creates a unique key: a UUIDv7 with random bytes of the system.
 ///
 /// Create one key for each action of a person, when the person acts, and keep it with the bytes until the outcome is
 /// known. A new key for a second attempt makes a second action.

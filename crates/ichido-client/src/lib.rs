@@ -1,4 +1,6 @@
-//! A client that retries a state-changing request until its outcome is known, and has it take effect once.
+//! A client that retries a state-changing request until its outcome is known.
+//!
+//! The request takes effect once.
 //!
 //! Guarantee: every attempt of an [`Action`] carries the same key and the same bytes. The client retries only after a
 //! network error, a 5xx, 408 or 429, or while the request is in flight. It never retries sooner than the server

@@ -82,7 +82,7 @@ pub enum NextStep {
     Done,
     /// The server refuses it. A retry would not help.
     Refused {
-        /// What is known about the effect: an earlier attempt that was lost may have taken effect.
+        /// What is known about the effect. An earlier attempt that was lost may have taken effect.
         effect: Effect,
         /// The kind of refusal.
         reason: Refusal,

@@ -1,4 +1,6 @@
-//! A durable offline queue in one SQLite file: accept now, send when the network is back.
+//! A durable offline queue in one SQLite file.
+//!
+//! It accepts actions now and sends them when the network is back.
 //!
 //! Guarantee: an action that [`Queue::accept`] confirmed is on disk, under its original key, which never changes.
 //! Entries are sent in order of acceptance per destination, by one sender at a time across all processes. An entry is

@@ -50,7 +50,7 @@ pub enum Refusal {
          under a new key"
     )]
     KeyConflict,
-    /// The action failed once, and the server stores that failure as the outcome of the key.
+    /// The server stores an earlier failure as the outcome of the key.
     #[error(
         "the server keeps this failure as the outcome of the idempotency key, and says nothing else under it; find out what was done before \
          you begin anew, under a new key"

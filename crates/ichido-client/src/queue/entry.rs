@@ -45,16 +45,16 @@ ichido_core::words! {
     pub enum State {
         /// It waits for its turn or its next attempt.
         Waiting = "waiting",
-        /// An attempt is in flight, or its process died and the next sender will find out.
+        /// An attempt is in flight, or its process died and the next sender recovers it.
         Sending = "sending",
         /// It is not retried unless a person decides so.
         Failed = "failed",
-        /// It was sent and is too old to be sent again unless a person decides so.
+        /// It is too old to be sent again unless a person decides so.
         Held = "held",
     }
 }
 
-/// Why an entry is in its state: a code for programs and a text for people.
+/// Explains an entry's state: a code for programs and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The code: the server's own (`code` of problem details) if there is one.

@@ -28,7 +28,9 @@ const VERSION: i64 = 1;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a caller waits for a connection in this process.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often opening is retried while another process creates the same file: SQLite does not wait for that.
+/// How often opening is retried while another process creates the file.
+///
+/// SQLite does not wait for that.
 const OPEN_TRIES: u32 = 100;
 const OPEN_WAIT: Duration = Duration::from_millis(20);
 
@@ -115,7 +117,7 @@ async fn contents(transaction: &mut Transaction<'_, Sqlite>) -> Result<FileConte
     }
 }
 
-/// Maps the error of a file that is not a database, such as a text or an image.
+/// Maps the error of a file that is not a database, such as an image.
 fn not_a_database(error: sqlx::Error) -> QueueError {
     match QueueError::from(error) {
         QueueError::Damaged(_) => QueueError::Foreign,
@@ -154,7 +156,7 @@ fn make(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Syncs the folder: the name of a new file must be on disk as well as its contents.
+/// Syncs the folder, because a new file's name must be on disk too.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -1,4 +1,4 @@
-//! Decides about an entry before and after an attempt, without a clock, a file or a socket.
+//! Decides about an entry before and after an attempt, without I/O or a clock.
 //!
 //! Guarantee: an entry that was sent before is not sent again automatically if the server may have forgotten its key
 //! or its age is unknown. An attempt counts as failed only if the server was, or may have been, reached. An entry is
@@ -19,7 +19,7 @@ use crate::next::{NextStep, Why};
 ///
 /// It includes requests that only asked for an outcome in flight, and those during which our own process died.
 pub const SENDS_MAX: u32 = 100;
-/// The first wait of a queue that cannot reach its destination; each further wait is twice as long.
+/// The first wait for an unreachable destination. Each further wait is twice as long.
 pub const OFFLINE_WAIT_MIN: Duration = Duration::from_secs(1);
 /// The longest of these waits, before up to a tenth of jitter.
 pub const OFFLINE_WAIT_MAX: Duration = Duration::from_mins(1);

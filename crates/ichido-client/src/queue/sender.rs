@@ -67,7 +67,7 @@ pub struct Sender {
     keys_kept_for: Duration,
     proof: Option<Proof>,
     _lock: Lock,
-    /// How often in a row the destination was unreachable or failed an entry until its attempts were spent.
+    /// Consecutive failures: the destination was unreachable, or an entry's attempts were spent.
     failures_in_a_row: u32,
     /// The end of the pause after such a failure.
     paused_until: Option<Instant>,
@@ -328,7 +328,7 @@ impl Sender {
         }
     }
 
-    /// Waits for `wait`, or until this process accepts or decides something or reports the network back.
+    /// Waits, unless this process accepts or decides something or reports the network back.
     pub async fn rest(&mut self, wait: Duration) {
         tokio::select! {
             () = sleep(wait) => {}

@@ -13,7 +13,7 @@ use super::error::QueueError;
 /// A write transaction. Dropping it without a commit changes nothing.
 pub(super) struct WriteTransaction {
     transaction: Transaction<'static, Sqlite>,
-    /// The clock, read while the file was locked for writing, so processes see readings in order.
+    /// The clock, read under the write lock, so processes see readings in order.
     pub(super) watch: FileClock,
 }
 

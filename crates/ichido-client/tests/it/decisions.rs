@@ -1,5 +1,6 @@
-//! Checks the decisions against the table that the browser client also reads (`clients/js/test/decisions.json`), so
-//! the two languages cannot diverge.
+//! Checks the decisions against the table of the browser client, `clients/js/test/decisions.json`.
+//!
+//! The two languages therefore cannot diverge.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

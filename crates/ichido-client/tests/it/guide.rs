@@ -1,4 +1,6 @@
-//! Tests the guide: its code is that of the example and this file, and does what it says against failing servers.
+//! Tests the guide's code against failing servers.
+//!
+//! The code is that of the example and of this file.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,6 @@
-//! Tests the client against real servers that fail at the byte level; the server counts the effects.
+//! Tests the client against real servers that fail at the byte level.
+//!
+//! The server counts the effects.
 
 mod budget;
 mod done_once;

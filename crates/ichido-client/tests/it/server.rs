@@ -25,8 +25,9 @@ pub(crate) enum ServerAction {
     WorkAndCut,
     /// Does nothing and responds with these bytes.
     Say(String),
-    /// Does nothing, responds with these bytes, closes the connection properly, and waits until the peer has closed
-    /// it too.
+    /// Does nothing, responds with these bytes, and closes properly.
+    ///
+    /// It waits until the peer has closed the connection too.
     SayAndClose(String),
     /// Does nothing, responds with these bytes, and then stays silent.
     SayAndHold(String),
@@ -54,7 +55,9 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a server that follows `script`, which gets the number of earlier requests with the same key.
+    /// Starts a server that follows `script`.
+    ///
+    /// The script gets the number of earlier requests with the same key.
     pub(crate) async fn start(
         script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
@@ -73,7 +76,9 @@ impl TestServer {
         Self { address: receiver.address, receiver, calls }
     }
 
-    /// Starts a server that applies these actions to the requests of a key in order, and repeats the last one.
+    /// Starts a server that applies these actions to each key in order.
+    ///
+    /// It repeats the last one.
     pub(crate) async fn doing(acts: Vec<ServerAction>) -> Self {
         Self::start(move |nth, _| acts[nth.min(acts.len() - 1)].clone()).await
     }

@@ -1,5 +1,6 @@
-//! Kills a process that accepts and sends, against a server that drops responses: each action takes effect once, in
-//! order, and nothing acknowledged is lost.
+//! Kills a process that accepts and sends, against a server that drops responses.
+//!
+//! Each action takes effect once, in order, and nothing acknowledged is lost.
 //!
 //! A child process accepts and sends. Its parent is the server and kills it with SIGKILL, in the middle of an accept
 //! or while the server holds one of its requests. The server does the work of a key once and records when it did so

@@ -1,4 +1,4 @@
-//! Tests that entries are sent in order, under their keys, by one sender at a time, with recorded outcomes.
+//! Tests that one sender at a time sends entries in order and records outcomes.
 // Spec: A8, A9, A13, C6.
 
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Tests that the work is done once and its outcome is learned, whatever fails in between.
+//! Tests that the work is done once and its outcome is learned, whatever fails.
 // Spec: A8, C5, C6.
 
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! Tests that the client reports what is known, without guessing, if it cannot learn the outcome.
+//! Tests that the client reports what is known if it cannot learn the outcome.
 // Spec: A8, A9.
 
 use std::time::Duration;

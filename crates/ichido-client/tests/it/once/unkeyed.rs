@@ -1,4 +1,4 @@
-//! Tests that an action without a key is retried only with proof that nothing was done.
+//! Tests that an action without a key is retried only if provably not done.
 // Spec: C4.
 
 use http::Method;
