@@ -233,7 +233,9 @@ pub(crate) struct UpstreamHandler {
 pub(crate) enum ServiceKey {
     /// The client's key, byte for byte.
     Clients,
-    /// A key derived from operation, identity and key, so equal keys of two callers never collide at the service.
+    /// A key derived from operation, identity and key.
+    ///
+    /// Equal keys of two callers never collide at the service.
     Derived,
 }
 
@@ -308,7 +310,9 @@ fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
     response
 }
 
-/// Reads the outcome from a response: its status, unless the service's own idempotency layer is still working.
+/// Reads the outcome from a response's status.
+///
+/// The service's own idempotency layer may report that it is still working.
 fn response_outcome(answer: &Response<Incoming>) -> Outcome {
     match judge_response(answer, |seen| Table::http().judge(seen, clock::now()).code) {
         Some(ErrorCode::InProgress) => Outcome::StillRunning,

@@ -16,7 +16,7 @@ use ichido_boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portab
 /// The key's header field, under its two names.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const X_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
-/// What an idempotency layer reports about a request in flight or a replay, in every profile.
+/// What an idempotency layer reports: a request in flight or a replay, in every profile.
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const REPLAYED_BY_STRIPE: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -47,9 +47,11 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     PROXY_AUTHORIZATION,
 ];
 
-/// Fields that every request list lets through: the first four keep the chain intact, the last one the body.
+/// Fields that every request list lets through.
+///
+/// The first four keep the chain intact, the last one the body.
 const ALWAYS_IN_REQUESTS: [HeaderName; 5] = [KEY, X_KEY, HOPS, REQUEST_ID, CONTENT_LENGTH];
-/// Fields that every response list lets through: those about the key, and the length of the body.
+/// Fields that every response list lets through: the key's and the body's length.
 const ALWAYS_IN_RESPONSES: [HeaderName; 7] =
     [KEY, X_KEY, STATUS, REPLAYED, REPLAYED_BY_STRIPE, RETRY_AFTER, CONTENT_LENGTH];
 
@@ -105,7 +107,9 @@ fn retain(headers: &mut HeaderMap, passes: impl Fn(&HeaderName) -> bool) {
     }
 }
 
-/// `Connection` names a field that every hop relies on, so a later hop would miss it.
+/// `Connection` names a field that every hop relies on.
+///
+/// It would be stripped here and missed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamesEndToEnd;
 

@@ -163,11 +163,13 @@ fn judge_outcome(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZ
 
 enum GatheredBody {
     Whole(Bytes),
-    /// It is too large, or there is no memory for it: the bytes so far, and the rest of the stream. It is sent once.
+    /// The body is too large, or there is no memory for it.
+    ///
+    /// It has the bytes so far and the rest of the stream, and is sent once.
     Streamed(Upload),
 }
 
-/// Buffers a body if it is small enough for a retry and there is memory for it.
+/// Buffers a body for a retry if it is small and memory is available.
 async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBody, BodyFault> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {

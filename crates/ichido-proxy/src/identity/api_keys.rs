@@ -3,7 +3,7 @@
 use ichido_core::digest::Digest;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
-/// The maximum number of keys in one file: each request is compared with all of them.
+/// The maximum number of keys in a file. Each request is compared with all of them.
 const KEYS_MAX: usize = 10_000;
 /// The longest key that is checked.
 const KEY_BYTES_MAX: usize = 4096;

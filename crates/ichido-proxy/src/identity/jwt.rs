@@ -55,7 +55,9 @@ pub(crate) struct Jwt {
 pub(crate) struct Claims(Box<RawValue>);
 
 impl Jwt {
-    /// Creates a verifier with the key of a file, without the line break that an editor adds to a secret.
+    /// Creates a verifier with the key of a file.
+    ///
+    /// The line break that an editor adds to a secret is removed.
     pub(crate) fn new(
         algorithm: Algorithm,
         key: &[u8],
@@ -87,7 +89,9 @@ impl Jwt {
         Ok(Self { key, validation, claims })
     }
 
-    /// Returns the claims of a valid token, or `None` without a reason that would help to forge one.
+    /// Returns the claims of a valid token.
+    ///
+    /// `None` gives no reason that would help to forge one.
     pub(crate) fn verify(&self, token: &str) -> Option<Claims> {
         if TOKEN_BYTES_MAX < token.len() {
             return None;

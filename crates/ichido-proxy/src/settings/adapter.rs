@@ -273,7 +273,7 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
     }
 }
 
-/// Returns the value that a flag names, or `None` if it is not given or unknown.
+/// Returns the value that a flag names, or `None` if absent or unknown.
 fn pick<T: Copy>(flag: &str, text: Option<&String>, known: &[(&str, T)], faults: &mut Faults) -> Option<T> {
     let text = text?;
     let found = known.iter().find(|(name, _)| name == text).map(|(_, value)| *value);
@@ -284,7 +284,9 @@ fn pick<T: Copy>(flag: &str, text: Option<&String>, known: &[(&str, T)], faults:
     found
 }
 
-/// Picks the client's key if there is one caller or the service ignores keys, and a derived key otherwise.
+/// Picks the default key for the service.
+///
+/// It is the client's key if there is one caller or the service ignores keys, and a derived key otherwise.
 // Spec: D7.
 fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
     if mode == Some(EffectMode::Keyed) && !identity.is_single() {

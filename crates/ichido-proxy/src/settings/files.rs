@@ -1,4 +1,4 @@
-//! The boundary files of a role: the one it receives by and the one it sends by.
+//! The boundary files of a role: one for receiving and one for sending.
 
 use ichido_boundary::{Boundary, Finding, Party, Rule, Severity, check};
 
