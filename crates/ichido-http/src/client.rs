@@ -72,7 +72,7 @@ pub struct FullResponse {
 /// Why there is no complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkError {
-    /// What the error means for the request.
+    /// The meaning of the error for the request.
     pub kind: NetworkFault,
     /// The reason as text.
     pub why: String,

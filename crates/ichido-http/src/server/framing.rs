@@ -97,14 +97,14 @@ enum Position {
     Http2,
 }
 
-/// What follows the data.
+/// The part after the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterData {
     Head,
     ChunkCr,
 }
 
-/// What the current head says about its body.
+/// The framing fields of the current head.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeadFraming {
     started: bool,
