@@ -56,7 +56,7 @@ pub struct Action {
 }
 
 ichido_core::words! {
-    /// Who started an attempt.
+    /// The party that started an attempt.
     // Spec: A14.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Cause {

@@ -26,7 +26,7 @@ pub struct ProblemDetails {
     pub code: Option<String>,
     /// The kind of problem.
     pub title: Option<String>,
-    /// What is wrong this time, and what to do.
+    /// The cause in this case, and what to do.
     pub detail: Option<String>,
 }
 

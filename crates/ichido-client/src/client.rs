@@ -59,7 +59,7 @@ pub enum Outcome {
         answer: Answer,
         /// The kind of refusal.
         reason: Refusal,
-        /// What is known about the effect. `Unknown` if an earlier attempt was lost or the response leaves it open.
+        /// The effect, as far as it is known. `Unknown` if an earlier attempt was lost or the response leaves it open.
         effect: Effect,
         /// The number of requests.
         tries: u32,
@@ -71,7 +71,7 @@ pub enum Outcome {
         why: Why,
         /// The result of the last attempt.
         last: Last,
-        /// What is known about the effect of these attempts: `NotDone` if none can have arrived.
+        /// The effect of these attempts, as far as it is known: `NotDone` if none can have arrived.
         effect: Effect,
         /// The number of requests.
         tries: u32,
@@ -92,7 +92,7 @@ pub enum Last {
     Answer(Answer),
     /// No response, or an incomplete one.
     Fault {
-        /// What the error means for the request.
+        /// The meaning of the error for the request.
         kind: NetworkFault,
         /// The reason as text.
         why: String,

@@ -39,14 +39,14 @@ pub struct RetryRules {
     pub profile: Profile,
 }
 
-/// What was sent so far, and what is known about it.
+/// The attempts so far, and their known effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptHistory {
     /// All requests, including those that only asked for an outcome in flight.
     pub sent: u32,
     /// The failed requests.
     pub failed: u32,
-    /// What is known about the effect of all requests.
+    /// The effect of all requests, as far as it is known.
     pub effect: Effect,
 }
 
@@ -82,7 +82,7 @@ pub enum NextStep {
     Done,
     /// The server refuses it. A retry would not help.
     Refused {
-        /// What is known about the effect. An earlier attempt that was lost may have taken effect.
+        /// The effect, as far as it is known. An earlier attempt that was lost may have taken effect.
         effect: Effect,
         /// The kind of refusal.
         reason: Refusal,
@@ -98,7 +98,7 @@ pub enum NextStep {
     GiveUp {
         /// The reason.
         why: Why,
-        /// What is known about the effect.
+        /// The effect, as far as it is known.
         effect: Effect,
     },
 }

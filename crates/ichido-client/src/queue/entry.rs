@@ -100,7 +100,7 @@ pub struct Entry {
     pub first_sent: Option<Timestamp>,
     /// The time until its next attempt, if it waits for one.
     pub due_in: Option<Duration>,
-    /// What is known about its effect.
+    /// Its effect, as far as it is known.
     pub effect: Effect,
     /// Why it failed, is held, or waits for another attempt.
     pub reason: Option<Reason>,

@@ -91,7 +91,7 @@ pub enum QueueError {
         id: EntryId,
         /// Its state.
         state: State,
-        /// What the operation requires.
+        /// The requirement of the operation.
         asked: &'static str,
     },
     /// The database failed.

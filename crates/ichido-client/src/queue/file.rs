@@ -38,7 +38,7 @@ const OPEN_WAIT: Duration = Duration::from_millis(20);
 /// time, and nobody has it open yet.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// What a file contains.
+/// The contents of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum FileContents {
     Empty,

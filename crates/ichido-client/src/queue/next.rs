@@ -33,7 +33,7 @@ const OFFLINE_BACKOFF: Retry = Retry {
     tries: NonZeroU32::MAX,
 };
 
-/// What is known about an entry.
+/// The stored facts about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryHistory {
     /// The failed attempts since a person last decided, or since it was accepted.
@@ -46,11 +46,11 @@ pub struct EntryHistory {
     pub due: Duration,
     /// Whether a person released it for one more send, whatever its age.
     pub is_released: bool,
-    /// What is known about its effect.
+    /// Its effect, as far as it is known.
     pub effect: Effect,
 }
 
-/// What to do with the next entry.
+/// The next step for an entry, before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeforeSend {
     /// Mark it and send it.
@@ -90,7 +90,7 @@ impl HoldReason {
     }
 }
 
-/// What to do after an attempt.
+/// The next step for an entry, after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterSend {
     /// It was done: remove the entry.
@@ -106,14 +106,14 @@ pub enum AfterSend {
     Retry {
         /// The wait before that.
         wait: Duration,
-        /// What is known about the effect now.
+        /// The effect, as far as it is now known.
         effect: Effect,
     },
     /// Mark it as failed.
     Fail {
         /// Why there is no retry; `None` if the server refused it.
         why: Option<Why>,
-        /// What is known about the effect.
+        /// The effect, as far as it is known.
         effect: Effect,
     },
 }

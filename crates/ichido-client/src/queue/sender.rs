@@ -41,7 +41,7 @@ pub struct SendTerms {
     /// How long the server keeps a key. 72 h. An entry that was sent longer ago is held.
     // Spec: A2.
     pub keys_kept_for: Duration,
-    /// What a success must show besides its status, given the entry's key.
+    /// The proof that a success must show besides its status, given the entry's key.
     ///
     /// A network's login page also responds with 200, and would make an entry disappear. Without a proof any 2xx is
     /// enough.
@@ -79,25 +79,25 @@ pub struct Sender {
 #[derive(Debug)]
 pub enum StepOutcome {
     /// There is nothing to send.
-    Nothing,
+    Idle,
     /// Nothing is due for this long.
     Wait(Duration),
     /// Something happened to an entry.
-    Did(Event),
+    Event(Event),
 }
 
-/// What happened to an entry.
+/// An event of an entry.
 #[derive(Debug)]
 pub struct Event {
     /// The entry.
     pub entry: EntryId,
     /// Its key.
     pub key: IdempotencyKey,
-    /// What happened.
+    /// The kind of event.
     pub what: What,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug)]
 pub enum What {
     /// It was done, now or at an earlier attempt ([`Answer::is_replay`]), and was removed.
@@ -203,7 +203,7 @@ impl Sender {
         }
         let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.limits.total).await?;
         match turn {
-            Turn::Nothing => Ok(StepOutcome::Nothing),
+            Turn::Nothing => Ok(StepOutcome::Idle),
             Turn::Wait(wait) => Ok(StepOutcome::Wait(wait)),
             Turn::SetAside { entry, state: State::Held, reason } => {
                 Ok(event_outcome(entry, What::Held { reason }))
@@ -304,7 +304,7 @@ impl Sender {
                 () = std::future::ready(()) => {}
             }
             let wait = match (self.step().await?, patience) {
-                (StepOutcome::Did(event), patience) => {
+                (StepOutcome::Event(event), patience) => {
                     let is_offline = matches!(event.what, What::Offline { .. });
                     offline_in_a_row = if is_offline { offline_in_a_row + 1 } else { 0 };
                     on_event(event);
@@ -313,8 +313,8 @@ impl Sender {
                     }
                     continue;
                 }
-                (StepOutcome::Nothing, Some(_)) => return Ok(Drained::Empty),
-                (StepOutcome::Nothing, None) => POLL_INTERVAL,
+                (StepOutcome::Idle, Some(_)) => return Ok(Drained::Empty),
+                (StepOutcome::Idle, None) => POLL_INTERVAL,
                 (StepOutcome::Wait(wait), Some(patience)) if patience < wait => {
                     return Ok(Drained::Waits(wait));
                 }
@@ -339,7 +339,7 @@ impl Sender {
 }
 
 fn event_outcome(entry: NextEntry, what: What) -> StepOutcome {
-    StepOutcome::Did(Event { entry: entry.id, key: entry.key, what })
+    StepOutcome::Event(Event { entry: entry.id, key: entry.key, what })
 }
 
 /// Describes an attempt that was not a success.

@@ -10,7 +10,7 @@ use super::error::QueueError;
 use super::next::{self, AfterSend, BeforeSend, SENDS_MAX};
 use super::write_transaction::WriteTransaction;
 
-/// What the sender must do.
+/// The next task of the sender.
 pub(super) enum Turn {
     /// There is nothing.
     Nothing,

@@ -13,7 +13,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use tokio_rustls::TlsAcceptor;
 
-/// What the server does with a complete request.
+/// The action of the server on a complete request.
 #[derive(Clone, Debug)]
 pub(crate) enum ServerAction {
     /// Does the work of its key once and responds with 201, marking a replay. Without a key it does the work each
@@ -38,7 +38,7 @@ pub(crate) enum ServerAction {
 /// The key under which effects of requests without a key are counted. No real key is empty.
 pub(crate) const NO_KEY: &str = "";
 
-/// What happened at the server.
+/// The calls that the server received, and their effects.
 #[derive(Default)]
 struct RecordedCalls {
     /// The key of each request, in order.

@@ -11,7 +11,7 @@ use super::super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// What a server did with one attempt.
+/// The reaction of a server to one attempt.
 #[derive(Clone, Debug)]
 enum ServerReaction {
     Fault(NetworkFault),

@@ -107,9 +107,9 @@ pub(crate) async fn drain(sender: &mut Sender) -> (Drained, Vec<Event>) {
 pub(crate) async fn next_event(sender: &mut Sender) -> Event {
     loop {
         match sender.step().await.unwrap() {
-            StepOutcome::Did(event) => return event,
+            StepOutcome::Event(event) => return event,
             StepOutcome::Wait(wait) => sender.rest(wait).await,
-            StepOutcome::Nothing => panic!("there is nothing to do"),
+            StepOutcome::Idle => panic!("there is nothing to do"),
         }
     }
 }
