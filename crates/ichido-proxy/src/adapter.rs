@@ -64,7 +64,7 @@ pub(crate) struct Route {
     pub(crate) guard: OperationGuard,
 }
 
-/// What protects an operation.
+/// The protection of an operation.
 pub(crate) enum OperationGuard {
     /// The ledger.
     Once(once::OnceService<UpstreamHandler>),

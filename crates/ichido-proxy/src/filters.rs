@@ -29,9 +29,9 @@ pub(crate) struct FilterRules {
     pub(crate) name: HopName,
     /// Whether callers are outsiders, whose claims about earlier hops are ignored.
     pub(crate) is_edge: bool,
-    /// What happens to `x-request-id`.
+    /// The handling of `x-request-id`.
     pub(crate) request_id: RequestIdRule,
-    /// What happens to `traceparent` and `tracestate`.
+    /// The handling of `traceparent` and `tracestate`.
     pub(crate) traceparent: Traceparent,
     /// Which methods pass, and which of them change state.
     pub(crate) methods: Methods,
@@ -75,7 +75,7 @@ pub(crate) struct AdmittedRequest {
     pub(crate) key: Option<IdempotencyKey>,
 }
 
-/// What a response needs to know about its request.
+/// The part of a request that its response needs.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestContext {
     pub(crate) request_id: RequestId,

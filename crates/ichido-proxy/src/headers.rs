@@ -16,7 +16,7 @@ use ichido_boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portab
 /// The key's header field, under its two names.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const X_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
-/// What an idempotency layer reports: a request in flight or a replay, in every profile.
+/// Reports of an idempotency layer: a request in flight or a replay, in every profile.
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const REPLAYED_BY_STRIPE: HeaderName = HeaderName::from_static("idempotent-replayed");

@@ -122,9 +122,9 @@ impl HopRole {
     }
 }
 
-/// What one attempt says.
+/// The verdict on one attempt.
 struct AttemptVerdict {
-    /// What is known about the effect.
+    /// The effect, as far as it is known.
     effect: Effect,
     /// How long to wait before the next attempt; `None` if this was the last.
     ///

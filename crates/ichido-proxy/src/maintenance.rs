@@ -21,7 +21,7 @@ const ROWS_MAX: u32 = 500;
 /// The maximum number of statements of a kind per run. A backlog takes several runs.
 const STATEMENTS_MAX: u32 = 20;
 
-/// What one run did.
+/// The result of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MaintenanceCounts {
     /// Claims whose owners are gone, now marked as unknown.
