@@ -65,7 +65,7 @@ ichido_core::words! {
     }
 }
 
-/// What is known about a key.
+/// The record of one key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyEntry {
     pub(crate) calls: u64,
