@@ -68,7 +68,7 @@ async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
         .await;
     let full = queue.accept(SHOP, &[order("k1"), order("k2")]).await;
     assert!(matches!(full, Err(QueueError::Full)), "{full:?}");
-    let count = |counts: Vec<ichido_client::queue::Count>| {
+    let count = |counts: Vec<ichido_client::queue::EntryCount>| {
         counts.into_iter().filter(|count| count.destination == SHOP).map(|count| count.entries).sum::<u64>()
     };
     assert_eq!(count(queue.counts().await.unwrap()), 0, "not even the first");
