@@ -80,7 +80,7 @@ async fn the_program_says_what_the_guide_shows() {
     assert_eq!(run(&url(&server), &kept).await.unwrap().join("\n"), blocks("text")[0]);
     assert!(!kept.exists(), "what was done is forgotten");
 
-    let down = TestServer::doing(vec![ServerAction::Say(plain("404 What"))]).await;
+    let down = TestServer::with_actions(vec![ServerAction::Say(plain("404 What"))]).await;
     let lines = run(&url(&down), &kept).await.unwrap();
     assert_eq!(lines, ["first press: refused: the server will not do it"]);
     let key = down.seen()[0].key().to_owned();
@@ -90,7 +90,7 @@ async fn the_program_says_what_the_guide_shows() {
 
 #[tokio::test]
 async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
-    let server = TestServer::doing(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let order = order();
     let outcome = client(&url(&server)).unwrap().send(&order.action().unwrap()).await;
     assert_eq!(told(&outcome), "done before; the same answer again");
@@ -99,19 +99,19 @@ async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
 
 #[tokio::test]
 async fn each_end_is_told_as_the_guide_says() {
-    let server = TestServer::doing(vec![ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     assert_eq!(place(&server.client()).await, "done, at try 1");
     let no = with("422 Odd", &[], r#"{"detail":"no such symbol"}"#);
-    let server = TestServer::doing(vec![ServerAction::Say(no)]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(no)]).await;
     assert_eq!(place(&server.client()).await, "refused: no such symbol");
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
-    let server = TestServer::doing(vec![ServerAction::Say(used)]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(used)]).await;
     assert_eq!(place(&server.client()).await, "our mistake: this key belongs to another order");
-    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Down"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let unknown = format!("perhaps done, perhaps not: {}", Why::TriesSpent);
     assert_eq!(place(&server.client()).await, unknown);
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let nobody = server::resolved(server::quick(format!("http://{}", address.unwrap())));
+    let nobody = server::build_client(server::quick(format!("http://{}", address.unwrap())));
     assert_eq!(place(&nobody).await, format!("not sent: {}", Why::TriesSpent));
 }
 
@@ -130,7 +130,8 @@ fn an_order_keeps_its_key_and_its_bytes_from_one_run_to_the_next() {
 #[tokio::test]
 async fn a_budget_of_five_is_spent_after_five() {
     let server =
-        TestServer::doing(vec![ServerAction::Say(with("503 Down", &[("Retry-After", "0")], ""))]).await;
+        TestServer::with_actions(vec![ServerAction::Say(with("503 Down", &[("Retry-After", "0")], ""))])
+            .await;
     let careful = careful(&url(&server)).unwrap();
     let (a, b, c, d) = tokio::join!(place(&careful), place(&careful), place(&careful), place(&careful));
     let spent = [a, b, c, d].iter().filter(|told| told.ends_with(&Why::BudgetSpent.to_string())).count();
@@ -141,9 +142,11 @@ async fn a_budget_of_five_is_spent_after_five() {
 #[tokio::test]
 async fn a_payment_in_flight_is_asked_after() {
     let in_use = r#"{"error":{"code":"idempotency_key_in_use"}}"#;
-    let server =
-        TestServer::doing(vec![ServerAction::Say(with("409 Conflict", &[], in_use)), ServerAction::Work])
-            .await;
+    let server = TestServer::with_actions(vec![
+        ServerAction::Say(with("409 Conflict", &[], in_use)),
+        ServerAction::Work,
+    ])
+    .await;
     let payments = payments(&url(&server), Token::parse("sk_test").unwrap()).unwrap();
     assert_eq!(place(&payments).await, "done, at try 2");
     assert_eq!(server.seen()[0].field("authorization"), Some("Bearer sk_test"));
@@ -151,7 +154,7 @@ async fn a_payment_in_flight_is_asked_after() {
 
 #[tokio::test]
 async fn a_subscriber_is_not_signed_up_twice() {
-    let server = TestServer::doing(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let outcome = subscribe(&server.client()).await.unwrap();
     assert!(matches!(outcome, Outcome::GaveUp { why: Why::NoKey, .. }), "{outcome:?}");
     assert_eq!((server.effects(NO_KEY), server.seen().len()), (1, 1));

@@ -62,7 +62,7 @@ impl TestServer {
         script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let calls = Arc::new(Mutex::new(RecordedCalls::default()));
-        let receiver = Receiver::start(acting(Arc::clone(&calls), script)).await;
+        let receiver = Receiver::start(scripted_handler(Arc::clone(&calls), script)).await;
         Self { address: receiver.address, receiver, calls }
     }
 
@@ -72,14 +72,14 @@ impl TestServer {
         script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let calls = Arc::new(Mutex::new(RecordedCalls::default()));
-        let receiver = Receiver::start_tls(acceptor, acting(Arc::clone(&calls), script)).await;
+        let receiver = Receiver::start_tls(acceptor, scripted_handler(Arc::clone(&calls), script)).await;
         Self { address: receiver.address, receiver, calls }
     }
 
     /// Starts a server that applies these actions to each key in order.
     ///
     /// It repeats the last one.
-    pub(crate) async fn doing(acts: Vec<ServerAction>) -> Self {
+    pub(crate) async fn with_actions(acts: Vec<ServerAction>) -> Self {
         Self::start(move |nth, _| acts[nth.min(acts.len() - 1)].clone()).await
     }
 
@@ -110,7 +110,7 @@ impl TestServer {
 
     /// Creates a client of this server with waits of a millisecond.
     pub(crate) fn client(&self) -> Client {
-        resolved(self.settings())
+        build_client(self.settings())
     }
 
     pub(crate) fn settings(&self) -> ClientSettings {
@@ -125,7 +125,7 @@ pub(crate) fn quick(base_url: String) -> ClientSettings {
     ClientSettings { retry, ..ClientSettings::new(base_url) }
 }
 
-pub(crate) fn resolved(settings: ClientSettings) -> Client {
+pub(crate) fn build_client(settings: ClientSettings) -> Client {
     settings.resolve().expect("the settings make sense")
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn unkeyed(method: Method) -> Action {
 }
 
 /// Turns the script into actions on the connection and records the work.
-fn acting(
+fn scripted_handler(
     calls: Arc<Mutex<RecordedCalls>>,
     script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
 ) -> impl Fn(usize, &Request) -> http_for_tests::Act + Send + Sync + 'static {

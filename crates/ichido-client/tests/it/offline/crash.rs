@@ -31,7 +31,7 @@ fn kills() -> u64 {
 }
 
 fn client(server: &str) -> Arc<Client> {
-    Arc::new(server::resolved(ClientSettings::new(server)))
+    Arc::new(server::build_client(ClientSettings::new(server)))
 }
 
 fn say(line: &str) {

@@ -12,7 +12,7 @@ async fn sent_once(
     temp: &TempQueue,
     acts: Vec<ServerAction>,
 ) -> (TestServer, ichido_client::queue::Queue, EntryId) {
-    let server = TestServer::doing(acts).await;
+    let server = TestServer::with_actions(acts).await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let outcome = next_event(&mut sender(&queue, server.client()).await).await;
@@ -69,7 +69,7 @@ async fn a_release_is_for_one_try() {
 
 #[tokio::test]
 async fn what_was_never_sent_is_sent_however_old_it_is() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     temp.hours_pass(10_000).await;
@@ -114,7 +114,7 @@ async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
     let temp = TempQueue::new();
     let mut acts = vec![ServerAction::Say(plain("503 Service Unavailable")); 3];
     acts.push(ServerAction::Work);
-    let server = TestServer::doing(acts).await;
+    let server = TestServer::with_actions(acts).await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     drain(&mut sender(&queue, server.client()).await).await;
@@ -131,9 +131,11 @@ async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
 #[tokio::test]
 async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
     let temp = TempQueue::new();
-    let server =
-        TestServer::doing(vec![ServerAction::Say(plain("422 Unprocessable Content")), ServerAction::Work])
-            .await;
+    let server = TestServer::with_actions(vec![
+        ServerAction::Say(plain("422 Unprocessable Content")),
+        ServerAction::Work,
+    ])
+    .await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     drain(&mut sender(&queue, server.client()).await).await;
@@ -163,7 +165,7 @@ async fn a_person_decides_about_what_stands_so_and_nothing_else() {
 
 #[tokio::test]
 async fn what_is_being_sent_is_not_discarded_but_what_a_dead_sender_left_is() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Silence]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Silence]).await);
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let mut sending = sender(&queue, server.client()).await;

@@ -10,17 +10,17 @@ use ichido_client::{Cause, Client, ClientSettings, Token};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::temp_queue::{SHOP, TempQueue, accept, all, drain, keys, next_event, order, quick, sender};
-use crate::server::{ServerAction, TestServer, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, plain, with};
 
 /// Returns a client of a port where nobody listens, and the port.
-async fn away() -> (Client, SocketAddr) {
+async fn unreachable_client() -> (Client, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    (resolved(ClientSettings::new(format!("http://{address}"))), address)
+    (build_client(ClientSettings::new(format!("http://{address}"))), address)
 }
 
 /// Starts to listen at `address` and forwards everything.
-async fn open_up(address: SocketAddr, to: SocketAddr) {
+async fn start_forwarding(address: SocketAddr, to: SocketAddr) {
     let listener = TcpListener::bind(address).await.unwrap();
     tokio::spawn(async move {
         while let Ok((mut from, _)) = listener.accept().await {
@@ -32,7 +32,7 @@ async fn open_up(address: SocketAddr, to: SocketAddr) {
 
 #[tokio::test]
 async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let by_program = order("k3").begun_by(Cause::Auto);
@@ -52,7 +52,8 @@ async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
 #[tokio::test]
 async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
     for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
-        let (temp, server) = (TempQueue::new(), TestServer::doing(vec![act, ServerAction::Work]).await);
+        let (temp, server) =
+            (TempQueue::new(), TestServer::with_actions(vec![act, ServerAction::Work]).await);
         let queue = temp.queue().await;
         accept(&queue, &["k1", "k2"]).await;
         let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
@@ -119,7 +120,7 @@ async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
 async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() {
     let busy = with("429 Too Many Requests", &[("Retry-After", "3600")], "");
     let (temp, server) =
-        (TempQueue::new(), TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await);
+        (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
@@ -143,8 +144,10 @@ async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() 
 async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
-    let (temp, server) =
-        (TempQueue::new(), TestServer::doing(vec![ServerAction::Say(processing), ServerAction::Work]).await);
+    let (temp, server) = (
+        TempQueue::new(),
+        TestServer::with_actions(vec![ServerAction::Say(processing), ServerAction::Work]).await,
+    );
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let mut sender = sender(&queue, server.client()).await;
@@ -162,17 +165,17 @@ async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
 
 #[tokio::test]
 async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
-    let (client, address) = away().await;
+    let (client, address) = unreachable_client().await;
     let mut sender = sender(&queue, client).await;
     let offline = next_event(&mut sender).await;
     assert!(matches!(&offline.what, What::Offline { wait, .. } if !wait.is_zero()), "{offline:?}");
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends, entry.first_sent), (State::Waiting, 0, 0, None));
     assert!(matches!(sender.step().await.unwrap(), StepOutcome::Wait(_)), "it is left alone");
-    open_up(address, server.address).await;
+    start_forwarding(address, server.address).await;
     queue.wake();
     // The wait of an hour ends at once.
     sender.rest(Duration::from_hours(1)).await;
@@ -186,14 +189,14 @@ async fn draining_ends_when_nobody_is_reached() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
-    let (outcome, events) = drain(&mut sender(&queue, away().await.0).await).await;
+    let (outcome, events) = drain(&mut sender(&queue, unreachable_client().await.0).await).await;
     assert_eq!((outcome, events.len()), (Drained::Offline, 3));
     assert_eq!(all(&queue).await[0].attempts, 0);
 }
 
 #[tokio::test]
 async fn there_is_one_sender_for_a_file_and_destination() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let (queue, other) = (temp.queue().await, temp.queue().await);
     let first = sender(&queue, server.client()).await;
     let second = other.sender(SHOP, Arc::new(server.client()), quick()).await;
@@ -218,11 +221,11 @@ async fn there_is_one_sender_for_a_file_and_destination() {
 
 #[tokio::test]
 async fn one_destination_does_not_hold_up_another() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     queue.accept("bank", &[order("k2")]).await.unwrap();
-    let mut shop = sender(&queue, away().await.0).await;
+    let mut shop = sender(&queue, unreachable_client().await.0).await;
     assert!(matches!(next_event(&mut shop).await.what, What::Offline { .. }));
     let mut bank = queue.sender("bank", Arc::new(server.client()), quick()).await.unwrap();
     assert_eq!(drain(&mut bank).await.0, Drained::Empty);
@@ -233,7 +236,7 @@ async fn one_destination_does_not_hold_up_another() {
 #[tokio::test]
 async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() {
     let (temp, server) =
-        (TempQueue::new(), TestServer::doing(vec![ServerAction::Silence, ServerAction::Work]).await);
+        (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Silence, ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let mut first = sender(&queue, server.client()).await;
@@ -277,7 +280,7 @@ async fn a_sender_that_is_told_to_stop_ends_its_try() {
 
 #[tokio::test]
 async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     let mut sender = sender(&queue, server.client()).await;
     let (event_sender, mut events) = tokio::sync::mpsc::unbounded_channel();
@@ -295,11 +298,11 @@ async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
 
 #[tokio::test]
 async fn no_token_is_in_the_file_though_it_is_sent() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::WorkAndReset]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::WorkAndReset]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let token = Token::parse("secret-of-the-token").unwrap();
-    let client = resolved(ClientSettings { token: Some(token), ..server.settings() });
+    let client = build_client(ClientSettings { token: Some(token), ..server.settings() });
     next_event(&mut sender(&queue, client).await).await;
     assert_eq!(server.seen()[0].field("authorization"), Some("Bearer secret-of-the-token"));
     for file in std::fs::read_dir(temp.folder()).unwrap() {
@@ -313,7 +316,8 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
 async fn a_success_without_its_proof_takes_nothing_out() {
     let (temp, server) = (
         TempQueue::new(),
-        TestServer::doing(vec![ServerAction::Say(with("200 OK", &[], "<html>")), ServerAction::Work]).await,
+        TestServer::with_actions(vec![ServerAction::Say(with("200 OK", &[], "<html>")), ServerAction::Work])
+            .await,
     );
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
@@ -330,7 +334,7 @@ async fn a_success_without_its_proof_takes_nothing_out() {
 
 #[tokio::test]
 async fn terms_that_make_no_sense_are_refused() {
-    let (temp, server) = (TempQueue::new(), TestServer::doing(vec![ServerAction::Work]).await);
+    let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     let terms = SendTerms { keys_kept_for: Duration::from_secs(30), ..SendTerms::default() };
     let refused = queue.sender(SHOP, Arc::new(server.client()), terms).await;

@@ -5,10 +5,10 @@ use ichido_client::{Client, ClientSettings, Outcome};
 use ichido_core::retry::BudgetSettings;
 use ichido_core::verdict::Effect;
 
-use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, order, plain, with};
 
 fn with_budget(server: &TestServer, budget: Option<BudgetSettings>) -> Client {
-    resolved(ClientSettings { budget, ..server.settings() })
+    build_client(ClientSettings { budget, ..server.settings() })
 }
 
 async fn gave_up(client: &Client, key: &str) -> (Why, Effect, u32) {
@@ -20,7 +20,7 @@ async fn gave_up(client: &Client, key: &str) -> (Why, Effect, u32) {
 
 #[tokio::test]
 async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Down"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let three = BudgetSettings { capacity: 300, earned_per_success: 20 };
     let client = with_budget(&server, Some(three));
     assert_eq!(gave_up(&client, "k1").await, (Why::TriesSpent, Effect::Unknown, 3));
@@ -34,7 +34,7 @@ async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands
 
 #[tokio::test]
 async fn without_a_word_ten_retries_are_saved_up_and_with_none_there_is_no_end_to_them() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Down"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let client = server.client();
     for nth in 0..5 {
         assert_eq!(gave_up(&client, &format!("k{nth}")).await.0, Why::TriesSpent);
@@ -68,7 +68,7 @@ async fn asking_after_an_action_in_flight_costs_nothing() {
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
     let mut acts = vec![ServerAction::Say(processing); 7];
     acts.push(ServerAction::Work);
-    let server = TestServer::doing(acts).await;
+    let server = TestServer::with_actions(acts).await;
     let client = with_budget(&server, Some(BudgetSettings { capacity: 0, earned_per_success: 0 }));
     let outcome = client.send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::Done { tries: 8, .. }), "{outcome:?}");

@@ -8,7 +8,7 @@ use ichido_client::{Action, Cause, ClientSettings, Outcome, Token};
 use ichido_core::key::IdempotencyKey;
 use tokio::task::JoinSet;
 
-use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, order, plain, with};
 
 /// The outcome of an order that was done.
 struct CompletedOrder {
@@ -29,7 +29,7 @@ async fn done(server: &TestServer, key: &str) -> CompletedOrder {
 #[tokio::test]
 async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
     for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
-        let server = TestServer::doing(vec![act, ServerAction::Work]).await;
+        let server = TestServer::with_actions(vec![act, ServerAction::Work]).await;
         let done = done(&server, "k1").await;
         assert_eq!((done.id.as_deref(), done.is_replay, done.tries), (Some("order-1"), true, 2));
         assert_eq!(server.effects("k1"), 1);
@@ -57,7 +57,8 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
 #[tokio::test]
 async fn a_server_that_fails_and_recovers_is_asked_again() {
     for status in ["500 Internal Server Error", "503 Service Unavailable", "408 Request Timeout"] {
-        let server = TestServer::doing(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
+        let server =
+            TestServer::with_actions(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
         let done = done(&server, "k1").await;
         assert_eq!((done.is_replay, done.tries, server.effects("k1")), (false, 2, 1), "{status}");
     }
@@ -67,7 +68,7 @@ async fn a_server_that_fails_and_recovers_is_asked_again() {
 async fn a_servers_wish_in_seconds_and_as_a_date_that_has_passed_is_heeded() {
     for wish in ["0", "Sun, 06 Nov 1994 08:49:37 GMT"] {
         let busy = with("429 Too Many Requests", &[("Retry-After", wish)], "");
-        let server = TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await;
+        let server = TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await;
         assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (2, 1), "{wish}");
     }
 }
@@ -78,7 +79,7 @@ async fn an_action_in_flight_is_asked_after_until_it_is_over() {
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
     let mut acts = vec![ServerAction::Say(processing); 7];
     acts.push(ServerAction::Work);
-    let server = TestServer::doing(acts).await;
+    let server = TestServer::with_actions(acts).await;
     // Far more often than a failing server is retried.
     assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (8, 1));
     assert_eq!(server.tries()[7], "8; auto");
@@ -86,15 +87,17 @@ async fn an_action_in_flight_is_asked_after_until_it_is_over() {
 
 #[tokio::test]
 async fn a_202_without_the_word_is_an_outcome() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("202 Accepted"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("202 Accepted"))]).await;
     assert_eq!((done(&server, "k1").await.tries, server.seen().len()), (1, 1));
 }
 
 #[tokio::test]
 async fn a_person_who_presses_again_goes_on_with_the_numbers() {
-    let server =
-        TestServer::doing(vec![ServerAction::Say(plain("503 Service Unavailable")), ServerAction::Work])
-            .await;
+    let server = TestServer::with_actions(vec![
+        ServerAction::Say(plain("503 Service Unavailable")),
+        ServerAction::Work,
+    ])
+    .await;
     let pressed = order("k1").with_previous_attempts(3);
     assert!(matches!(server.client().send(&pressed).await, Outcome::Done { tries: 2, .. }));
     let by_itself = order("k2").begun_by(Cause::Auto);
@@ -104,12 +107,12 @@ async fn a_person_who_presses_again_goes_on_with_the_numbers() {
 
 #[tokio::test]
 async fn the_token_goes_to_the_server_and_nowhere_else() {
-    let server = TestServer::doing(vec![ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     let mut settings = server.settings();
     settings.base_url.push_str("/inner/");
     settings.token = Some(Token::parse("s3cret").expect("a token"));
     assert!(!format!("{settings:?}").contains("s3cret"));
-    let client = resolved(settings);
+    let client = build_client(settings);
     let outcome = client.send(&order("k-hidden")).await;
     let [request] = server.seen().try_into().expect("one request");
     assert_eq!(request.field("authorization"), Some("Bearer s3cret"));
@@ -143,7 +146,7 @@ async fn many_at_once_through_every_fault_are_each_done_once() {
     // than one. All of them fail on purpose, which would exhaust any budget.
     let mut settings = ClientSettings { budget: None, ..server.settings() };
     settings.retry.tries = NonZeroU32::new(20).expect("some");
-    let client = Arc::new(resolved(settings));
+    let client = Arc::new(build_client(settings));
     let mut sending = JoinSet::new();
     for number in 0..200 {
         let client = Arc::clone(&client);
@@ -159,7 +162,7 @@ async fn many_at_once_through_every_fault_are_each_done_once() {
 
 #[tokio::test]
 async fn any_method_that_changes_state_is_an_action() {
-    let server = TestServer::doing(vec![ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     for method in ["PUT", "PATCH", "DELETE", "PURGE"] {
         let key = IdempotencyKey::parse(method).expect("a key");
         let verb = http::Method::from_bytes(method.as_bytes()).expect("a method");

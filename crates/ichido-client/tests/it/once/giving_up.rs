@@ -8,7 +8,7 @@ use ichido_client::{ClientSettings, Last, Outcome, TIME_MAX};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, NetworkFault};
 
-use crate::server::{ServerAction, TestServer, order, plain, quick, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, order, plain, quick, with};
 
 /// Long enough for a local server on a slow machine to read a request, and short enough to wait for.
 const SHORT: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ struct GaveUp {
 }
 
 async fn gave_up(settings: ClientSettings) -> GaveUp {
-    match resolved(settings).send(&order("k1")).await {
+    match build_client(settings).send(&order("k1")).await {
         Outcome::GaveUp { why, last, effect, tries } => GaveUp { why, last, effect, tries },
         other => panic!("it was not given up: {other:?}"),
     }
@@ -48,7 +48,7 @@ async fn where_nobody_listens_nothing_was_done() {
 
 #[tokio::test]
 async fn a_server_that_fails_every_time_leaves_the_effect_unknown() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("502 Bad Gateway"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("502 Bad Gateway"))]).await;
     let end = gave_up(server.settings()).await;
     assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3));
     assert!(matches!(end.last, Last::Answer(answer) if answer.status == 502));
@@ -57,7 +57,7 @@ async fn a_server_that_fails_every_time_leaves_the_effect_unknown() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_every_time_leaves_the_effect_unknown() {
-    let server = TestServer::doing(vec![ServerAction::WorkAndReset]).await;
+    let server = TestServer::with_actions(vec![ServerAction::WorkAndReset]).await;
     let end = gave_up(server.settings()).await;
     assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3));
     assert_eq!((server.seen().len(), server.effects("k1")), (3, 1), "it was done, once");
@@ -69,7 +69,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
         ServerAction::Silence,
         ServerAction::SayAndHold("HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\nabc".to_owned()),
     ] {
-        let server = TestServer::doing(vec![act.clone()]).await;
+        let server = TestServer::with_actions(vec![act.clone()]).await;
         let end = gave_up(ClientSettings { try_time_out: SHORT, ..server.settings() }).await;
         assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3), "{act:?}");
         assert!(matches!(fault(&end.last), NetworkFault::Timeout | NetworkFault::AnswerCut), "{act:?}");
@@ -78,7 +78,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
 
 #[tokio::test]
 async fn all_tries_together_have_a_time() {
-    let server = TestServer::doing(vec![ServerAction::Silence]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Silence]).await;
     let settings = ClientSettings { total_time_out: SHORT, try_time_out: TIME_MAX, ..server.settings() };
     let end = tokio::time::timeout(CASE_MAX, gave_up(settings)).await.expect("the total cuts the try short");
     assert!(matches!(end.why, Why::OutOfTime { .. }), "{:?}", end.why);
@@ -89,7 +89,7 @@ async fn all_tries_together_have_a_time() {
 async fn a_server_that_wants_to_be_left_alone_is_left_alone_and_says_until_when() {
     let date = "Fri, 15 Jan 2100 08:00:00 GMT";
     let busy = with("429 Too Many Requests", &[("Retry-After", date)], "");
-    let server = TestServer::doing(vec![ServerAction::Say(busy), ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await;
     let end = gave_up(server.settings()).await;
     let Why::AskedToWait { come_back_at } = end.why else { panic!("{:?}", end.why) };
     // The date is later than the longest possible wait.
@@ -100,7 +100,7 @@ async fn a_server_that_wants_to_be_left_alone_is_left_alone_and_says_until_when(
 #[tokio::test]
 async fn an_answer_that_is_no_http_is_no_outcome() {
     for answer in ["SSH-2.0-OpenSSH_9.2\r\n\r\n", "HTTP/1.1 201 Created\r\nno field\r\n\r\n"] {
-        let server = TestServer::doing(vec![ServerAction::SayAndClose(answer.to_owned())]).await;
+        let server = TestServer::with_actions(vec![ServerAction::SayAndClose(answer.to_owned())]).await;
         let end = gave_up(server.settings()).await;
         assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3), "{answer}");
     }
@@ -109,7 +109,7 @@ async fn an_answer_that_is_no_http_is_no_outcome() {
 #[tokio::test]
 async fn an_answer_about_another_key_is_no_outcome() {
     let others = with("201 Created", &[("Idempotency-Key", "k2")], "{}");
-    let server = TestServer::doing(vec![ServerAction::Say(others)]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(others)]).await;
     let end = gave_up(server.settings()).await;
     assert_eq!((end.why, end.effect, end.tries), (Why::AnotherKey, Effect::Unknown, 1));
 }

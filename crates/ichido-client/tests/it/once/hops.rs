@@ -7,7 +7,7 @@ use ichido_core::hops::{HOPS_MAX, Hop, HopName, Hops, RequestId};
 use ichido_core::ledger::Profile;
 use ichido_core::time::Timestamp;
 
-use crate::server::{Request, ServerAction, TestServer, order, plain, resolved};
+use crate::server::{Request, ServerAction, TestServer, build_client, order, plain};
 
 fn hops(request: &Request) -> Vec<Hop> {
     Hops::read(request.field("ichido-hops")).iter().cloned().collect()
@@ -23,7 +23,8 @@ fn hop(name: &str) -> Hop {
 
 #[tokio::test]
 async fn every_try_begins_the_way_with_an_id_of_its_own() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("503 Busy")), ServerAction::Work]).await;
+    let server =
+        TestServer::with_actions(vec![ServerAction::Say(plain("503 Busy")), ServerAction::Work]).await;
     assert!(matches!(server.client().send(&order("k1")).await, Outcome::Done { tries: 2, .. }));
     let seen = server.seen();
     let ids: Vec<&str> = seen.iter().map(|request| request.field("x-request-id").expect("an id")).collect();
@@ -37,8 +38,8 @@ async fn every_try_begins_the_way_with_an_id_of_its_own() {
 
 #[tokio::test]
 async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
-    let server = TestServer::doing(vec![ServerAction::Work]).await;
-    let client = resolved(ClientSettings { hop_name: "desk".to_owned(), ..server.settings() });
+    let server = TestServer::with_actions(vec![ServerAction::Work]).await;
+    let client = build_client(ClientSettings { hop_name: "desk".to_owned(), ..server.settings() });
     let request_id = (HeaderName::from_static("x-request-id"), HeaderValue::from_static("from-the-page"));
     let action = order("k1").with_hops(Hops::default().and(hop("browser")));
     let action = action.with_header(request_id.0, request_id.1).expect("the caller's to set");
@@ -64,8 +65,8 @@ async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
 #[tokio::test]
 async fn other_profiles_and_reads_carry_no_hops() {
     for profile in [Profile::Ietf, Profile::Stripe] {
-        let server = TestServer::doing(vec![ServerAction::Work]).await;
-        let client = resolved(ClientSettings { profile, ..server.settings() });
+        let server = TestServer::with_actions(vec![ServerAction::Work]).await;
+        let client = build_client(ClientSettings { profile, ..server.settings() });
         assert!(matches!(client.send(&order("k1")).await, Outcome::Done { .. }));
         assert!(matches!(client.read("/").await, Ok(Outcome::Done { .. })));
         for request in server.seen() {

@@ -5,10 +5,10 @@ use ichido_client::{Client, ClientSettings, Outcome};
 use ichido_core::ledger::Profile;
 use ichido_core::verdict::Effect;
 
-use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, order, plain, with};
 
 fn client(server: &TestServer, profile: Profile) -> Client {
-    resolved(ClientSettings { profile, ..server.settings() })
+    build_client(ClientSettings { profile, ..server.settings() })
 }
 
 async fn refused(client: &Client, key: &str) -> (Refusal, Effect, u32) {
@@ -24,15 +24,15 @@ async fn refused(client: &Client, key: &str) -> (Refusal, Effect, u32) {
 }
 
 /// Starts a server that sends the same response a few times and then does the work.
-async fn at_work(answer: String) -> TestServer {
+async fn busy_server(answer: String) -> TestServer {
     let mut acts = vec![ServerAction::Say(answer); 5];
     acts.push(ServerAction::Work);
-    TestServer::doing(acts).await
+    TestServer::with_actions(acts).await
 }
 
 #[tokio::test]
 async fn the_ietf_key_is_a_quoted_string_on_every_try() {
-    let server = TestServer::doing(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
     assert!(matches!(&outcome, Outcome::Done { answer, tries: 2 } if answer.is_replay()), "{outcome:?}");
     assert_eq!(server.effects(r#""k1""#), 1);
@@ -48,7 +48,7 @@ async fn an_ietf_409_that_says_when_to_come_back_is_in_flight() {
         with("409 Conflict", &[("Retry-After", "0")], outstanding),
         with("409 Conflict", &[], r#"{"code":"key_in_flight"}"#),
     ] {
-        let server = at_work(answer).await;
+        let server = busy_server(answer).await;
         let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
         assert!(matches!(outcome, Outcome::Done { tries: 6, .. }), "{outcome:?}");
     }
@@ -56,11 +56,12 @@ async fn an_ietf_409_that_says_when_to_come_back_is_in_flight() {
 
 #[tokio::test]
 async fn a_bare_ietf_409_is_asked_again_and_not_for_ever() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("409 Conflict")), ServerAction::Work]).await;
+    let server =
+        TestServer::with_actions(vec![ServerAction::Say(plain("409 Conflict")), ServerAction::Work]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "it was in flight: {outcome:?}");
 
-    let server = TestServer::doing(vec![ServerAction::Say(plain("409 Conflict"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("409 Conflict"))]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
     let Outcome::GaveUp { why, effect, tries, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!((why, effect, tries), (Why::TriesSpent, Effect::Unknown, 3), "it was none, or a long one");
@@ -75,7 +76,8 @@ async fn a_key_used_for_a_different_request_is_told_apart_in_every_profile() {
         (Profile::Stripe, "400 Bad Request", stripe),
     ] {
         let server =
-            TestServer::doing(vec![ServerAction::Say(with(status, &[], body)), ServerAction::Work]).await;
+            TestServer::with_actions(vec![ServerAction::Say(with(status, &[], body)), ServerAction::Work])
+                .await;
         let end = refused(&client(&server, profile), "k1").await;
         assert_eq!(end, (Refusal::KeyConflict, Effect::Unknown, 1), "{profile:?}");
         assert_eq!(server.seen().len(), 1);
@@ -89,7 +91,8 @@ async fn a_key_used_for_a_different_request_is_told_apart_in_every_profile() {
         (Profile::Stripe, "409 Conflict", "", Effect::Unknown),
     ] {
         let server =
-            TestServer::doing(vec![ServerAction::Say(with(status, &[], body)), ServerAction::Work]).await;
+            TestServer::with_actions(vec![ServerAction::Say(with(status, &[], body)), ServerAction::Work])
+                .await;
         let end = refused(&client(&server, profile), "k1").await;
         assert_eq!(end, (Refusal::ByServer, effect, 1), "{profile:?} {status} {body}");
     }
@@ -98,7 +101,7 @@ async fn a_key_used_for_a_different_request_is_told_apart_in_every_profile() {
 #[tokio::test]
 async fn a_stripe_key_in_use_is_in_flight() {
     let in_use = r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#;
-    let server = at_work(with("409 Conflict", &[], in_use)).await;
+    let server = busy_server(with("409 Conflict", &[], in_use)).await;
     let outcome = client(&server, Profile::Stripe).send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::Done { tries: 6, .. }), "{outcome:?}");
     assert_eq!((server.effects("k1"), server.seen()[0].key()), (1, "k1"));
@@ -109,7 +112,7 @@ async fn a_stripe_key_in_use_is_in_flight() {
 async fn a_failure_that_the_server_keeps_is_asked_for_once_more_and_then_believed() {
     let kept = with("500 Broken", &[("Idempotent-Replayed", "true")], "");
     let server =
-        TestServer::doing(vec![ServerAction::Say(plain("500 Broken")), ServerAction::Say(kept)]).await;
+        TestServer::with_actions(vec![ServerAction::Say(plain("500 Broken")), ServerAction::Say(kept)]).await;
     let end = refused(&client(&server, Profile::Stripe), "k1").await;
     assert_eq!(end, (Refusal::KeptFailure, Effect::Unknown, 2));
     assert_eq!(server.seen().len(), 2);

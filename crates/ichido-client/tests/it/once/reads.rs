@@ -3,16 +3,16 @@
 
 use ichido_client::{ActionError, ClientSettings, Outcome, Token};
 
-use crate::server::{ServerAction, TestServer, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, plain, with};
 
 #[tokio::test]
 async fn a_read_that_fails_is_made_again_without_a_key() {
-    let server = TestServer::doing(vec![
+    let server = TestServer::with_actions(vec![
         ServerAction::Say(plain("503 Later")),
         ServerAction::Say(with("200 OK", &[], r#"{"id":"m-1"}"#)),
     ])
     .await;
-    let client = resolved(ClientSettings { token: Token::parse("t").ok(), ..server.settings() });
+    let client = build_client(ClientSettings { token: Token::parse("t").ok(), ..server.settings() });
     let outcome = client.read("/v1/messages?limit=2").await;
     let Ok(Outcome::Done { answer, tries: 2 }) = outcome else { panic!("it was not read: {outcome:?}") };
     assert_eq!(answer.text_at("/id").as_deref(), Some("m-1"));
@@ -27,7 +27,7 @@ async fn a_read_that_fails_is_made_again_without_a_key() {
 
 #[tokio::test]
 async fn a_refused_read_is_not_made_again_and_a_path_that_is_none_is_not_sent() {
-    let server = TestServer::doing(vec![ServerAction::Say(plain("404 Not Found"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(plain("404 Not Found"))]).await;
     let outcome = server.client().read("/v1/messages/x").await;
     assert!(matches!(outcome, Ok(Outcome::Refused { tries: 1, .. })), "{outcome:?}");
     assert_eq!(server.client().read("http://elsewhere.example/").await.err(), Some(ActionError::Path));
@@ -38,7 +38,7 @@ async fn a_refused_read_is_not_made_again_and_a_path_that_is_none_is_not_sent() 
 #[tokio::test]
 async fn a_key_in_the_answer_to_a_read_means_nothing() {
     let answer = with("200 OK", &[("Idempotency-Key", "of-another")], "{}");
-    let server = TestServer::doing(vec![ServerAction::Say(answer)]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(answer)]).await;
     let outcome = server.client().read("/").await;
     assert!(matches!(outcome, Ok(Outcome::Done { tries: 1, .. })), "{outcome:?}");
 }

@@ -15,7 +15,7 @@ async fn refused(server: &TestServer) -> (u16, ProblemDetails, Effect, u32) {
 #[tokio::test]
 async fn a_refusal_says_why_in_the_servers_words() {
     let problem = r#"{"code":"key_conflict","title":"Used","detail":"this key was used","status":409}"#;
-    let server = TestServer::doing(vec![ServerAction::Say(with("409 Conflict", &[], problem))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(with("409 Conflict", &[], problem))]).await;
     let (status, problem, effect, tries) = refused(&server).await;
     assert_eq!((status, effect, tries, server.seen().len()), (409, Effect::Unknown, 1, 1));
     assert_eq!(problem.code.as_deref(), Some("key_conflict"));
@@ -28,7 +28,8 @@ async fn a_refusal_says_why_in_the_servers_words() {
 #[tokio::test]
 async fn no_other_4xx_is_sent_again() {
     for status in ["400 Bad", "401 Who", "403 No", "404 What", "413 Large", "422 Odd", "425 Early"] {
-        let server = TestServer::doing(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
+        let server =
+            TestServer::with_actions(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
         let (_, problem, effect, tries) = refused(&server).await;
         assert_eq!((effect, tries, server.seen().len()), (Effect::NotDone, 1, 1), "{status}");
         assert_eq!(problem, ProblemDetails::default(), "{status} has no words");
@@ -38,7 +39,7 @@ async fn no_other_4xx_is_sent_again() {
 #[tokio::test]
 async fn a_no_after_a_lost_try_leaves_the_effect_unknown() {
     let server =
-        TestServer::doing(vec![ServerAction::WorkAndReset, ServerAction::Say(plain("403 No"))]).await;
+        TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Say(plain("403 No"))]).await;
     let (status, _, effect, tries) = refused(&server).await;
     assert_eq!((status, effect, tries), (403, Effect::Unknown, 2));
     assert_eq!(server.effects("k1"), 1, "it was done, and nobody could tell");
@@ -46,11 +47,11 @@ async fn a_no_after_a_lost_try_leaves_the_effect_unknown() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = TestServer::doing(vec![ServerAction::Work]).await;
+    let elsewhere = TestServer::with_actions(vec![ServerAction::Work]).await;
     for (status, effect) in [("307 Elsewhere", Effect::NotDone), ("302 Elsewhere", Effect::Unknown)] {
         let location = format!("http://{}/orders", elsewhere.address);
         let redirect = with(status, &[("Location", &location)], "");
-        let server = TestServer::doing(vec![ServerAction::Say(redirect)]).await;
+        let server = TestServer::with_actions(vec![ServerAction::Say(redirect)]).await;
         assert_eq!(refused(&server).await.2, effect, "{status}");
         assert_eq!((server.seen().len(), elsewhere.connections()), (1, 0));
     }

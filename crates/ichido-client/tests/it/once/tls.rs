@@ -5,7 +5,7 @@ use ichido_client::{ClientSettings, Last, Outcome};
 use ichido_core::verdict::{Effect, NetworkFault};
 use tokio_rustls::TlsAcceptor;
 
-use crate::server::{ServerAction, TestServer, order, quick, resolved};
+use crate::server::{ServerAction, TestServer, build_client, order, quick};
 
 /// A certificate authority, and a server certificate for this name.
 struct TlsFixture {
@@ -28,7 +28,7 @@ async fn a_server_whom_the_roots_vouch_for_is_called() {
     let fixture = fixture("127.0.0.1");
     let acts = [ServerAction::WorkAndReset, ServerAction::Work];
     let server = TestServer::start_tls(fixture.acceptor, move |nth, _| acts[nth].clone()).await;
-    let outcome = resolved(settings(&server, &fixture.roots)).send(&order("k1")).await;
+    let outcome = build_client(settings(&server, &fixture.roots)).send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "{outcome:?}");
     assert_eq!(server.effects("k1"), 1);
 }
@@ -39,7 +39,7 @@ async fn a_server_that_is_not_vouched_for_gets_nothing() {
     let (ours, misnamed) = (fixture("127.0.0.1"), fixture("ichido.example"));
     for (acceptor, roots) in [(ours.acceptor, &stranger), (misnamed.acceptor, &misnamed.roots)] {
         let server = TestServer::start_tls(acceptor, |_, _| ServerAction::Work).await;
-        let outcome = resolved(settings(&server, roots)).send(&order("k1")).await;
+        let outcome = build_client(settings(&server, roots)).send(&order("k1")).await;
         let Outcome::GaveUp { last: Last::Fault { kind, why }, effect, .. } = outcome else {
             panic!("{outcome:?}");
         };

@@ -6,7 +6,7 @@ use ichido_client::next::Why;
 use ichido_client::{Client, Last, Outcome};
 use ichido_core::verdict::{Effect, NetworkFault};
 
-use crate::server::{NO_KEY, ServerAction, TestServer, plain, quick, resolved, unkeyed, with};
+use crate::server::{NO_KEY, ServerAction, TestServer, build_client, plain, quick, unkeyed, with};
 
 const CHANGES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
@@ -29,7 +29,7 @@ async fn what_may_have_been_done_is_not_sent_again() {
     ];
     for method in CHANGES {
         for fault in &faults {
-            let server = TestServer::doing(vec![fault.clone(), ServerAction::Work]).await;
+            let server = TestServer::with_actions(vec![fault.clone(), ServerAction::Work]).await;
             let end = gave_up(server.client(), method.clone()).await;
             assert_eq!(end, (Why::NoKey, Effect::Unknown, 1), "{method} {fault:?}");
             assert_eq!(server.seen().len(), 1, "{method} {fault:?}");
@@ -46,7 +46,7 @@ async fn what_may_have_been_done_is_not_sent_again() {
 async fn what_was_turned_away_unread_is_sent_again_and_carries_no_key() {
     for method in CHANGES {
         let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
-        let server = TestServer::doing(vec![
+        let server = TestServer::with_actions(vec![
             ServerAction::Say(busy.clone()),
             ServerAction::Say(busy),
             ServerAction::Work,
@@ -68,7 +68,7 @@ async fn what_was_turned_away_unread_is_sent_again_and_carries_no_key() {
 async fn what_never_left_is_sent_again() {
     // A port that was free a moment ago.
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let client = resolved(quick(format!("http://{}", address.expect("a free port"))));
+    let client = build_client(quick(format!("http://{}", address.expect("a free port"))));
     let outcome = client.send(&unkeyed(Method::POST)).await;
     let Outcome::GaveUp { why, last: Last::Fault { kind, .. }, effect, tries } = outcome else {
         panic!("{outcome:?}");
@@ -82,9 +82,12 @@ async fn what_never_left_is_sent_again() {
 #[tokio::test]
 async fn one_doubt_ends_it_whatever_was_proved_before() {
     let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
-    let server =
-        TestServer::doing(vec![ServerAction::Say(busy), ServerAction::WorkAndReset, ServerAction::Work])
-            .await;
+    let server = TestServer::with_actions(vec![
+        ServerAction::Say(busy),
+        ServerAction::WorkAndReset,
+        ServerAction::Work,
+    ])
+    .await;
     assert_eq!(gave_up(server.client(), Method::POST).await, (Why::NoKey, Effect::Unknown, 2));
     assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 1));
 }
@@ -92,7 +95,7 @@ async fn one_doubt_ends_it_whatever_was_proved_before() {
 /// An idle connection that had closed takes no request; one that breaks during a request may have.
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none() {
-    let server = TestServer::doing(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
     let client = server.client();
     for nth in 1..=3 {
         let outcome = client.send(&unkeyed(Method::POST)).await;
@@ -102,7 +105,8 @@ async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none(
     assert_eq!(server.seen().len(), 3);
 
     let server =
-        TestServer::doing(vec![ServerAction::Work, ServerAction::WorkAndReset, ServerAction::Work]).await;
+        TestServer::with_actions(vec![ServerAction::Work, ServerAction::WorkAndReset, ServerAction::Work])
+            .await;
     let client = server.client();
     assert!(matches!(client.send(&unkeyed(Method::POST)).await, Outcome::Done { tries: 1, .. }));
     assert_eq!(gave_up(client, Method::POST).await, (Why::NoKey, Effect::Unknown, 1));
@@ -111,9 +115,12 @@ async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none(
 
 #[tokio::test]
 async fn a_key_that_comes_back_is_about_nothing_that_was_sent() {
-    let server =
-        TestServer::doing(vec![ServerAction::Say(with("201 Created", &[("Idempotency-Key", "k")], ""))])
-            .await;
+    let server = TestServer::with_actions(vec![ServerAction::Say(with(
+        "201 Created",
+        &[("Idempotency-Key", "k")],
+        "",
+    ))])
+    .await;
     let outcome = server.client().send(&unkeyed(Method::POST)).await;
     assert!(matches!(outcome, Outcome::Done { tries: 1, .. }), "{outcome:?}");
 }

@@ -3,11 +3,11 @@
 use ichido_client::{ClientSettings, Outcome};
 use ichido_core::verdict::Effect;
 
-use crate::server::{ServerAction, TestServer, order, plain, resolved, with};
+use crate::server::{ServerAction, TestServer, build_client, order, plain, with};
 
 #[tokio::test]
 async fn a_connection_is_kept_for_the_next_action() {
-    let server = TestServer::doing(vec![ServerAction::Work]).await;
+    let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     let client = server.client();
     for key in ["k1", "k2", "k3"] {
         assert!(matches!(client.send(&order(key)).await, Outcome::Done { tries: 1, .. }));
@@ -17,7 +17,7 @@ async fn a_connection_is_kept_for_the_next_action() {
 
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_costs_no_try() {
-    let server = TestServer::doing(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
+    let server = TestServer::with_actions(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
     let client = server.client();
     for (nth, key) in (1..).zip(["k1", "k2", "k3"]) {
         assert!(matches!(client.send(&order(key)).await, Outcome::Done { tries: 1, .. }), "{key}");
@@ -44,8 +44,8 @@ async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
 #[tokio::test]
 async fn of_a_huge_answer_no_more_is_read_than_allowed() {
     let huge = with("201 Created", &[], &"x".repeat(1 << 20));
-    let server = TestServer::doing(vec![ServerAction::Say(huge)]).await;
-    let client = resolved(ClientSettings { answer_bytes_max: 1_000, ..server.settings() });
+    let server = TestServer::with_actions(vec![ServerAction::Say(huge)]).await;
+    let client = build_client(ClientSettings { answer_bytes_max: 1_000, ..server.settings() });
     let Outcome::Done { answer, tries } = client.send(&order("k1")).await else {
         panic!("the status says that it was done");
     };
@@ -58,7 +58,7 @@ async fn of_a_huge_answer_no_more_is_read_than_allowed() {
 #[tokio::test]
 async fn of_a_huge_head_nothing_is_taken() {
     let huge = with("201 Created", &[("X-Long", &"x".repeat(1 << 20))], "");
-    let server = TestServer::doing(vec![ServerAction::SayAndClose(huge)]).await;
+    let server = TestServer::with_actions(vec![ServerAction::SayAndClose(huge)]).await;
     let outcome = server.client().send(&order("k1")).await;
     assert!(matches!(outcome, Outcome::GaveUp { effect: Effect::Unknown, tries: 3, .. }), "{outcome:?}");
 }
