@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// When the store was asked, by our own clock, and by how much a test had moved the clocks.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct StoreQuery {
     pub(crate) at: Duration,
     skew: Duration,
 }
@@ -21,7 +21,7 @@ pub struct Clock {
     store: Option<Store>,
     since: Instant,
     /// What the store said, and when it was asked.
-    heard: Mutex<(Duration, Timestamp)>,
+    last_reading: Mutex<(Duration, Timestamp)>,
 }
 
 impl Clock {
@@ -30,15 +30,15 @@ impl Clock {
         Self {
             store: Some(store),
             since: Instant::now(),
-            heard: Mutex::new((Duration::ZERO, Timestamp::EPOCH)),
+            last_reading: Mutex::new((Duration::ZERO, Timestamp::EPOCH)),
         }
     }
 
     /// One that follows nobody's. Its moments compare with each other alone.
     pub fn alone() -> Self {
         // Not the beginning of time, which stands for what never happened.
-        const BEGINS: Timestamp = Timestamp::from_secs(1_000_000_000);
-        Self { store: None, since: Instant::now(), heard: Mutex::new((Duration::ZERO, BEGINS)) }
+        const START: Timestamp = Timestamp::from_secs(1_000_000_000);
+        Self { store: None, since: Instant::now(), last_reading: Mutex::new((Duration::ZERO, START)) }
     }
 
     fn skewed_by(&self) -> Duration {
@@ -54,23 +54,23 @@ impl Clock {
     ///
     /// A clock that was moved meanwhile is not believed: nobody can tell whether the answer knows of the move, and counting it twice
     /// would put every moment into the future. What was heard before stands; `false` says so.
-    pub fn hear(&self, asked: Asked, told: Timestamp) -> bool {
-        let is_sure = self.skewed_by() == asked.skew;
-        if is_sure {
-            *lock(&self.heard) = (asked.at, told);
+    pub fn hear(&self, query: StoreQuery, store_time: Timestamp) -> bool {
+        let is_reliable = self.skewed_by() == query.skew;
+        if is_reliable {
+            *lock(&self.last_reading) = (query.at, store_time);
         }
-        is_sure
+        is_reliable
     }
 
     /// Now, for a question to the store.
-    pub fn ask(&self) -> Asked {
+    pub fn ask(&self) -> StoreQuery {
         let skew = self.skewed_by();
-        Asked { at: self.since.elapsed() + skew, skew }
+        StoreQuery { at: self.since.elapsed() + skew, skew }
     }
 
     /// The store's, later by no more than its last answer took to come.
     pub fn now(&self) -> Timestamp {
-        let (asked_at, told) = *lock(&self.heard);
-        told.plus(self.own().saturating_sub(asked_at))
+        let (asked_at, store_time) = *lock(&self.last_reading);
+        store_time.plus(self.own().saturating_sub(asked_at))
     }
 }

@@ -100,7 +100,7 @@ impl Destination {
     }
 
     /// What a person can do so that keys are honoured for so long.
-    pub(crate) fn how_to_remember(&self, keeps_for: Duration) -> String {
+    pub(crate) fn key_retention_advice(&self, keeps_for: Duration) -> String {
         match self {
             #[cfg(feature = "nats")]
             Self::Nats(nats) => format!(
@@ -215,7 +215,7 @@ pub struct Promise {
 
 impl Promise {
     /// How long after its beginning a call may still be travelling.
-    pub fn travels_for(&self) -> Duration {
+    pub fn max_time_in_flight(&self) -> Duration {
         self.time_out.saturating_add(self.settles_within)
     }
 }

@@ -14,50 +14,50 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 
 /// The part of a lease after which it is renewed: two more tries fit in before it lapses.
-const RENEW_AT: u32 = 3;
+const RENEWALS_PER_LEASE: u32 = 3;
 /// How long to wait after the store could not be asked.
-const RENEW_AGAIN_AFTER: Duration = Duration::from_millis(500);
+const RENEW_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The most leases in one renewal.
-const RENEW_MAX: usize = 1_000;
+const RENEW_BATCH_MAX: usize = 1_000;
 
 /// How leases of one kind are renewed.
 pub(crate) trait Renew: Send + Sync + 'static {
     /// The longest wait without a look at our own clock, which timers do not notice to be moved.
-    const LOOK_EVERY: Duration = Duration::MAX;
+    const CHECK_EVERY: Duration = Duration::MAX;
 
     /// What a lease is on.
-    type On: Clone + Send + Sync;
+    type Subject: Clone + Send + Sync;
 
     /// Prolongs leases by `lease` from now; returns which of them are still ours, in order.
     fn renew(
         &self,
-        on: &[Self::On],
+        subjects: &[Self::Subject],
         lease: Duration,
     ) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send;
 
     /// A lease that is still held is over.
-    fn lost(&self, on: &Self::On);
+    fn lost(&self, subject: &Self::Subject);
 }
 
 /// The leases of one kind. They are renewed while [`run`] runs.
 pub(crate) struct Leases<R: Renew> {
     renewer: R,
     clock: Arc<Clock>,
-    held: Mutex<Held<R::On>>,
+    table: Mutex<LeaseTable<R::Subject>>,
     changed: Arc<Notify>,
 }
 
-struct Held<T> {
+struct LeaseTable<T> {
     /// The number of the next lease.
     next: u64,
-    by_number: HashMap<u64, Times<T>>,
+    by_number: HashMap<u64, LeaseTimes<T>>,
     /// When the next renewal is planned, if one is.
     planned: Option<Duration>,
 }
 
 /// Moments are by our own clock, which only goes forward.
-struct Times<T> {
-    on: T,
+struct LeaseTimes<T> {
+    subject: T,
     lease: Duration,
     /// When it lapses, counted from before the store was asked.
     until: Duration,
@@ -67,57 +67,62 @@ struct Times<T> {
 
 impl<R: Renew> Leases<R> {
     pub(crate) fn new(renewer: R, clock: Arc<Clock>) -> Arc<Self> {
-        let held = Mutex::new(Held { next: 0, by_number: HashMap::new(), planned: None });
-        Arc::new(Self { renewer, clock, held, changed: Arc::default() })
+        let table = Mutex::new(LeaseTable { next: 0, by_number: HashMap::new(), planned: None });
+        Arc::new(Self { renewer, clock, table, changed: Arc::default() })
     }
 
     /// Holds a lease that was asked for at `asked_at`, by our own clock.
-    pub(crate) fn hold(self: &Arc<Self>, on: R::On, lease: Duration, asked_at: Duration) -> Lease<R> {
-        let (until, due) = (asked_at + lease, asked_at + lease / RENEW_AT);
-        let mut held = lock(&self.held);
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        subject: R::Subject,
+        lease: Duration,
+        asked_at: Duration,
+    ) -> Lease<R> {
+        let (until, due) = (asked_at + lease, asked_at + lease / RENEWALS_PER_LEASE);
+        let mut table = lock(&self.table);
         // Most leases are over before any renewal: only one that is due sooner than planned is news.
-        if held.planned.is_none_or(|planned| due < planned) {
-            held.planned = Some(due);
+        if table.planned.is_none_or(|planned| due < planned) {
+            table.planned = Some(due);
             self.changed.notify_one();
         }
-        let number = held.next;
-        held.next += 1;
-        held.by_number.insert(number, Times { on, lease, until, due });
+        let number = table.next;
+        table.next += 1;
+        table.by_number.insert(number, LeaseTimes { subject, lease, until, due });
         Lease { leases: Arc::clone(self), number }
     }
 
     /// Renews what is due; returns how long to wait, or `None` when nothing is held.
     async fn renew_due(&self) -> Option<Duration> {
-        let mut due: BTreeMap<Duration, Vec<(u64, R::On)>> = BTreeMap::new();
+        let mut due: BTreeMap<Duration, Vec<(u64, R::Subject)>> = BTreeMap::new();
         let now = self.clock.own();
-        for (number, times) in lock(&self.held).by_number.iter().filter(|(_, times)| times.due <= now) {
-            due.entry(times.lease).or_default().push((*number, times.on.clone()));
+        for (number, times) in lock(&self.table).by_number.iter().filter(|(_, times)| times.due <= now) {
+            due.entry(times.lease).or_default().push((*number, times.subject.clone()));
         }
         for (lease, leases) in due {
-            for part in leases.chunks(RENEW_MAX) {
+            for part in leases.chunks(RENEW_BATCH_MAX) {
                 self.renew(part, lease).await;
             }
         }
-        let mut held = lock(&self.held);
-        held.planned = held.by_number.values().map(|times| times.due).min();
-        Some(held.planned?.saturating_sub(self.clock.own()).min(R::LOOK_EVERY))
+        let mut table = lock(&self.table);
+        table.planned = table.by_number.values().map(|times| times.due).min();
+        Some(table.planned?.saturating_sub(self.clock.own()).min(R::CHECK_EVERY))
     }
 
-    async fn renew(&self, leases: &[(u64, R::On)], lease: Duration) {
+    async fn renew(&self, leases: &[(u64, R::Subject)], lease: Duration) {
         let asked_at = self.clock.own();
-        let on: Vec<R::On> = leases.iter().map(|(_, on)| on.clone()).collect();
-        let renewed = self.renewer.renew(&on, lease).await;
+        let subjects: Vec<R::Subject> = leases.iter().map(|(_, subject)| subject.clone()).collect();
+        let renewed = self.renewer.renew(&subjects, lease).await;
         let now = self.clock.own();
-        let held = &mut lock(&self.held).by_number;
+        let leases_by_number = &mut lock(&self.table).by_number;
         match renewed {
             Ok(ours) => {
                 for ((number, _), is_ours) in leases.iter().zip(ours) {
-                    let Some(times) = held.get_mut(number) else { continue };
+                    let Some(times) = leases_by_number.get_mut(number) else { continue };
                     if is_ours {
-                        (times.until, times.due) = (asked_at + lease, asked_at + lease / RENEW_AT);
+                        (times.until, times.due) = (asked_at + lease, asked_at + lease / RENEWALS_PER_LEASE);
                     } else {
-                        self.renewer.lost(&times.on);
-                        held.remove(number);
+                        self.renewer.lost(&times.subject);
+                        leases_by_number.remove(number);
                     }
                 }
             }
@@ -125,7 +130,7 @@ impl<R: Renew> Leases<R> {
                 let error = error.in_full();
                 tracing::warn!(error, leases = leases.len(), "leases could not be renewed; trying again");
                 for (number, _) in leases {
-                    held.entry(*number).and_modify(|times| times.due = now + RENEW_AGAIN_AFTER);
+                    leases_by_number.entry(*number).and_modify(|times| times.due = now + RENEW_RETRY_DELAY);
                 }
             }
         }
@@ -141,10 +146,10 @@ impl<R: Renew> Drop for Leases<R> {
 /// Renews until nobody has these leases any more.
 pub(crate) async fn run<R: Renew>(leases: Weak<Leases<R>>) {
     let Some(changed) = leases.upgrade().map(|leases| Arc::clone(&leases.changed)) else { return };
-    while let Some(held) = leases.upgrade() {
-        let wait = held.renew_due().await;
+    while let Some(alive) = leases.upgrade() {
+        let wait = alive.renew_due().await;
         // Not kept while waiting, or it would never be gone.
-        drop(held);
+        drop(alive);
         match wait {
             // A new lease may be due sooner.
             Some(wait) => drop(tokio::time::timeout(wait, changed.notified()).await),
@@ -162,30 +167,30 @@ pub(crate) struct Lease<R: Renew> {
 impl<R: Renew> Lease<R> {
     /// Whether it holds for `long` more: by our own clock, or, where that is in doubt, whether it holds now by the store's word. Asked
     /// right before an effect, because the process may have stood still since the lease was taken.
-    pub(crate) async fn holds_for(&self, long: Duration) -> bool {
-        let (on, lease) = {
-            let held = lock(&self.leases.held);
-            let Some(times) = held.by_number.get(&self.number) else { return false };
-            if self.leases.clock.own() + long < times.until {
+    pub(crate) async fn holds_for(&self, duration: Duration) -> bool {
+        let (subject, lease) = {
+            let table = lock(&self.leases.table);
+            let Some(times) = table.by_number.get(&self.number) else { return false };
+            if self.leases.clock.own() + duration < times.until {
                 return true;
             }
-            (times.on.clone(), times.lease)
+            (times.subject.clone(), times.lease)
         };
         // Apart, because few get here, and every caller would carry the room for it.
-        Box::pin(self.leases.renew(&[(self.number, on)], lease)).await;
+        Box::pin(self.leases.renew(&[(self.number, subject)], lease)).await;
         self.holds_now()
     }
 
     /// Whether it holds at this moment, by our own clock.
     pub(crate) fn holds_now(&self) -> bool {
         let now = self.leases.clock.own();
-        lock(&self.leases.held).by_number.get(&self.number).is_some_and(|times| now < times.until)
+        lock(&self.leases.table).by_number.get(&self.number).is_some_and(|times| now < times.until)
     }
 }
 
 impl<R: Renew> Drop for Lease<R> {
     fn drop(&mut self) {
-        lock(&self.leases.held).by_number.remove(&self.number);
+        lock(&self.leases.table).by_number.remove(&self.number);
     }
 }
 
@@ -199,13 +204,13 @@ mod tests {
 
     /// A store that answers as it is told, and what it was asked and told.
     #[derive(Default)]
-    struct Fake {
+    struct FakeRenewer {
         answer: Mutex<Option<bool>>,
         asked: AtomicUsize,
         lost: AtomicUsize,
     }
 
-    impl Fake {
+    impl FakeRenewer {
         fn new(answer: Option<bool>) -> Arc<Self> {
             Arc::new(Self { answer: Mutex::new(answer), ..Self::default() })
         }
@@ -215,13 +220,13 @@ mod tests {
         }
     }
 
-    impl Renew for Arc<Fake> {
-        type On = ();
+    impl Renew for Arc<FakeRenewer> {
+        type Subject = ();
 
-        async fn renew(&self, on: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
+        async fn renew(&self, subjects: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             let answer = *lock(&self.answer);
-            answer.map(|is_ours| vec![is_ours; on.len()]).ok_or(StoreError::Busy)
+            answer.map(|is_ours| vec![is_ours; subjects.len()]).ok_or(StoreError::Busy)
         }
 
         fn lost(&self, (): &()) {
@@ -229,7 +234,7 @@ mod tests {
         }
     }
 
-    fn held(fake: &Arc<Fake>) -> Lease<Arc<Fake>> {
+    fn hold_lease(fake: &Arc<FakeRenewer>) -> Lease<Arc<FakeRenewer>> {
         let clock = Arc::new(Clock::alone());
         let leases = Leases::new(Arc::clone(fake), Arc::clone(&clock));
         tokio::spawn(run(Arc::downgrade(&leases)));
@@ -238,8 +243,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_renewed_for_as_long_as_it_is_held() {
-        let fake = Fake::new(Some(true));
-        let lease = held(&fake);
+        let fake = FakeRenewer::new(Some(true));
+        let lease = hold_lease(&fake);
         tokio::time::sleep(LEASE * 10).await;
         assert!(lease.holds_now());
         assert_eq!(fake.counts().1, 0);
@@ -253,8 +258,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_over_is_told_once_and_not_renewed_again() {
-        let fake = Fake::new(Some(false));
-        let lease = held(&fake);
+        let fake = FakeRenewer::new(Some(false));
+        let lease = hold_lease(&fake);
         assert!(lease.holds_for(LEASE / 2).await, "by our own clock, which needs no store");
         tokio::time::sleep(LEASE / 2).await;
         assert!(!lease.holds_now());
@@ -265,8 +270,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_believed_no_longer_than_it_runs_while_the_store_is_away() {
-        let fake = Fake::new(None);
-        let lease = held(&fake);
+        let fake = FakeRenewer::new(None);
+        let lease = hold_lease(&fake);
         tokio::time::sleep(LEASE.saturating_sub(Duration::from_millis(1))).await;
         assert!(lease.holds_now());
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -33,7 +33,7 @@
 
 mod bulk;
 mod canary;
-mod hold;
+mod claim;
 mod policy;
 mod preflight;
 mod record;
@@ -42,7 +42,7 @@ mod watch;
 pub use crate::worker::{Resolution, tell_resolved};
 pub use bulk::{Bulk, BulkError, Ended, Progress, Report, Work, limits};
 pub use canary::{Canary, Watched};
-pub use hold::Living;
+pub use claim::Living;
 pub use policy::{Policies, QueuePolicy, Refusal};
 pub use preflight::Preflight;
 pub use record::{StopAsked, ask_to_stop};

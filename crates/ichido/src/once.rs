@@ -56,36 +56,36 @@
 mod arrival;
 mod attempt;
 mod body;
+mod builder;
 mod claim;
-mod draft;
+mod claim_guard;
 #[cfg(feature = "axum")]
 mod extract;
 mod fields;
 mod handler;
 mod keeper;
-mod kept;
-mod meter;
-mod owner;
+mod metrics;
 mod problem;
+mod reconcile;
+mod response;
 mod service;
 mod settings;
 mod transaction;
 mod transactional;
-mod unknown;
 
 pub use body::Body;
+pub use builder::{BuildError, BuildErrors, Once};
 pub use claim::{Claim, Made, RunAgain};
-pub use draft::{BuildError, BuildErrors, Once};
 #[cfg(feature = "axum")]
 pub use extract::NotProtected;
 pub use fields::STATUS;
 pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, Outcome, PolicyDraft, Profile};
 pub use keeper::Keeper;
 pub use problem::{Code, Problem};
+pub use reconcile::Reconciled;
 pub use service::{OnceLayer, OnceService};
 pub use settings::{Caller, Effect, NoIdentity, Pool, limits};
 pub use transaction::{Tx, TxError, TxGuard};
-pub use unknown::Reconciled;
 
 /// An error of any kind.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

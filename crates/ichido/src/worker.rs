@@ -41,29 +41,29 @@
 
 mod alert;
 mod attempt;
-mod care;
+mod builder;
 mod claim;
-mod draft;
-mod lane;
-mod meter;
+mod maintenance;
+mod metrics;
 mod node;
 mod pacer;
 pub mod pacing;
+mod queue_runner;
 mod reconcile;
 mod resolved;
 mod running;
 mod settings;
 mod settle;
+mod singleton_tasks;
 mod stop;
-mod upkeep;
 
 /// The target of the event of `tracing` that is told after each call, at the level TRACE: `message_id`, `queue`, `attempt`, `trace` (the
 /// message's `traceparent`), `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` where it failed.
 pub const DELIVERY: &str = "ichido::delivery";
 
+pub use self::metrics::describe_metrics;
 pub use alert::{Alerts, Form, QUEUE_PREFIX, Receiver};
-pub use draft::{BuildError, BuildErrors, ShortMemory, Worker, problems, short_memory};
-pub use meter::describe_metrics;
+pub use builder::{BuildError, BuildErrors, ShortMemory, Worker, problems, short_memory};
 pub use pacer::{Paces, SharedRate};
 pub use resolved::{Resolution, tell_resolved};
 pub use running::{Running, Stopper};

@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use super::{Asked, Call, Came, Cancel, Done, Failed, Job, Promise};
 
-type Running = Pin<Box<dyn Future<Output = Came> + Send>>;
-type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
+type RunFuture = Pin<Box<dyn Future<Output = Came> + Send>>;
+type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 /// A function that does the work of a queue. Cheap to clone; all clones are the same.
 ///
@@ -22,14 +22,14 @@ type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
 /// up. Unless it says more it promises nothing about repetitions, so a run that was lost is parked and never run blindly again.
 #[derive(Clone)]
 pub struct Handler {
-    run: Arc<dyn Fn(Call, Cancel) -> Running + Send + Sync>,
-    ask: Option<Arc<dyn Fn(IdempotencyKey) -> Asking + Send + Sync>>,
+    run: Arc<dyn Fn(Call, Cancel) -> RunFuture + Send + Sync>,
+    ask: Option<Arc<dyn Fn(IdempotencyKey) -> AskFuture + Send + Sync>>,
     promise: Promise,
 }
 
 impl Handler {
     /// The longest run, unless it says otherwise.
-    pub const TIME_OUT_DEFAULT: Duration = Duration::from_secs(20);
+    pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20);
 
     /// A function of requests that are JSON. A request that cannot be read as `T` is dead at once, and the reason says where.
     pub fn json<T, F, A, D>(handle: F) -> Self
@@ -39,7 +39,7 @@ impl Handler {
         A: Future<Output = Result<D, Failed>> + Send + 'static,
         D: Into<Done>,
     {
-        Self::read_by(handle, |body| {
+        Self::with_reader(handle, |body| {
             serde_json::from_slice(body).map_err(|error| {
                 format!("the request is not the JSON that this queue's handler takes: {error}")
             })
@@ -53,11 +53,11 @@ impl Handler {
         A: Future<Output = Result<D, Failed>> + Send + 'static,
         D: Into<Done>,
     {
-        Self::read_by(handle, |body| Ok(body.clone()))
+        Self::with_reader(handle, |body| Ok(body.clone()))
     }
 
     /// A function of requests that are read first; one that cannot be read is dead at once.
-    fn read_by<T, F, A, D>(handle: F, read: fn(&Bytes) -> Result<T, String>) -> Self
+    fn with_reader<T, F, A, D>(handle: F, read: fn(&Bytes) -> Result<T, String>) -> Self
     where
         T: Send + 'static,
         F: Fn(Job<T>) -> A + Send + Sync + 'static,
@@ -65,11 +65,11 @@ impl Handler {
         D: Into<Done>,
     {
         let handle = Arc::new(handle);
-        Self::of(move |call, cancel| {
+        Self::new(move |call, cancel| {
             let handle = Arc::clone(&handle);
             Box::pin(async move {
                 let ended = match read(&call.body) {
-                    Ok(payload) => handle(Job::of(call, payload, cancel)).await,
+                    Ok(payload) => handle(Job::new(call, payload, cancel)).await,
                     Err(why) => Err(Failed::dead(why)),
                 };
                 ended.map_or_else(Into::into, |done| done.into().into())
@@ -83,13 +83,13 @@ impl Handler {
         F: Fn(Call) -> A + Send + Sync + 'static,
         A: Future<Output = Came> + Send + 'static,
     {
-        Self::of(move |call, _| Box::pin(handle(call)))
+        Self::new(move |call, _| Box::pin(handle(call)))
     }
 
-    fn of(run: impl Fn(Call, Cancel) -> Running + Send + Sync + 'static) -> Self {
+    fn new(run: impl Fn(Call, Cancel) -> RunFuture + Send + Sync + 'static) -> Self {
         let promise = Promise {
             guarantee: Guarantee::Nothing,
-            time_out: Self::TIME_OUT_DEFAULT,
+            time_out: Self::TIMEOUT_DEFAULT,
             settles_within: Duration::ZERO,
         };
         Self { run: Arc::new(run), ask: None, promise }
@@ -136,12 +136,12 @@ impl Handler {
 
     /// Runs it once.
     pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
-        let (run, call, wish) = (Arc::clone(&self.run), call.clone(), cancel.clone());
+        let (run, call, cancel_clone) = (Arc::clone(&self.run), call.clone(), cancel.clone());
         // A task of its own, so that a panic stays there, and one that blocks its thread holds nobody but itself.
-        let mut task = Task(tokio::spawn(async move { run(call, wish).await }));
+        let mut task = AbortOnDrop(tokio::spawn(async move { run(call, cancel_clone).await }));
         let ended = tokio::time::timeout(self.promise.time_out, &mut task.0).await;
         match ended {
-            Ok(Ok(came)) => came,
+            Ok(Ok(outcome)) => outcome,
             Ok(Err(lost)) => Failed::unknown(why_lost(lost)).into(),
             Err(_) => {
                 cancel.cancel();
@@ -163,9 +163,9 @@ impl Handler {
     /// Asks what became of the runs under a key.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         let Some(ask) = self.ask.clone() else { return Asked::unknown() };
-        let (key, time_out) = (key.clone(), self.promise.time_out);
-        let mut task = Task(tokio::spawn(async move { ask(key).await }));
-        match tokio::time::timeout(time_out, &mut task.0).await {
+        let (key, timeout) = (key.clone(), self.promise.time_out);
+        let mut task = AbortOnDrop(tokio::spawn(async move { ask(key).await }));
+        match tokio::time::timeout(timeout, &mut task.0).await {
             Ok(Ok(asked)) => asked,
             Ok(Err(_)) | Err(_) => Asked::unknown(),
         }
@@ -177,9 +177,9 @@ ichido_core::debug_only! {
 }
 
 /// A task that ends when nobody waits for it any more.
-struct Task<T>(JoinHandle<T>);
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -187,12 +187,12 @@ impl<T> Drop for Task<T> {
 
 fn why_lost(lost: tokio::task::JoinError) -> String {
     match lost.try_into_panic() {
-        Ok(panic) => format!("the handler panicked: {}", said(&*panic)),
+        Ok(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
         Err(_) => "the handler was ended from outside".to_owned(),
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }

@@ -26,13 +26,13 @@
 //! Start at [`HttpSettings`].
 
 pub mod reach;
-mod reading;
 mod reconcile;
+mod response;
 mod settings;
 mod sign;
 
-pub use reading::Meaning;
 pub use reconcile::Found;
+pub use response::Meaning;
 pub use settings::{
     ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule,
     SECRETS_MAX, TIME_OUT_MAX,
@@ -50,8 +50,8 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 
 use super::{Asked, Call, Came, Promise};
-use reading::Reading;
-use reconcile::Reconcile;
+use reconcile::ReconcileEndpoint;
+use response::ResponseReader;
 use sign::Secret;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -74,8 +74,8 @@ pub struct Http {
     headers: HeaderMap,
     secrets: Vec<Secret>,
     limits: CallLimits,
-    reading: Reading,
-    reconcile: Option<Reconcile>,
+    reader: ResponseReader,
+    reconcile: Option<ReconcileEndpoint>,
     promise: Promise,
 }
 
@@ -90,8 +90,8 @@ impl Http {
         let Some(request) = self.request(call, clock::now()) else {
             return Came::unsendable();
         };
-        let seen = self.client.exchange(request, &self.limits).await;
-        self.reading.judge(&call.key, seen, clock::now())
+        let result = self.client.exchange(request, &self.limits).await;
+        self.reader.judge(&call.key, result, clock::now())
     }
 
     /// What it promises about the calls it gets.
@@ -108,7 +108,7 @@ impl Http {
     /// does no harm.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         match &self.reconcile {
-            Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reading).await,
+            Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reader).await,
             None => reconcile::cannot_be_asked(),
         }
     }

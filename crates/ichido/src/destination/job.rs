@@ -40,7 +40,7 @@ pub struct Job<T> {
 }
 
 impl<T> Job<T> {
-    pub(super) fn of(call: Call, payload: T, cancel: Cancel) -> Self {
+    pub(super) fn new(call: Call, payload: T, cancel: Cancel) -> Self {
         let Call { message, queue, identity, key, fence, attempt, hops, trace, .. } = call;
         Self { payload, message, queue, identity, key, fence, attempt, hops, trace, cancel }
     }

@@ -31,12 +31,12 @@
 //!
 //! Start at [`NatsSettings`].
 
-mod line;
-mod reading;
+mod connection;
+mod response;
 mod settings;
 mod start;
 
-pub use settings::{Credentials, NatsSettings, SETTLES_WITHIN_MIN, TIME_OUT_MAX, URLS_MAX};
+pub use settings::{Credentials, NatsSettings, SETTLES_WITHIN_MIN, TIMEOUT_MAX, URLS_MAX};
 pub use start::{NatsPlan, StartError};
 
 use std::str::FromStr as _;
@@ -48,13 +48,13 @@ use async_nats::header::{
 use tokio::time::Instant;
 
 use super::{Call, Came, Promise};
-use line::Lines;
+use connection::NatsClient;
 
 /// A NATS destination.
 ///
 /// Made by [`NatsPlan::connect`], and used inside the same tokio runtime.
 pub struct Nats {
-    lines: Lines,
+    client: NatsClient,
     subject: String,
     /// The stream that covers the subject.
     stream: String,
@@ -73,12 +73,12 @@ impl Nats {
         let Ok(headers) = self.headers(call) else {
             return Came::unsendable();
         };
-        let line = match self.lines.take(deadline).await {
-            Ok(line) => line,
-            Err(fault) => return reading::not_sent(&fault),
+        let connection = match self.client.take(deadline).await {
+            Ok(connection) => connection,
+            Err(error) => return response::not_sent(&error),
         };
-        let seen = line.publish(&self.subject, headers, call.body.clone(), deadline).await;
-        reading::judge(&self.stream, seen)
+        let outcome = connection.publish(&self.subject, headers, call.body.clone(), deadline).await;
+        response::judge(&self.stream, outcome)
     }
 
     /// What it promises about the calls it gets.
@@ -113,6 +113,6 @@ impl Nats {
 }
 
 /// The longest from when a publish sets out until the stream has taken it, or never will.
-fn under_way_max(promise: &Promise) -> Duration {
+fn max_time_in_flight(promise: &Promise) -> Duration {
     promise.time_out + promise.settles_within
 }

@@ -11,7 +11,7 @@ use ichido_store::message::{LetterState, Note};
 use uuid::Uuid;
 
 use super::canary::{Canary, Watched, goal};
-use super::hold::Hold;
+use super::claim::BulkClaim;
 use super::policy::{Policies, Refusal};
 use super::preflight::Preflight;
 use super::{Resolution, tell_resolved};
@@ -160,61 +160,61 @@ impl Bulk {
         let operation = Uuid::now_v7();
         let mut report =
             Report { operation, moved: 0, refused: BTreeMap::new(), gone: 0, ended: Ended::Failed };
-        let hold = match Hold::take(&self.store, self.filter.queue.as_ref(), operation).await {
-            Ok(Ok(hold)) => hold,
+        let claim = match BulkClaim::take(&self.store, self.filter.queue.as_ref(), operation).await {
+            Ok(Ok(claim)) => claim,
             Ok(Err(by)) => return Err(BulkError::Taken { by }),
             Err(error) => return Err(BulkError::Broke { error, report }),
         };
-        let went = match self.record_begin(operation, found).await {
-            Ok(()) => self.go_held(found, &hold, &stop, &mut progress, &mut report).await,
+        let result = match self.record_begin(operation, found).await {
+            Ok(()) => self.run_claimed(found, &claim, &stop, &mut progress, &mut report).await,
             Err(error) => {
-                hold.release().await;
+                claim.release().await;
                 return Err(BulkError::Broke { error, report });
             }
         };
-        if let Ok(ended) = &went {
+        if let Ok(ended) = &result {
             report.ended = ended.clone();
         }
         // A bulk whose end cannot be written is seen as abandoned, which is near enough.
-        let told = self.record_end(&report).await;
-        hold.release().await;
+        let recorded = self.record_end(&report).await;
+        claim.release().await;
         // What went wrong first is what a person is told.
-        match went.and(told) {
+        match result.and(recorded) {
             Ok(()) => Ok(report),
             Err(error) => Err(BulkError::Broke { error, report }),
         }
     }
 
     /// Goes for as long as it has its letters to itself.
-    async fn go_held(
+    async fn run_claimed(
         &self,
         found: &Preflight,
-        hold: &Hold,
+        claim: &BulkClaim,
         stop: &impl Fn() -> bool,
         progress: &mut impl FnMut(Progress),
         report: &mut Report,
     ) -> Result<Ended, StoreError> {
-        let (lease, renewing) = hold.renewed();
-        let going = async {
-            let went = self.go(found, &|| stop() || hold.is_lost(), progress, report).await;
+        let (lease, renewing) = claim.renewed();
+        let running = async {
+            let result = self.run_batches(found, &|| stop() || claim.is_lost(), progress, report).await;
             drop(lease);
-            went
+            result
         };
-        let (went, ()) = tokio::join!(going, renewing);
-        match went? {
-            Ended::Stopped { by: None } if hold.is_lost() => Ok(Ended::Abandoned),
+        let (result, ()) = tokio::join!(running, renewing);
+        match result? {
+            Ended::Stopped { by: None } if claim.is_lost() => Ok(Ended::Abandoned),
             ended => Ok(ended),
         }
     }
 
-    async fn go(
+    async fn run_batches(
         &self,
         found: &Preflight,
         stop: &impl Fn() -> bool,
         progress: &mut impl FnMut(Progress),
         report: &mut Report,
     ) -> Result<Ended, StoreError> {
-        let filter = self.bounded_filter(found.as_of);
+        let filter = self.filter_as_of(found.as_of);
         let canary = match self.work {
             Work::Requeue { canary } => canary,
             Work::Discard => None,
@@ -225,20 +225,22 @@ impl Bulk {
                 return Ok(ended);
             }
             let goal = canary.and_then(|canary| Some((canary, goal(widened, found.would_go)?)));
-            let room = goal.map_or(u64::MAX, |(_, goal)| goal.saturating_sub(report.moved));
-            let limit = u32::try_from(room).unwrap_or(u32::MAX).clamp(1, limits::BATCH_MAX);
+            let remaining = goal.map_or(u64::MAX, |(_, goal)| goal.saturating_sub(report.moved));
+            let limit = u32::try_from(remaining).unwrap_or(u32::MAX).clamp(1, limits::BATCH_MAX);
             let page = self.store.dead_letters().page(&filter, after, limit).await?;
             let Some(last) = page.last() else { return Ok(Ended::Done) };
             after = Some((last.since, last.id));
             let moved = self.batch(&page, report).await?;
             watched.extend(moved.into_iter().take(limits::WATCHED_MAX.saturating_sub(watched.len())));
-            progress(progress_of(found, report, None));
+            progress(progress_with(found, report, None));
             let Some((canary, goal)) = goal else { continue };
             if report.moved < goal {
                 continue;
             }
-            let mut tell = |seen| progress(progress_of(found, report, Some(seen)));
-            if let Some(ended) = self.watch(&watched, canary, report.operation, stop, &mut tell).await? {
+            let mut report_watched = |counts| progress(progress_with(found, report, Some(counts)));
+            if let Some(ended) =
+                self.watch(&watched, canary, report.operation, stop, &mut report_watched).await?
+            {
                 return Ok(ended);
             }
             watched.clear();
@@ -271,7 +273,7 @@ impl Bulk {
                 }
                 LetterStepped::NoLetter => report.gone += 1,
                 LetterStepped::Refused(why) => {
-                    *report.refused.entry(self.reason_of(letter, why)).or_default() += 1;
+                    *report.refused.entry(self.refusal_for(letter, why)).or_default() += 1;
                 }
             }
         }
@@ -287,7 +289,7 @@ impl Bulk {
     }
 
     /// Why the lifecycle refused, in the words of a preflight.
-    fn reason_of(&self, letter: &LetterRow, why: Why) -> Refusal {
+    fn refusal_for(&self, letter: &LetterRow, why: Why) -> Refusal {
         match (why, self.policies.judge(letter, letter.since)) {
             (Why::HasSuccessor, _) => Refusal::HasSuccessor,
             (Why::NotFromHere, _) => Refusal::Parked,
@@ -298,13 +300,13 @@ impl Bulk {
     }
 
     /// What becomes a letter after the count is not part of the bulk: not even what it requeued itself, and died again.
-    pub(super) fn bounded_filter(&self, as_of: Timestamp) -> LetterFilter {
+    pub(super) fn filter_as_of(&self, as_of: Timestamp) -> LetterFilter {
         let before = self.filter.since_before.map_or(as_of, |before| before.min(as_of));
         LetterFilter { since_before: Some(before), ..self.filter.clone() }
     }
 }
 
-const fn progress_of(found: &Preflight, report: &Report, watched: Option<Watched>) -> Progress {
+const fn progress_with(found: &Preflight, report: &Report, watched: Option<Watched>) -> Progress {
     Progress { operation: report.operation, of: found.would_go, moved: report.moved, watched }
 }
 

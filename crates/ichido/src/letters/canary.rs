@@ -27,32 +27,32 @@ impl Canary {
 pub(super) fn goal(step: usize, total: u64) -> Option<u64> {
     let share = SHARES.get(step).copied().filter(|share| *share < 100)?;
     // Never less than one more than the step before, however few there are.
-    let least = u64::try_from(step).unwrap_or(u64::MAX).saturating_add(1);
-    let goal = (total.saturating_mul(share)).div_ceil(100).max(least);
+    let min = u64::try_from(step).unwrap_or(u64::MAX).saturating_add(1);
+    let goal = (total.saturating_mul(share)).div_ceil(100).max(min);
     (goal < total).then_some(goal)
 }
 
 /// What one requeued message shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum Observation {
     /// Its first try has not ended.
-    Waiting,
+    Pending,
     /// Its first try was a success.
-    Well,
+    Succeeded,
     /// A try failed, whatever becomes of it later.
-    Ill,
+    Failed,
     /// Nothing: somebody took it back.
-    Nothing,
+    Cancelled,
 }
 
 /// What a message shows by where it is and how often it was tried since it was requeued. It must not matter when one looks: what
 /// failed and was sent by the next try, between two looks, failed all the same.
-pub(super) const fn sign(stage: Stage, tries: u32) -> Sign {
+pub(super) const fn observe(stage: Stage, tries: u32) -> Observation {
     match (stage, tries) {
-        (Stage::Cancelled, 0) => Sign::Nothing,
-        (Stage::Sent, 0 | 1) => Sign::Well,
+        (Stage::Cancelled, 0) => Observation::Cancelled,
+        (Stage::Sent, 0 | 1) => Observation::Succeeded,
         // A try that is under way counts, so the first one is 1 in it and 0 before it.
-        (Stage::Queued, 0) | (Stage::Sending, 0 | 1) => Sign::Waiting,
+        (Stage::Queued, 0) | (Stage::Sending, 0 | 1) => Observation::Pending,
         (
             Stage::Queued
             | Stage::Sending
@@ -62,7 +62,7 @@ pub(super) const fn sign(stage: Stage, tries: u32) -> Sign {
             | Stage::Dead
             | Stage::Cancelled,
             _,
-        ) => Sign::Ill,
+        ) => Observation::Failed,
     }
 }
 
@@ -78,19 +78,19 @@ pub struct Watched {
 }
 
 impl Watched {
-    pub(super) const fn add(&mut self, sign: Sign) {
-        match sign {
-            Sign::Waiting => self.waiting += 1,
-            Sign::Well => self.well += 1,
-            Sign::Ill => self.ill += 1,
-            Sign::Nothing => (),
+    pub(super) const fn add(&mut self, observation: Observation) {
+        match observation {
+            Observation::Pending => self.waiting += 1,
+            Observation::Succeeded => self.well += 1,
+            Observation::Failed => self.ill += 1,
+            Observation::Cancelled => (),
         }
     }
 }
 
 /// What follows from what is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum CanaryDecision {
     /// They are well: the next step may go.
     Widen,
     /// Not all have ended.
@@ -100,20 +100,20 @@ pub(super) enum Next {
 }
 
 /// Judges those that are watched. As soon as enough have failed it halts: what the others do cannot mend it.
-pub(super) fn judge(watched: Watched, canary: Canary, is_over: bool) -> Next {
+pub(super) fn judge(watched: Watched, canary: Canary, is_timed_out: bool) -> CanaryDecision {
     let Watched { waiting, well, ill } = watched;
     let all = waiting.saturating_add(well).saturating_add(ill);
     if u64::from(canary.failures_percent_max).saturating_mul(all) < ill.saturating_mul(100) {
-        Next::Halt
+        CanaryDecision::Halt
     } else if all == 0 {
         // All were taken back: nobody knows what the others would meet.
-        Next::Halt
+        CanaryDecision::Halt
     } else if waiting == 0 {
-        Next::Widen
-    } else if is_over {
-        Next::Halt
+        CanaryDecision::Widen
+    } else if is_timed_out {
+        CanaryDecision::Halt
     } else {
-        Next::Wait
+        CanaryDecision::Wait
     }
 }
 

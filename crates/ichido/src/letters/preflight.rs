@@ -47,7 +47,7 @@ impl Bulk {
     }
 
     async fn count(&self, as_of: Timestamp, now: Timestamp) -> Result<Preflight, StoreError> {
-        let filter = self.bounded_filter(as_of);
+        let filter = self.filter_as_of(as_of);
         let mut preflight = Preflight {
             as_of,
             matched: 0,

@@ -7,7 +7,7 @@ use ichido_store::letter::{LetterFilter, Standing};
 use uuid::Uuid;
 
 use super::bulk::{Bulk, Ended, Report, Work};
-use super::hold::Living;
+use super::claim::Living;
 use super::preflight::Preflight;
 
 const ABOUT: &str = "letters";
@@ -28,11 +28,11 @@ pub enum StopAsked {
 /// Asks a bulk that runs elsewhere to stop. Who asks is recorded.
 pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<StopAsked, StoreError> {
     let living = Living::look(store).await?;
-    let told = store.actions().of(operation).await?;
-    if told.first().is_some_and(|begin| living.is_abandoned(operation, begin.at)) {
+    let entries = store.actions().of(operation).await?;
+    if entries.first().is_some_and(|begin| living.is_abandoned(operation, begin.at)) {
         return Ok(StopAsked::Over);
     }
-    let Some(last) = told.last() else { return Ok(StopAsked::Unknown) };
+    let Some(last) = entries.last() else { return Ok(StopAsked::Unknown) };
     match last.action.to.as_str() {
         STOPPING => Ok(StopAsked::Asked),
         BEGUN => {
@@ -53,8 +53,9 @@ pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<
 impl Bulk {
     pub(super) async fn record_begin(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
         let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
-        let told = format!("{}; {} of {}{reason}", told(&self.filter), found.would_go, found.matched);
-        self.store.actions().add(&self.action(operation, ("none", BEGUN), told)).await
+        let detail =
+            format!("{}; {} of {}{reason}", describe_filter(&self.filter), found.would_go, found.matched);
+        self.store.actions().add(&self.action(operation, ("none", BEGUN), detail)).await
     }
 
     pub(super) async fn record_end(&self, report: &Report) -> Result<(), StoreError> {
@@ -67,8 +68,8 @@ impl Bulk {
         };
         let Report { moved, refused, gone, .. } = report;
         let refused: u64 = refused.values().sum();
-        let told = format!("moved={moved} refused={refused} gone={gone}");
-        self.store.actions().add(&self.action(report.operation, (BEGUN, to), told)).await
+        let detail = format!("moved={moved} refused={refused} gone={gone}");
+        self.store.actions().add(&self.action(report.operation, (BEGUN, to), detail)).await
     }
 
     /// How it ends, if it is told to here or was asked to from elsewhere.
@@ -80,8 +81,8 @@ impl Bulk {
         if stop() {
             return Ok(Some(Ended::Stopped { by: None }));
         }
-        let told = self.store.actions().of(operation).await?;
-        let asked = told.into_iter().find(|row| row.action.to == STOPPING);
+        let entries = self.store.actions().of(operation).await?;
+        let asked = entries.into_iter().find(|row| row.action.to == STOPPING);
         Ok(asked.map(|row| Ended::Stopped { by: Some(row.action.actor.unwrap_or_default()) }))
     }
 
@@ -104,20 +105,20 @@ impl Bulk {
 }
 
 /// A filter in words: `state=dead queue=orders`.
-fn told(filter: &LetterFilter) -> String {
+fn describe_filter(filter: &LetterFilter) -> String {
     let LetterFilter { state, standing, queue, code, effect, identity, since_from, since_before, text } =
         filter;
     let mut words = vec![format!("state={}", state.as_str())];
-    let mut say = |name: &str, value: Option<String>| {
+    let mut add = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name}={value}")));
     };
-    say("standing", (*standing != Standing::Open).then(|| standing.as_str().to_owned()));
-    say("queue", queue.as_ref().map(|queue| queue.as_str().to_owned()));
-    say("error", code.map(|code| code.as_str().to_owned()));
-    say("effect", effect.map(|effect| format!("{effect:?}")));
-    say("identity", identity.clone());
-    say("from", since_from.map(|moment| moment.to_string()));
-    say("before", since_before.map(|moment| moment.to_string()));
-    say("text", text.as_ref().map(|text| format!("{text:?}")));
+    add("standing", (*standing != Standing::Open).then(|| standing.as_str().to_owned()));
+    add("queue", queue.as_ref().map(|queue| queue.as_str().to_owned()));
+    add("error", code.map(|code| code.as_str().to_owned()));
+    add("effect", effect.map(|effect| format!("{effect:?}")));
+    add("identity", identity.clone());
+    add("from", since_from.map(|moment| moment.to_string()));
+    add("before", since_before.map(|moment| moment.to_string()));
+    add("text", text.as_ref().map(|text| format!("{text:?}")));
     words.join(" ")
 }

@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::bulk::{Bulk, Ended, limits};
-use super::canary::{Canary, Next, Sign, Watched, judge, sign};
+use super::canary::{Canary, CanaryDecision, Observation, Watched, judge, observe};
 
 impl Bulk {
     /// Looks at messages until all have ended well enough, which is `None`, or the bulk has.
@@ -15,25 +15,25 @@ impl Bulk {
         canary: Canary,
         operation: Uuid,
         stop: &impl Fn() -> bool,
-        tell: &mut impl FnMut(Watched),
+        report: &mut impl FnMut(Watched),
     ) -> Result<Option<Ended>, StoreError> {
         let until = Instant::now() + canary.watch_for;
         loop {
-            let is_over = until <= Instant::now();
+            let is_timed_out = until <= Instant::now();
             let mut watched = Watched::default();
             let stages = self.store.messages().stages(ids).await?;
             for (_, stage, tries) in &stages {
-                watched.add(sign(*stage, *tries));
+                watched.add(observe(*stage, *tries));
             }
             // Only what was sent, or taken back, is ever forgotten.
             for _ in stages.len()..ids.len() {
-                watched.add(Sign::Well);
+                watched.add(Observation::Succeeded);
             }
-            tell(watched);
-            match judge(watched, canary, is_over) {
-                Next::Widen => return Ok(None),
-                Next::Halt => return Ok(Some(Ended::Halted { watched })),
-                Next::Wait => (),
+            report(watched);
+            match judge(watched, canary, is_timed_out) {
+                CanaryDecision::Widen => return Ok(None),
+                CanaryDecision::Halt => return Ok(Some(Ended::Halted { watched })),
+                CanaryDecision::Wait => (),
             }
             if let Some(ended) = self.stopped(operation, stop).await? {
                 return Ok(Some(ended));

@@ -17,7 +17,7 @@ use ichido_store::ledger::KeyClaim;
 use ichido_store::ledger::limits::{HOPS_BYTES_MAX, TRACE_BYTES_MAX};
 
 use super::body::Body;
-use super::draft::is_name;
+use super::builder::is_name;
 use super::fields;
 use super::problem::{Code, Problem};
 use super::settings::{Caller, NoIdentity, Settings, limits};
@@ -42,8 +42,8 @@ impl Arrival {
             fingerprint: self.fingerprint,
             request_digest: self.request_digest,
             policy: Arc::clone(&settings.policy),
-            hops: fields::plain(&self.parts, fields::HOPS, HOPS_BYTES_MAX),
-            trace: fields::plain(&self.parts, fields::TRACE, TRACE_BYTES_MAX),
+            hops: fields::joined_text(&self.parts, fields::HOPS, HOPS_BYTES_MAX),
+            trace: fields::joined_text(&self.parts, fields::TRACE, TRACE_BYTES_MAX),
         }
     }
 
@@ -54,14 +54,18 @@ impl Arrival {
 }
 
 /// What the head of a request says, before its body is read.
-pub(crate) struct Head {
+pub(crate) struct RequestHead {
     pub(crate) name: RecordName,
     pub(crate) inputs: Option<Inputs>,
     pub(crate) echo: Option<(HeaderName, HeaderValue)>,
 }
 
 /// Reads the head; `None` when it brings no key and needs none.
-pub(crate) fn head(parts: &Parts, operation: &str, settings: &Settings) -> Result<Option<Head>, Problem> {
+pub(crate) fn read_head(
+    parts: &Parts,
+    operation: &str,
+    settings: &Settings,
+) -> Result<Option<RequestHead>, Problem> {
     let fields = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let key = key::read(fields).and_then(|key| settings.policy.require(key)).map_err(Problem::of_key)?;
     let Some(key) = key else { return Ok(None) };
@@ -74,7 +78,11 @@ pub(crate) fn head(parts: &Parts, operation: &str, settings: &Settings) -> Resul
         return Err(no_identity(NoIdentity::Forbidden));
     }
     let echo = settings.echo_key.then(|| fields::echo(&parts.headers)).flatten();
-    Ok(Some(Head { name: RecordName { operation: operation.to_owned(), identity, key }, inputs, echo }))
+    Ok(Some(RequestHead {
+        name: RecordName { operation: operation.to_owned(), identity, key },
+        inputs,
+        echo,
+    }))
 }
 
 fn no_identity(why: NoIdentity) -> Problem {
@@ -93,7 +101,7 @@ fn no_identity(why: NoIdentity) -> Problem {
 }
 
 /// Reads the rest of the request, bounded.
-pub(crate) async fn arrive<B>(
+pub(crate) async fn read_request<B>(
     name: RecordName,
     inputs: Option<Inputs>,
     parts: Parts,
@@ -110,7 +118,7 @@ where
     } else {
         digest_of_json(&body, &name.key, &settings.rules)?
     };
-    let uri = asked_uri(&parts);
+    let uri = requested_uri(&parts);
     let fingerprint = Fingerprint::of(&RequestParts {
         operation: &name.operation,
         identity: &name.identity,
@@ -125,7 +133,7 @@ where
 }
 
 /// The address that the client asked for.
-fn asked_uri(parts: &Parts) -> &Uri {
+fn requested_uri(parts: &Parts) -> &Uri {
     #[cfg(feature = "axum")]
     if let Some(original) = super::extract::original_uri(parts) {
         return original;
@@ -160,10 +168,10 @@ async fn read<B: http_body::Body<Data = Bytes>>(
     if (bytes_max as u64) < body.size_hint().lower() {
         return Err(too_large());
     }
-    let body = Limited::new(body.map_err(|_| BrokenOff), bytes_max);
+    let body = Limited::new(body.map_err(|_| BodyTruncated), bytes_max);
     let whole = body.collect().await.map_err(|error| match error.downcast::<LengthLimitError>() {
         Ok(_) => too_large(),
-        Err(_) => Problem::new(Code::BodyIncomplete, BrokenOff.to_string()),
+        Err(_) => Problem::new(Code::BodyIncomplete, BodyTruncated.to_string()),
     })?;
     let trailers = whole.trailers().cloned();
     Ok((whole.to_bytes(), trailers))
@@ -171,4 +179,4 @@ async fn read<B: http_body::Body<Data = Bytes>>(
 
 #[derive(Debug, thiserror::Error)]
 #[error("the body broke off before its end; nothing was done")]
-struct BrokenOff;
+struct BodyTruncated;

@@ -13,34 +13,34 @@ use tokio::time::timeout;
 
 use super::arrival::Arrival;
 use super::body::Body;
-use super::handler::{self, Ran};
-use super::kept::Heard;
-use super::meter;
-use super::owner::{Owner, panicked};
+use super::claim_guard::{ClaimGuard, panicked};
+use super::handler::{self, HandlerOutcome};
+use super::metrics;
+use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
 use super::settings::Settings;
 use super::transactional;
 
 /// What an attempt came to, for the request that asked.
-pub(crate) enum Came<R: http_body::Body, E> {
+pub(crate) enum AttemptOutcome<R: http_body::Body, E> {
     /// This is the answer.
-    Answered(Result<Response<Body<R>>, E>),
+    Responded(Result<Response<Body<R>>, E>),
     /// It was not run: this stood in its way.
-    InTheWay(KeyClaimed),
+    Blocked(KeyClaimed),
     /// It was not run: the store could not say.
     StoreFailed(StoreError),
     /// It was not run: the store has said nothing for too long. Should it have been claimed, the claim is given back.
-    StoreSilent,
+    StoreTimedOut,
     /// It was not run: its claim lapsed before the handler began.
-    TooLate,
+    ClaimLapsed,
 }
 
 /// The way back to the request.
-pub(crate) type Answer<R, E> = oneshot::Sender<Came<R, E>>;
+pub(crate) type ResponseSender<R, E> = oneshot::Sender<AttemptOutcome<R, E>>;
 
-pub(crate) fn tell<R: http_body::Body, E>(answer: Answer<R, E>, came: Came<R, E>) {
+pub(crate) fn respond<R: http_body::Body, E>(reply: ResponseSender<R, E>, outcome: AttemptOutcome<R, E>) {
     // Whoever asked may have gone away.
-    drop(answer.send(came));
+    drop(reply.send(outcome));
 }
 
 /// Claims, and if that succeeds runs and settles.
@@ -48,74 +48,74 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
     mut inner: S,
-    answer: Answer<R, S::Error>,
+    reply: ResponseSender<R, S::Error>,
 ) {
     // Before the store is asked: the lease is not longer than we think.
     let asked_at = settings.keeper.now();
     let store = settings.store().clone();
     let mut claiming = pin!(store.keys().claim(arrival.claim(&settings)));
     let Ok(claimed) = timeout(settings.store_wait(), claiming.as_mut()).await else {
-        tell(answer, Came::StoreSilent);
+        respond(reply, AttemptOutcome::StoreTimedOut);
         if let Ok(KeyClaimed::Run { fence, began }) = claiming.await {
-            Owner::new(settings, arrival, (fence, began), asked_at).let_go().await;
+            ClaimGuard::new(settings, arrival, (fence, began), asked_at).release().await;
         }
         return;
     };
     let claim = match claimed {
         Ok(KeyClaimed::Run { fence, began }) => {
             if began == Began::Expired {
-                meter::count(meter::EXPIRED, &arrival.name.operation);
+                metrics::count(metrics::EXPIRED, &arrival.name.operation);
             }
             (fence, began)
         }
-        Ok(other) => return tell(answer, Came::InTheWay(other)),
-        Err(error) => return tell(answer, Came::StoreFailed(error)),
+        Ok(other) => return respond(reply, AttemptOutcome::Blocked(other)),
+        Err(error) => return respond(reply, AttemptOutcome::StoreFailed(error)),
     };
-    let owner = Owner::new(settings, arrival, claim, asked_at);
+    let guard = ClaimGuard::new(settings, arrival, claim, asked_at);
     if let Err(error) = handler::ready(&mut inner).await {
-        return owner.finish(KeyOutcome::Release, Err(error), answer).await;
+        return guard.finish(KeyOutcome::Release, Err(error), reply).await;
     }
-    let wait = owner.settings().store_wait();
-    let mut holding = pin!(held(owner));
-    let owner = match timeout(wait, holding.as_mut()).await {
-        Ok(Some(owner)) => owner,
-        Ok(None) => return tell(answer, Came::TooLate),
+    let wait = guard.settings().store_wait();
+    let mut confirming = pin!(confirm_claim(guard));
+    let guard = match timeout(wait, confirming.as_mut()).await {
+        Ok(Some(guard)) => guard,
+        Ok(None) => return respond(reply, AttemptOutcome::ClaimLapsed),
         Err(_) => {
-            tell(answer, Came::StoreSilent);
-            if let Some(owner) = holding.await {
-                owner.let_go().await;
+            respond(reply, AttemptOutcome::StoreTimedOut);
+            if let Some(guard) = confirming.await {
+                guard.release().await;
             }
             return;
         }
     };
-    match owner.pool() {
-        None => run(owner, inner, answer).await,
-        Some(pool) => transactional::run(owner, &pool, inner, answer).await,
+    match guard.pool() {
+        None => run(guard, inner, reply).await,
+        Some(pool) => transactional::run(guard, &pool, inner, reply).await,
     }
 }
 
 /// The owner, if its claim still holds; else it is given back first, so that whoever asks again does not meet it.
-async fn held(owner: Owner) -> Option<Owner> {
-    if owner.still_holds().await {
-        return Some(owner);
+async fn confirm_claim(guard: ClaimGuard) -> Option<ClaimGuard> {
+    if guard.still_holds().await {
+        return Some(guard);
     }
-    owner.let_go().await;
+    guard.release().await;
     None
 }
 
 /// Runs the handler; the outcome is settled after it.
 async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
-    owner: Owner,
+    guard: ClaimGuard,
     mut inner: S,
-    answer: Answer<R, S::Error>,
+    reply: ResponseSender<R, S::Error>,
 ) {
-    let (outcome, response) = match handler::call(&mut inner, owner.request()).await {
-        Ran::Responded(response) => {
-            let heard = Heard::from(response, owner.settings()).await;
-            (owner.outcome(&heard), Ok(heard.response))
+    let (outcome, response) = match handler::call(&mut inner, guard.request()).await {
+        HandlerOutcome::Responded(response) => {
+            let captured = CapturedResponse::from(response, guard.settings()).await;
+            (guard.outcome(&captured), Ok(captured.response))
         }
-        Ran::Failed(error) => (owner.without_response(Outcome::Lost), Err(error)),
-        Ran::Panicked => (owner.without_response(Outcome::Panicked), Ok(panicked())),
+        HandlerOutcome::Failed(error) => (guard.without_response(Outcome::Lost), Err(error)),
+        HandlerOutcome::Panicked => (guard.without_response(Outcome::Panicked), Ok(panicked())),
     };
-    owner.finish(outcome, response, answer).await;
+    guard.finish(outcome, response, reply).await;
 }

@@ -17,7 +17,7 @@ pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 pub(crate) const TRACE: HeaderName = HeaderName::from_static("traceparent");
 
 /// What belongs to one connection, one answer or one caller, and not to the outcome.
-const NOT_KEPT: [HeaderName; 20] = [
+const NOT_STORED: [HeaderName; 20] = [
     CONNECTION,
     // The length is told anew from the body.
     CONTENT_LENGTH,
@@ -42,10 +42,10 @@ const NOT_KEPT: [HeaderName; 20] = [
     HeaderName::from_static("idempotent-replayed"),
 ];
 /// The same by their beginning: CORS, which depends on who asks, and limits, which change from call to call.
-const NOT_KEPT_BEGINNINGS: [&str; 4] = ["access-control-", "ratelimit", "x-ratelimit", "x-rate-limit"];
+const NOT_STORED_PREFIXES: [&str; 4] = ["access-control-", "ratelimit", "x-ratelimit", "x-rate-limit"];
 
 /// The fields of a response that its replays have, repeats and order kept.
-pub(crate) fn kept(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn stored_headers(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
     // `Connection` names fields that end with this connection.
     let named: Vec<&str> = headers
         .get_all(CONNECTION)
@@ -56,8 +56,8 @@ pub(crate) fn kept(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
     headers
         .iter()
         .filter(|(name, _)| {
-            !NOT_KEPT.contains(name)
-                && !NOT_KEPT_BEGINNINGS.iter().any(|beginning| name.as_str().starts_with(beginning))
+            !NOT_STORED.contains(name)
+                && !NOT_STORED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
                 && !named.iter().any(|named| name.as_str().eq_ignore_ascii_case(named))
         })
         .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
@@ -65,7 +65,7 @@ pub(crate) fn kept(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Gives a response an id of its own, unless the handler gave it one.
-pub(crate) fn name_response(headers: &mut HeaderMap) {
+pub(crate) fn ensure_request_id(headers: &mut HeaderMap) {
     if !headers.contains_key(REQUEST_ID) {
         let id = HeaderValue::from_str(&Uuid::now_v7().to_string());
         // A UUID is always a header value.
@@ -82,7 +82,7 @@ pub(crate) fn echo(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
 }
 
 /// A field where it is a plain text within a bound.
-pub(crate) fn plain(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
+pub(crate) fn joined_text(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
     let mut joined = String::new();
     for value in parts.headers.get_all(name) {
         // Visible ASCII and spaces only: it will be shown.

@@ -8,7 +8,7 @@ use std::task::Poll;
 use tower_service::Service;
 
 /// What came of a call.
-pub(crate) enum Ran<R, E> {
+pub(crate) enum HandlerOutcome<R, E> {
     Responded(R),
     Failed(E),
     Panicked,
@@ -20,16 +20,19 @@ pub(crate) async fn ready<S: Service<Q>, Q>(service: &mut S) -> Result<(), S::Er
 }
 
 /// Calls a service that is ready.
-pub(crate) async fn call<S: Service<Q>, Q>(service: &mut S, request: Q) -> Ran<S::Response, S::Error> {
+pub(crate) async fn call<S: Service<Q>, Q>(
+    service: &mut S,
+    request: Q,
+) -> HandlerOutcome<S::Response, S::Error> {
     // What a panic leaves half changed belongs to the service, and the clone of it that was called is not called again.
     let Ok(called) = catch_unwind(AssertUnwindSafe(|| service.call(request))) else {
-        return Ran::Panicked;
+        return HandlerOutcome::Panicked;
     };
     let mut called = pin!(called);
-    match poll_fn(|cx| caught(|| called.as_mut().poll(cx))).await {
-        Ok(Ok(response)) => Ran::Responded(response),
-        Ok(Err(error)) => Ran::Failed(error),
-        Err(Panicked) => Ran::Panicked,
+    match poll_fn(|cx| catch_panic(|| called.as_mut().poll(cx))).await {
+        Ok(Ok(response)) => HandlerOutcome::Responded(response),
+        Ok(Err(error)) => HandlerOutcome::Failed(error),
+        Err(Panicked) => HandlerOutcome::Panicked,
     }
 }
 
@@ -37,6 +40,6 @@ pub(crate) async fn call<S: Service<Q>, Q>(service: &mut S, request: Q) -> Ran<S
 pub(crate) struct Panicked;
 
 /// Polls what is the service's own.
-pub(crate) fn caught<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<Result<T, Panicked>> {
+pub(crate) fn catch_panic<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<Result<T, Panicked>> {
     catch_unwind(AssertUnwindSafe(poll)).map_or(Poll::Ready(Err(Panicked)), |polled| polled.map(Ok))
 }

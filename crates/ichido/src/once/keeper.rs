@@ -20,29 +20,29 @@ use crate::lease::{self, Lease, Leases, Renew};
 /// Keeps the claims of one store alive for as long as their handlers run. Cheap to clone; all clones are the same keeper, and
 /// all operations of a store are best built with one.
 #[derive(Clone)]
-pub struct Keeper(Arc<Shared>);
+pub struct Keeper(Arc<KeeperInner>);
 
-struct Shared {
+struct KeeperInner {
     store: Store,
     clock: Arc<Clock>,
-    claims: Arc<Leases<Keys>>,
-    under_way: watch::Sender<usize>,
+    claims: Arc<Leases<KeyClaims>>,
+    in_flight: watch::Sender<usize>,
     /// Duplicates, by the hash of their record's name: ten thousand that each asked the store would keep everybody else from it.
     duplicates: Waiters<[u8; 32]>,
 }
 
 /// Claims of keys.
-pub(crate) struct Keys(Store);
+pub(crate) struct KeyClaims(Store);
 
-impl Renew for Keys {
-    type On = (RecordName, Fence);
+impl Renew for KeyClaims {
+    type Subject = (RecordName, Fence);
 
-    async fn renew(&self, on: &[Self::On], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        let claims: Vec<_> = on.iter().map(|(name, fence)| (name.clone(), *fence, lease)).collect();
+    async fn renew(&self, subjects: &[Self::Subject], lease: Duration) -> Result<Vec<bool>, StoreError> {
+        let claims: Vec<_> = subjects.iter().map(|(name, fence)| (name.clone(), *fence, lease)).collect();
         self.0.keys().renew(&claims).await
     }
 
-    fn lost(&self, (name, fence): &Self::On) {
+    fn lost(&self, (name, fence): &Self::Subject) {
         let key = name.key.log_hash();
         tracing::warn!(operation = name.operation, key, %fence, "a claim was lost while its handler runs");
     }
@@ -52,10 +52,10 @@ impl Keeper {
     /// The keeper of a store. Must be called within a tokio runtime, on which it renews.
     pub fn of(store: Store) -> Self {
         let clock = Arc::new(Clock::new(store.clone()));
-        let claims = Leases::new(Keys(store.clone()), Arc::clone(&clock));
+        let claims = Leases::new(KeyClaims(store.clone()), Arc::clone(&clock));
         tokio::spawn(lease::run(Arc::downgrade(&claims)));
-        let (under_way, duplicates) = (watch::Sender::new(0), Waiters::default());
-        Self(Arc::new(Shared { store, clock, claims, under_way, duplicates }))
+        let (in_flight, duplicates) = (watch::Sender::new(0), Waiters::default());
+        Self(Arc::new(KeeperInner { store, clock, claims, in_flight, duplicates }))
     }
 
     /// The store whose claims are kept.
@@ -66,19 +66,19 @@ impl Keeper {
     /// Waits until nothing is under way: for a process that stops, after it has stopped to take requests. Wrap it in a time-out;
     /// what is left then is as if the process had crashed, and the leases resolve it.
     pub async fn drained(&self) {
-        let mut under_way = self.0.under_way.subscribe();
+        let mut in_flight = self.0.in_flight.subscribe();
         // The sender lives as long as this keeper.
-        drop(under_way.wait_for(|count| *count == 0).await);
+        drop(in_flight.wait_for(|count| *count == 0).await);
     }
 
     /// How many requests are under way, those included whose client has gone.
     pub fn under_way(&self) -> usize {
-        *self.0.under_way.borrow()
+        *self.0.in_flight.borrow()
     }
 
-    pub(crate) fn begin(&self) -> UnderWay {
-        self.0.under_way.send_modify(|count| *count += 1);
-        UnderWay(Arc::clone(&self.0))
+    pub(crate) fn track_request(&self) -> InFlightRequest {
+        self.0.in_flight.send_modify(|count| *count += 1);
+        InFlightRequest(Arc::clone(&self.0))
     }
 
     /// Waits for news of a claimed key, at most so long; whatever the end, it is to be claimed again.
@@ -93,13 +93,13 @@ impl Keeper {
     }
 
     /// Keeps a claim that was asked for at `asked_at`.
-    pub(crate) fn keep(
+    pub(crate) fn hold_claim(
         &self,
         name: RecordName,
         fence: Fence,
         lease: Duration,
         asked_at: Duration,
-    ) -> Lease<Keys> {
+    ) -> Lease<KeyClaims> {
         self.0.claims.hold((name, fence), lease, asked_at)
     }
 }
@@ -109,10 +109,10 @@ ichido_core::debug_only! {
 }
 
 /// A request that is under way, until this is dropped.
-pub(crate) struct UnderWay(Arc<Shared>);
+pub(crate) struct InFlightRequest(Arc<KeeperInner>);
 
-impl Drop for UnderWay {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.0.under_way.send_modify(|count| *count -= 1);
+        self.0.in_flight.send_modify(|count| *count -= 1);
     }
 }

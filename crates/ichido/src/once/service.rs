@@ -14,16 +14,16 @@ use tower_layer::Layer;
 use tower_service::Service;
 use tracing::{Instrument as _, Span};
 
-use super::arrival::{Arrival, Head, arrive, head};
-use super::attempt::{Came, attempt};
+use super::arrival::{Arrival, RequestHead, read_head, read_request};
+use super::attempt::{AttemptOutcome, attempt};
 use super::body::Body;
 use super::fields;
 use super::handler;
-use super::kept::replay;
-use super::meter;
+use super::metrics;
 use super::problem::{Code, Problem};
+use super::reconcile::reconcile_unknown;
+use super::response::replay;
 use super::settings::{Settings, limits};
-use super::unknown::find_out;
 
 /// Makes the requests of one operation take effect once; see [`super::Once`].
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ where
         if settings.methods.contains(request.method()) {
             Box::pin(serve(settings, inner, request))
         } else {
-            Box::pin(pass(inner, request))
+            Box::pin(pass_through(inner, request))
         }
     }
 }
@@ -94,7 +94,7 @@ impl<S, B: Payload, R: Payload> Inner<B, R> for S where
 }
 
 /// Hands a request on untouched.
-async fn pass<S: Inner<B, R>, B: Payload, R: Payload>(
+async fn pass_through<S: Inner<B, R>, B: Payload, R: Payload>(
     mut inner: S,
     request: Request<B>,
 ) -> Result<Response<Body<R>>, S::Error> {
@@ -103,7 +103,7 @@ async fn pass<S: Inner<B, R>, B: Payload, R: Payload>(
 }
 
 /// What a request came to.
-type Served<R, E> = (meter::Result, Result<Response<Body<R>>, E>);
+type ServedResponse<R, E> = (metrics::Result, Result<Response<Body<R>>, E>);
 
 async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: Arc<Settings>,
@@ -111,26 +111,26 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     request: Request<B>,
 ) -> Result<Response<Body<R>>, S::Error> {
     let (parts, body) = request.into_parts();
-    let operation = settings.operation.of(&parts);
-    let which = Try::read(parts.headers.get(tries::FIELD).map(HeaderValue::as_bytes));
-    let (Head { name, inputs, echo }, span) = match head(&parts, &operation, &settings) {
+    let operation = settings.operation.name_for(&parts);
+    let attempt_number = Try::read(parts.headers.get(tries::FIELD).map(HeaderValue::as_bytes));
+    let (RequestHead { name, inputs, echo }, span) = match read_head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
             (head, span)
         }
         Ok(None) => {
-            let response = pass(inner, Request::from_parts(parts, body)).await;
+            let response = pass_through(inner, Request::from_parts(parts, body)).await;
             let status = response.as_ref().ok().map(Response::status);
-            meter::answered(&operation, which, meter::Result::Keyless, status);
+            metrics::count_request(&operation, attempt_number, metrics::Result::Keyless, status);
             return response;
         }
         Err(problem) => {
             let span = tracing::info_span!("once", operation);
-            return span.in_scope(|| finished(&operation, which, None, refused(problem)));
+            return span.in_scope(|| finished(&operation, attempt_number, None, refused(problem)));
         }
     };
     let served = async {
-        match arrive(name, inputs, parts, body, &settings).await {
+        match read_request(name, inputs, parts, body, &settings).await {
             Ok(arrival) => admit(&settings, Arc::new(arrival), inner).await,
             Err(problem) => refused(problem),
         }
@@ -139,29 +139,29 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     if let Some(is_repeated) = served.0.is_repeated() {
         settings.store().tally().request_arrived(&operation, is_repeated);
     }
-    span.in_scope(|| finished(&operation, which, echo, served))
+    span.in_scope(|| finished(&operation, attempt_number, echo, served))
 }
 
-fn refused<R: Payload, E>(problem: Problem) -> Served<R, E> {
+fn refused<R: Payload, E>(problem: Problem) -> ServedResponse<R, E> {
     tracing::debug!(code = problem.code.as_str(), "refused");
-    served_by(meter::Result::Refused, problem)
+    problem_response(metrics::Result::Refused, problem)
 }
 
-fn served_by<R: Payload, E>(result: meter::Result, problem: Problem) -> Served<R, E> {
+fn problem_response<R: Payload, E>(result: metrics::Result, problem: Problem) -> ServedResponse<R, E> {
     (result, Ok(problem.into_response()))
 }
 
 /// Counts the answer, and gives it what every answer has.
 fn finished<R: http_body::Body, E>(
     operation: &str,
-    which: Try,
+    attempt_number: Try,
     echo: Option<(HeaderName, HeaderValue)>,
-    (result, mut response): Served<R, E>,
+    (result, mut response): ServedResponse<R, E>,
 ) -> Result<Response<Body<R>>, E> {
-    meter::answered(operation, which, result, response.as_ref().ok().map(Response::status));
+    metrics::count_request(operation, attempt_number, result, response.as_ref().ok().map(Response::status));
     tracing::debug!(result = result.as_str(), "answered");
     if let Ok(response) = &mut response {
-        fields::name_response(response.headers_mut());
+        fields::ensure_request_id(response.headers_mut());
         if let Some((name, value)) = echo {
             response.headers_mut().insert(name, value);
         }
@@ -174,67 +174,72 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: &Arc<Settings>,
     arrival: Arc<Arrival>,
     inner: S,
-) -> Served<R, S::Error> {
+) -> ServedResponse<R, S::Error> {
     let numbers = settings.numbers();
     let mut wait_until = None;
     let mut rounds = 0;
     loop {
-        let (answer, answered) = oneshot::channel();
-        let under_way = settings.keeper.begin();
-        let work = attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), answer);
+        let (sender, receiver) = oneshot::channel();
+        let in_flight = settings.keeper.track_request();
+        let work = attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), sender);
         let work = async move {
             work.await;
-            drop(under_way);
+            drop(in_flight);
         };
         tokio::spawn(work.instrument(Span::current()));
-        let found = match answered.await {
-            Ok(Came::Answered(response)) => return (meter::Result::First, response),
-            Ok(Came::InTheWay(found)) => found,
-            Ok(Came::StoreFailed(error)) => {
+        let found = match receiver.await {
+            Ok(AttemptOutcome::Responded(response)) => return (metrics::Result::First, response),
+            Ok(AttemptOutcome::Blocked(found)) => found,
+            Ok(AttemptOutcome::StoreFailed(error)) => {
                 tracing::error!(error = error.in_full(), "a key could not be claimed; nothing was run");
-                return served_by(meter::Result::Unavailable, Problem::of_store(&error));
+                return problem_response(metrics::Result::Unavailable, Problem::of_store(&error));
             }
-            Ok(Came::StoreSilent) => {
+            Ok(AttemptOutcome::StoreTimedOut) => {
                 tracing::error!("a key could not be claimed in time; nothing was run");
-                return served_by(meter::Result::Unavailable, Problem::unavailable());
+                return problem_response(metrics::Result::Unavailable, Problem::unavailable());
             }
-            Ok(Came::TooLate) => {
+            Ok(AttemptOutcome::ClaimLapsed) => {
                 rounds += 1;
                 if rounds < limits::ROUNDS_MAX {
                     continue;
                 }
-                return served_by(meter::Result::Unavailable, Problem::unavailable());
+                return problem_response(metrics::Result::Unavailable, Problem::unavailable());
             }
             // The task was ended with the runtime, or has a fault of its own.
             Err(_) => {
                 let detail = "the service ended while it handled the request";
-                return served_by(meter::Result::Unavailable, Problem::new(Code::HandlerFailed, detail));
+                return problem_response(
+                    metrics::Result::Unavailable,
+                    Problem::new(Code::HandlerFailed, detail),
+                );
             }
         };
         match found {
             KeyClaimed::Replay(response) => {
                 let response = replay(response, numbers.replay_marker);
-                return (meter::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
+                return (metrics::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
             }
             KeyClaimed::ReplayNotKept { status } => {
-                return served_by(meter::Result::NotKept, Problem::not_kept(numbers, status));
+                return problem_response(metrics::Result::NotKept, Problem::not_kept(numbers, status));
             }
-            KeyClaimed::Mismatch => return served_by(meter::Result::Mismatched, Problem::conflict(numbers)),
+            KeyClaimed::Mismatch => {
+                return problem_response(metrics::Result::Mismatched, Problem::conflict(numbers));
+            }
             KeyClaimed::Unknown { .. } => {
                 rounds += 1;
-                if rounds < limits::ROUNDS_MAX && find_out(&arrival.name, settings).await {
+                if rounds < limits::ROUNDS_MAX && reconcile_unknown(&arrival.name, settings).await {
                     continue;
                 }
-                return served_by(meter::Result::Unknown, Problem::unknown(numbers));
+                return problem_response(metrics::Result::Unknown, Problem::unknown(numbers));
             }
             KeyClaimed::InFlight { .. } => {
                 let until = *wait_until.get_or_insert_with(|| {
-                    meter::count(meter::WAITED, &arrival.name.operation);
+                    metrics::count(metrics::WAITED, &arrival.name.operation);
                     Instant::now() + settings.policy.in_flight_wait()
                 });
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return served_by(meter::Result::InFlight, Problem::in_flight(numbers));
+                    return problem_response(metrics::Result::InFlight, Problem::in_flight(numbers));
                 }
                 settings.keeper.wait_for(&arrival.name, left).await;
             }

@@ -13,7 +13,7 @@ use ichido_store::Store;
 use sqlx::{PgPool, SqlitePool};
 
 use super::keeper::Keeper;
-use super::unknown::Reconcile;
+use super::reconcile::ReconcileFn;
 
 /// The bounds of the layer.
 pub mod limits {
@@ -103,34 +103,34 @@ pub struct Caller {
     pub inputs: Option<Inputs>,
 }
 
-pub(crate) type CallerOf = Arc<dyn Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync>;
-pub(crate) type OperationOf = Arc<dyn Fn(&Parts) -> Cow<'static, str> + Send + Sync>;
+pub(crate) type CallerFn = Arc<dyn Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync>;
+pub(crate) type OperationFn = Arc<dyn Fn(&Parts) -> Cow<'static, str> + Send + Sync>;
 
 /// What an operation is called.
 #[derive(Clone)]
-pub(crate) enum Operation {
+pub(crate) enum OperationName {
     Named(Arc<str>),
-    By(OperationOf),
+    By(OperationFn),
 }
 
-impl Operation {
-    pub(crate) fn of(&self, parts: &Parts) -> String {
+impl OperationName {
+    pub(crate) fn name_for(&self, parts: &Parts) -> String {
         match self {
             Self::Named(name) => (**name).to_owned(),
-            Self::By(of) => of(parts).into_owned(),
+            Self::By(name_for) => name_for(parts).into_owned(),
         }
     }
 }
 
 pub(crate) struct Settings {
     pub(crate) keeper: Keeper,
-    pub(crate) operation: Operation,
-    pub(crate) caller: CallerOf,
+    pub(crate) operation: OperationName,
+    pub(crate) caller: CallerFn,
     pub(crate) policy: Arc<Policy>,
     /// Set in transactional mode, and only there.
     pub(crate) pool: Option<Pool>,
     /// Set where the policy says to reconcile, and only there.
-    pub(crate) reconcile: Option<Reconcile>,
+    pub(crate) reconcile: Option<ReconcileFn>,
     pub(crate) methods: Vec<Method>,
     pub(crate) rules: BodyRules,
     pub(crate) response_bytes_max: usize,

@@ -98,12 +98,12 @@ impl<DB: Database> fmt::Debug for TxGuard<DB> {
 }
 
 /// The transaction of one run, while the handler has it.
-pub(crate) enum Lent {
+pub(crate) enum HandlerTx {
     Postgres(Tx<Postgres>),
     Sqlite(Tx<Sqlite>),
 }
 
-impl Lent {
+impl HandlerTx {
     pub(crate) async fn begin(pool: &Pool) -> Result<Self, StoreError> {
         Ok(match pool {
             Pool::Postgres(pool) => Self::Postgres(Tx::new(pool.begin().await?)),
@@ -120,32 +120,32 @@ impl Lent {
     }
 
     /// Takes it back; `None` when the handler has ended and somebody still holds it.
-    pub(crate) async fn take_back(self) -> Option<Open> {
+    pub(crate) async fn take_back(self) -> Option<OpenTx> {
         match self {
-            Self::Postgres(tx) => tx.close().await.map(Open::Postgres),
-            Self::Sqlite(tx) => tx.close().await.map(Open::Sqlite),
+            Self::Postgres(tx) => tx.close().await.map(OpenTx::Postgres),
+            Self::Sqlite(tx) => tx.close().await.map(OpenTx::Sqlite),
         }
     }
 }
 
 /// The transaction of one run, when the handler has ended. Dropped, it rolls back.
-pub(crate) enum Open {
+pub(crate) enum OpenTx {
     Postgres(Transaction<'static, Postgres>),
     Sqlite(Transaction<'static, Sqlite>),
 }
 
 /// How a commit ended.
-pub(crate) enum Committed {
+pub(crate) enum CommitOutcome {
     Done,
     /// It met another transaction: rolled back, and worth running again.
-    Met,
+    Contended,
     /// It was refused: rolled back.
     Refused(StoreError),
     /// Nobody knows.
     InDoubt(StoreError),
 }
 
-impl Open {
+impl OpenTx {
     /// Writes the outcome into the transaction, under its fence.
     pub(crate) async fn settle(
         &mut self,
@@ -158,19 +158,19 @@ impl Open {
         }
     }
 
-    pub(crate) async fn commit(self, store: &Store) -> Committed {
+    pub(crate) async fn commit(self, store: &Store) -> CommitOutcome {
         let outcome = match self {
             Self::Postgres(open) => open.commit().await,
             Self::Sqlite(open) => open.commit().await,
         };
         match outcome.map_err(StoreError::from).and_then(|()| store.check_files()) {
-            Ok(()) => Committed::Done,
-            Err(StoreError::Busy) => Committed::Met,
+            Ok(()) => CommitOutcome::Done,
+            Err(StoreError::Busy) => CommitOutcome::Contended,
             // A file that is not where it was opened keeps nothing.
             Err(error @ (StoreError::Refused(_) | StoreError::Full | StoreError::FileLost { .. })) => {
-                Committed::Refused(error)
+                CommitOutcome::Refused(error)
             }
-            Err(error) => Committed::InDoubt(error),
+            Err(error) => CommitOutcome::InDoubt(error),
         }
     }
 

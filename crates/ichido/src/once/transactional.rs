@@ -5,66 +5,66 @@ use ichido_core::ledger::Settled;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyOutcome, KeySettled};
 
-use super::attempt::{Answer, Came, tell};
+use super::attempt::{AttemptOutcome, ResponseSender, respond};
 use super::body::Body;
-use super::handler::{self, Ran};
-use super::kept::Heard;
-use super::owner::{Owner, panicked};
+use super::claim_guard::{ClaimGuard, panicked};
+use super::handler::{self, HandlerOutcome};
 use super::problem::{Code, Problem};
+use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
 use super::settings::{Pool, limits};
-use super::transaction::{Committed, Lent};
+use super::transaction::{CommitOutcome, HandlerTx};
 
 /// Runs the handler, again where its transaction meets others, and ends the transaction with the outcome.
 pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
-    owner: Owner,
+    guard: ClaimGuard,
     pool: &Pool,
     mut inner: S,
-    answer: Answer<R, S::Error>,
+    reply: ResponseSender<R, S::Error>,
 ) {
     for run in 1..=limits::RUNS_MAX {
         let fresh = inner.clone();
-        let Ok(lent) = Lent::begin(pool).await.inspect_err(|error| {
+        let Ok(handler_tx) = HandlerTx::begin(pool).await.inspect_err(|error| {
             tracing::error!(error = error.in_full(), "a handler's transaction could not be begun");
         }) else {
             let problem = Problem::unavailable().into_response();
-            return owner.finish(KeyOutcome::Release, Ok(problem), answer).await;
+            return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
         };
-        let mut request = owner.request();
-        lent.lend(request.extensions_mut());
+        let mut request = guard.request();
+        handler_tx.lend(request.extensions_mut());
         let (outcome, response, run_again) = match handler::call(&mut inner, request).await {
-            Ran::Responded(response) => {
-                let heard = Heard::from(response, owner.settings()).await;
-                (owner.outcome(&heard), Ok(heard.response), heard.run_again)
+            HandlerOutcome::Responded(response) => {
+                let captured = CapturedResponse::from(response, guard.settings()).await;
+                (guard.outcome(&captured), Ok(captured.response), captured.run_again)
             }
-            Ran::Failed(error) => (KeyOutcome::Release, Err(error), false),
-            Ran::Panicked => (KeyOutcome::Release, Ok(panicked()), false),
+            HandlerOutcome::Failed(error) => (KeyOutcome::Release, Err(error), false),
+            HandlerOutcome::Panicked => (KeyOutcome::Release, Ok(panicked()), false),
         };
-        match end(&owner, lent, outcome, run_again && run < limits::RUNS_MAX).await {
-            End::Committed => return tell(answer, Came::Answered(response)),
-            End::RolledBack(outcome) => return owner.finish(outcome, response, answer).await,
-            End::Failed(problem) => {
-                return owner.finish(KeyOutcome::Release, Ok(problem.into_response()), answer).await;
+        match end(&guard, handler_tx, outcome, run_again && run < limits::RUNS_MAX).await {
+            TransactionEnd::Committed => return respond(reply, AttemptOutcome::Responded(response)),
+            TransactionEnd::RolledBack(outcome) => return guard.finish(outcome, response, reply).await,
+            TransactionEnd::Failed(problem) => {
+                return guard.finish(KeyOutcome::Release, Ok(problem.into_response()), reply).await;
             }
-            End::Leaked(problem) => {
+            TransactionEnd::Leaked(problem) => {
                 // Settling may have to wait for whoever holds the transaction; the answer does not.
-                tell(answer, Came::Answered(Ok(problem.into_response())));
-                return owner.settle_later(KeyOutcome::Release).await;
+                respond(reply, AttemptOutcome::Responded(Ok(problem.into_response())));
+                return guard.settle_later(KeyOutcome::Release).await;
             }
-            End::NotTheOwner => return not_the_owner(owner, answer).await,
-            End::InDoubt => return read_back(owner, response, answer).await,
-            End::Again => inner = fresh,
+            TransactionEnd::ClaimLost => return claim_lost(guard, reply).await,
+            TransactionEnd::InDoubt => return read_back(guard, response, reply).await,
+            TransactionEnd::Again => inner = fresh,
         }
         if let Err(error) = handler::ready(&mut inner).await {
-            return owner.finish(KeyOutcome::Release, Err(error), answer).await;
+            return guard.finish(KeyOutcome::Release, Err(error), reply).await;
         }
     }
     let problem = Problem::contended().into_response();
-    owner.finish(KeyOutcome::Release, Ok(problem), answer).await;
+    guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
 }
 
 /// How a handler's transaction ended.
-enum End {
+enum TransactionEnd {
     /// With its outcome.
     Committed,
     /// Rolled back, and this is to be settled.
@@ -74,7 +74,7 @@ enum End {
     /// Not yet: somebody still holds it. It rolls back when it is let go.
     Leaked(Problem),
     /// Rolled back: the transaction found no claim of ours.
-    NotTheOwner,
+    ClaimLost,
     /// Nobody knows.
     InDoubt,
     /// Rolled back: it met another, and can be run again.
@@ -82,50 +82,55 @@ enum End {
 }
 
 /// Ends a transaction as its outcome wants it: only what took effect commits.
-async fn end(owner: &Owner, lent: Lent, outcome: KeyOutcome, run_again: bool) -> End {
-    let Some(mut open) = lent.take_back().await else {
+async fn end(
+    guard: &ClaimGuard,
+    handler_tx: HandlerTx,
+    outcome: KeyOutcome,
+    run_again: bool,
+) -> TransactionEnd {
+    let Some(mut open) = handler_tx.take_back().await else {
         tracing::error!("a handler has answered and its transaction is still locked; it will be rolled back");
         let detail = "the service kept its transaction beyond its answer, so nothing was done";
-        return End::Leaked(Problem::new(Code::TransactionFailed, detail));
+        return TransactionEnd::Leaked(Problem::new(Code::TransactionFailed, detail));
     };
     let is_applied = matches!(outcome, KeyOutcome::Keep { settled: Settled::Applied, .. });
     if run_again || !is_applied {
         open.roll_back().await;
-        return if run_again { End::Again } else { End::RolledBack(outcome) };
+        return if run_again { TransactionEnd::Again } else { TransactionEnd::RolledBack(outcome) };
     }
-    match open.settle(owner.store(), &owner.settle_of(outcome)).await {
+    match open.settle(guard.store(), &guard.to_settle(outcome)).await {
         Ok(KeySettled::Stands) => (),
         Ok(KeySettled::AlreadySettled | KeySettled::Stale) => {
             open.roll_back().await;
-            return End::NotTheOwner;
+            return TransactionEnd::ClaimLost;
         }
         Err(error) => {
             open.roll_back().await;
             return failed(&error);
         }
     }
-    match open.commit(owner.store()).await {
-        Committed::Done => {
-            owner.committed();
-            End::Committed
+    match open.commit(guard.store()).await {
+        CommitOutcome::Done => {
+            guard.committed();
+            TransactionEnd::Committed
         }
-        Committed::Met => End::Again,
-        Committed::Refused(error) => failed(&error),
-        Committed::InDoubt(error) => {
+        CommitOutcome::Contended => TransactionEnd::Again,
+        CommitOutcome::Refused(error) => failed(&error),
+        CommitOutcome::InDoubt(error) => {
             tracing::warn!(error = error.in_full(), "the fate of a commit is not known; it is read back");
-            End::InDoubt
+            TransactionEnd::InDoubt
         }
     }
 }
 
 /// What it means that the database refused the outcome, and with it everything before.
-fn failed(error: &StoreError) -> End {
+fn failed(error: &StoreError) -> TransactionEnd {
     match error {
-        StoreError::Busy => End::Again,
+        StoreError::Busy => TransactionEnd::Again,
         StoreError::Unavailable(_)
         | StoreError::Unknown(_)
         | StoreError::Full
-        | StoreError::FileLost { .. } => End::Failed(Problem::unavailable()),
+        | StoreError::FileLost { .. } => TransactionEnd::Failed(Problem::unavailable()),
         _ => {
             tracing::error!(
                 error = error.in_full(),
@@ -133,44 +138,44 @@ fn failed(error: &StoreError) -> End {
             );
             let detail =
                 "the service answered, but its transaction had failed or was refused, so nothing was done";
-            End::Failed(Problem::new(Code::TransactionFailed, detail))
+            TransactionEnd::Failed(Problem::new(Code::TransactionFailed, detail))
         }
     }
 }
 
 /// Answers for a run whose transaction found no claim of its own and was rolled back: never with the handler's answer, because
 /// nothing was done.
-async fn not_the_owner<R: Payload, E>(owner: Owner, answer: Answer<R, E>) {
-    if owner.is_current().await {
+async fn claim_lost<R: Payload, E>(guard: ClaimGuard, reply: ResponseSender<R, E>) {
+    if guard.is_current().await {
         tracing::error!(
             "a handler's transaction does not see the store's tables; give the layer a pool on the store's own database"
         );
         let detail =
             "the service's transaction is not on the database that it should be on, so nothing was done";
         let problem = Problem::new(Code::TransactionFailed, detail).into_response();
-        return owner.finish(KeyOutcome::Release, Ok(problem), answer).await;
+        return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
     }
-    owner.overtaken(Ok(Problem::unavailable().into_response()), answer).await;
+    guard.overtaken(Ok(Problem::unavailable().into_response()), reply).await;
 }
 
 /// Finds out whether a commit was done. Giving the key back decides it: that needs the row which the commit wrote, so it waits
 /// for one that is still under way, and finds nothing to give back after one that was done.
 async fn read_back<R: Payload, E>(
-    owner: Owner,
+    guard: ClaimGuard,
     response: Result<Response<Body<R>>, E>,
-    answer: Answer<R, E>,
+    reply: ResponseSender<R, E>,
 ) {
     let unavailable = || Ok(Problem::unavailable().into_response());
-    match owner.settle(KeyOutcome::Release).await {
+    match guard.settle(KeyOutcome::Release).await {
         Ok(KeySettled::AlreadySettled) => {
-            owner.committed();
-            tell(answer, Came::Answered(response));
+            guard.committed();
+            respond(reply, AttemptOutcome::Responded(response));
         }
-        Ok(KeySettled::Stands) => tell(answer, Came::Answered(unavailable())),
-        Ok(KeySettled::Stale) => owner.overtaken(unavailable(), answer).await,
+        Ok(KeySettled::Stands) => respond(reply, AttemptOutcome::Responded(unavailable())),
+        Ok(KeySettled::Stale) => guard.overtaken(unavailable(), reply).await,
         Err(_) => {
-            tell(answer, Came::Answered(unavailable()));
-            owner.settle_later(KeyOutcome::Release).await;
+            respond(reply, AttemptOutcome::Responded(unavailable()));
+            guard.settle_later(KeyOutcome::Release).await;
         }
     }
 }

@@ -7,8 +7,8 @@
 //! `watch` is the round that one node makes, `readings` what is measured in it, `trail` the look at the audit trail, which takes longer;
 //! `telling` is what receivers get.
 
+mod notification;
 mod readings;
-mod telling;
 mod trail;
 mod watch;
 
@@ -68,7 +68,7 @@ impl Alerts {
     /// The queues that tell receivers.
     pub fn queues(&self) -> Vec<Queue> {
         let queue = |receiver: &Receiver| Queue {
-            retry: TELLING.clone(),
+            retry: NOTIFICATION_RETRY.clone(),
             requeue: true,
             ..Queue::new(receiver.queue(), &receiver.destination)
         };
@@ -77,13 +77,13 @@ impl Alerts {
 }
 
 /// Nobody else tells that nobody was told: a receiver that is away is tried for about a day.
-const TELLING: Retry = Retry {
+const NOTIFICATION_RETRY: Retry = Retry {
     schedule: Schedule::Exponential { base: Duration::from_secs(2), factor: 2, cap: Duration::from_mins(5) },
     jitter: Jitter::PlusMinus(0.1),
     tries: NonZeroU32::new(300).expect("300 is not zero"),
 };
 
 /// Whether a queue tells of alerts, and so raises none. To be told twice does no harm.
-pub(super) fn tells_of_alerts(queue: &str) -> bool {
+pub(super) fn is_alert_queue(queue: &str) -> bool {
     queue.starts_with(QUEUE_PREFIX)
 }

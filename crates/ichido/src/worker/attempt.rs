@@ -17,137 +17,140 @@ use ichido_store::message::{Note, Settlement, Work};
 use tokio::sync::SemaphorePermit;
 
 use super::DELIVERY;
-use super::claim::Held;
-use super::meter;
-use super::node::{Node, Served};
+use super::claim::LeasedMessage;
+use super::metrics;
+use super::node::{ServedQueue, WorkerNode};
 use super::pacer::{Caller, Slot};
-use super::stop::Stage;
+use super::stop::StopStage;
 use crate::destination::{Call, Came, Cancel};
 
 /// A destination ends its calls by itself; one that is this much late is given up on here.
-const LATE_MAX: Duration = Duration::from_secs(1);
+const CALL_OVERRUN_MAX: Duration = Duration::from_secs(1);
 /// A message that may not be called for longer than this goes back, so that no worker's death can be charged to it meanwhile.
-const HELD_BACK_MAX: Duration = Duration::from_secs(1);
+const PACE_WAIT_MAX: Duration = Duration::from_secs(1);
 /// A message that goes back is looked at again after this long at the latest: an operator may have ended the pause. Nothing is claimed
 /// from a queue while its destination is paused, so it costs nothing.
-const LOOK_AGAIN_MAX: Duration = Duration::from_secs(10);
+const RECHECK_AFTER_MAX: Duration = Duration::from_secs(10);
 /// The longest that anybody waits without looking again.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to wait when a beginning could not be marked.
-const MARK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const MARK_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 pub(super) struct Attempt {
-    pub(super) node: Arc<Node>,
-    pub(super) served: Arc<Served>,
-    pub(super) held: Held,
+    pub(super) node: Arc<WorkerNode>,
+    pub(super) served: Arc<ServedQueue>,
+    pub(super) leased: LeasedMessage,
 }
 
 /// What came of an attempt.
-struct End {
+struct AttemptReport {
     event: Event,
     note: Note,
 }
 
-impl From<Event> for End {
+impl From<Event> for AttemptReport {
     fn from(event: Event) -> Self {
         Self { event, note: Note::default() }
     }
 }
 
 /// Why no call was made.
-enum NotMade {
+enum CallSkipped {
     /// The worker stops: it goes back.
     Stopping,
     /// The destination is left alone until then: it goes back, and comes again no sooner.
-    HeldBack { until: Timestamp },
+    Delayed { until: Timestamp },
     /// It must not be called: its claim was lost, or it is proven that it was done. Giving it back settles either.
-    MustNot,
+    Forbidden,
     /// An earlier try may have done it, and the receiver has forgotten the key since.
     InDoubt,
 }
 
 /// A call that may be made.
-struct Ready<'a> {
+struct ReadyCall<'a> {
     /// Its slot.
     sent: Timestamp,
-    _place: Option<SemaphorePermit<'a>>,
+    _permit: Option<SemaphorePermit<'a>>,
 }
 
 impl Attempt {
     /// Makes it, and returns when what came of it is durable.
     pub(super) async fn run(self) {
-        let end = match self.prepare().await {
+        let report = match self.prepare().await {
             Ok(ready) => self.call(ready).await,
-            Err(not_made) => self.not_made(&not_made),
+            Err(skipped) => self.skipped(&skipped),
         };
-        let settlement = Settlement::of(&self.held.work, end.event, end.note);
-        self.node.settle(&self.served, &self.held, settlement).await;
-        if self.held.suspect.is_some() {
-            let Self { node, served, held } = self;
-            drop(held);
+        let settlement = Settlement::of(&self.leased.work, report.event, report.note);
+        self.node.settle(&self.served, &self.leased, settlement).await;
+        if self.leased.suspect.is_some() {
+            let Self { node, served, leased } = self;
+            drop(leased);
             // The next one that a worker died with may be taken up.
             node.store.queues().wake(&served.name);
         }
     }
 
     fn now(&self) -> Timestamp {
-        self.held.now(&self.node.clock)
+        self.leased.now(&self.node.clock)
     }
 
     /// Whether a durable start mark is made before the call.
-    fn marks(&self) -> bool {
-        self.held.work.begun == Begun::NotYet
+    fn needs_start_mark(&self) -> bool {
+        self.leased.work.begun == Begun::NotYet
     }
 
     fn caller(&self) -> Caller {
-        if 1 < self.held.work.history.tries { Caller::Again } else { Caller::Fresh }
+        if 1 < self.leased.work.history.tries { Caller::Again } else { Caller::Fresh }
     }
 
     /// What a call could do that is made now: it counts when it arrives, which may be as late as a call can travel.
     fn safety(&self) -> Safety {
-        let aim = &self.served.aim;
-        self.held.work.history.safety(self.served.guarantee(), self.now().plus(aim.travels_for()))
+        let dispatcher = &self.served.dispatcher;
+        self.leased
+            .work
+            .history
+            .safety(self.served.guarantee(), self.now().plus(dispatcher.max_time_in_flight()))
     }
 
     /// Waits until the call may be made, unless the worker stops before.
-    async fn prepare(&self) -> Result<Ready<'_>, NotMade> {
-        let aim = &self.served.aim;
+    async fn prepare(&self) -> Result<ReadyCall<'_>, CallSkipped> {
+        let dispatcher = &self.served.dispatcher;
         let ready = async {
-            let place = match &aim.places {
+            let permit = match &dispatcher.permits {
                 // Nobody closes it.
-                Some(places) => places.acquire().await.ok(),
+                Some(permits) => permits.acquire().await.ok(),
                 None => None,
             };
-            self.breathe().await;
-            Ok(Ready { sent: self.paced().await?, _place: place })
+            self.wait_interval().await;
+            Ok(ReadyCall { sent: self.wait_for_slot().await?, _permit: permit })
         };
         let ready = tokio::select! {
             biased;
             // First, because most wait for nothing, and listening for a stop costs more than looking for one.
             ready = ready => ready?,
-            () = self.node.stop.reached(Stage::Draining) => return Err(NotMade::Stopping),
+            () = self.node.stop.reached(StopStage::Draining) => return Err(CallSkipped::Stopping),
         };
-        if self.node.stop.has(Stage::Draining) {
-            return Err(NotMade::Stopping);
+        if self.node.stop.has(StopStage::Draining) {
+            return Err(CallSkipped::Stopping);
         }
-        self.may_call().await.map(|()| ready)
+        self.check_may_call().await.map(|()| ready)
     }
 
     /// The interval before a first call.
-    async fn breathe(&self) {
-        let interval = self.served.aim.interval;
-        if interval.is_zero() || 1 < self.held.work.history.tries {
+    async fn wait_interval(&self) {
+        let interval = self.served.dispatcher.interval;
+        if interval.is_zero() || 1 < self.leased.work.history.tries {
             return;
         }
         let first = first_call_at(self.now(), interval);
         while self.now() < first {
-            tokio::time::sleep(first.since(self.now()).min(LOOK_AGAIN_AFTER)).await;
+            tokio::time::sleep(first.since(self.now()).min(POLL_INTERVAL)).await;
         }
     }
 
     /// Waits for a slot, and in the slot once more for whatever overtook it.
-    async fn paced(&self) -> Result<Timestamp, NotMade> {
-        let pacer = &self.served.aim.pacer;
+    async fn wait_for_slot(&self) -> Result<Timestamp, CallSkipped> {
+        let pacer = &self.served.dispatcher.pacer;
         loop {
             let (until, why) = match pacer.slot(self.caller()).await {
                 Slot::At(moment) => {
@@ -165,24 +168,24 @@ impl Attempt {
             let wait = until.since(self.now());
             // What gives way to others does not keep a slot from them, either.
             let gives_way = why == Hold::Circuit && self.caller() == Caller::Again;
-            if gives_way || HELD_BACK_MAX < wait {
-                let looks_again = self.now().plus(LOOK_AGAIN_MAX);
-                return Err(NotMade::HeldBack { until: until.min(looks_again) });
+            if gives_way || PACE_WAIT_MAX < wait {
+                let recheck_at = self.now().plus(RECHECK_AFTER_MAX);
+                return Err(CallSkipped::Delayed { until: until.min(recheck_at) });
             }
-            tokio::time::sleep(wait.clamp(Duration::from_millis(1), LOOK_AGAIN_AFTER)).await;
+            tokio::time::sleep(wait.clamp(Duration::from_millis(1), POLL_INTERVAL)).await;
         }
     }
 
     /// The last look before the call.
-    async fn may_call(&self) -> Result<(), NotMade> {
-        let (work, claim) = (&self.held.work, &self.held.claim);
+    async fn check_may_call(&self) -> Result<(), CallSkipped> {
+        let (work, claim) = (&self.leased.work, &self.leased.claim);
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::Neither {
-            return Err(NotMade::InDoubt);
+            return Err(CallSkipped::InDoubt);
         }
-        if !claim.lease.holds_for(self.served.aim.promise.time_out).await {
-            return Err(NotMade::MustNot);
+        if !claim.lease.holds_for(self.served.dispatcher.promise.time_out).await {
+            return Err(CallSkipped::Forbidden);
         }
-        if !self.marks() {
+        if !self.needs_start_mark() {
             return Ok(());
         }
         loop {
@@ -190,42 +193,42 @@ impl Attempt {
             // Our own clock once more, since the mark may have taken long to write. What is marked and not called is then parked by
             // the rescue: that is the safe side.
             if !claim.lease.holds_now() {
-                return Err(NotMade::MustNot);
+                return Err(CallSkipped::Forbidden);
             }
             match marked {
                 Ok(true) => return Ok(()),
-                Ok(false) => return Err(NotMade::MustNot),
+                Ok(false) => return Err(CallSkipped::Forbidden),
                 Err(error) => {
                     let error = error.in_full();
                     tracing::warn!(error, message_id = %work.id, "the beginning of a call could not be marked; trying again");
-                    tokio::time::sleep(MARK_AGAIN_AFTER).await;
+                    tokio::time::sleep(MARK_RETRY_DELAY).await;
                 }
             }
         }
     }
 
     /// Makes the call; whatever happens, it ends in time.
-    async fn call(&self, ready: Ready<'_>) -> End {
-        let aim = &self.served.aim;
-        let _in_flight = self.served.meters.execute();
+    async fn call(&self, ready: ReadyCall<'_>) -> AttemptReport {
+        let dispatcher = &self.served.dispatcher;
+        let _in_flight = self.served.metrics.start_call();
         let began = self.now();
         let cancel = Cancel::new();
-        let call = self.outgoing();
-        let late = aim.promise.time_out.saturating_add(LATE_MAX);
-        let came = tokio::select! {
+        let call = self.to_call();
+        let call_timeout = dispatcher.promise.time_out.saturating_add(CALL_OVERRUN_MAX);
+        let outcome = tokio::select! {
             biased;
-            came = tokio::time::timeout(late, aim.destination.call(&call, &cancel)) => {
-                came.unwrap_or_else(|_| given_up(ErrorCode::NetworkTimeout, "no answer came in time"))
+            outcome = tokio::time::timeout(call_timeout, dispatcher.destination.call(&call, &cancel)) => {
+                outcome.unwrap_or_else(|_| abandoned(ErrorCode::NetworkTimeout, "no answer came in time"))
             }
-            () = self.end(&cancel) => {
-                given_up(ErrorCode::Unknown, "the worker was stopped before the answer came")
+            () = self.wait_until_abandoned(&cancel) => {
+                abandoned(ErrorCode::Unknown, "the worker was stopped before the answer came")
             }
         };
         cancel.cancel_clones();
-        self.tell(began, &came);
-        match came {
+        self.trace_delivery(began, &outcome);
+        match outcome {
             Came::Judged { verdict, note } => {
-                aim.pacer.hear(&verdict, ready.sent, self.caller()).await;
+                dispatcher.pacer.hear(&verdict, ready.sent, self.caller()).await;
                 self.judged(&verdict, note, began)
             }
             Came::Snoozed { wait } => self.snoozed(wait),
@@ -233,22 +236,22 @@ impl Attempt {
     }
 
     /// Tells the handler when its work is no longer wanted, and returns when it is given up on.
-    async fn end(&self, cancel: &Cancel) {
+    async fn wait_until_abandoned(&self, cancel: &Cancel) {
         tokio::select! {
-            () = self.node.stop.reached(Stage::Draining) => (),
-            () = self.held.claim.lost.cancelled() => (),
+            () = self.node.stop.reached(StopStage::Draining) => (),
+            () = self.leased.claim.lost.cancelled() => (),
         }
         cancel.cancel();
-        self.node.stop.reached(Stage::GivingUp).await;
+        self.node.stop.reached(StopStage::GivingUp).await;
     }
 
     /// Tells whoever traces deliveries; nobody does unless a subscriber asks for [`DELIVERY`].
-    fn tell(&self, began: Timestamp, came: &Came) {
-        let code = match came {
+    fn trace_delivery(&self, began: Timestamp, outcome: &Came) {
+        let code = match outcome {
             Came::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
             Came::Snoozed { .. } => None,
         };
-        let work = &self.held.work;
+        let work = &self.leased.work;
         tracing::trace!(
             target: DELIVERY,
             message_id = %work.id,
@@ -261,8 +264,8 @@ impl Attempt {
         );
     }
 
-    fn outgoing(&self) -> Call {
-        let work = &self.held.work;
+    fn to_call(&self) -> Call {
+        let work = &self.leased.work;
         Call {
             message: work.id,
             queue: work.queue.clone(),
@@ -270,59 +273,59 @@ impl Attempt {
             key: self.served.outbound(&work.identity, &work.key),
             fence: work.fence,
             attempt: work.history.tries,
-            hops: passed(work),
+            hops: hops_with_outbox(work),
             trace: work.trace.clone(),
             content_type: work.content_type.clone(),
-            body: self.held.body.clone(),
+            body: self.leased.body.clone(),
         }
     }
 
-    fn judged(&self, verdict: &Verdict, note: Note, began: Timestamp) -> End {
-        let work = &self.held.work;
+    fn judged(&self, verdict: &Verdict, note: Note, began: Timestamp) -> AttemptReport {
+        let work = &self.leased.work;
         if verdict.effect == Effect::Unknown {
-            meter::count(meter::UNKNOWN, work.queue.as_str(), 1);
+            metrics::count(metrics::UNKNOWN, work.queue.as_str(), 1);
         }
         let safety = self.safety();
         let failure = NonZeroU32::new(work.history.tries).unwrap_or(NonZeroU32::MIN);
         // No longer than the destination itself may be paused (SPEC D6).
-        let hint = verdict.hint.map(|hint| hint.min(self.served.aim.pacer.pause_max()));
+        let hint = verdict.hint.map(|hint| hint.min(self.served.dispatcher.pacer.pause_max()));
         let wait = self.served.settings.retry.wait(failure, fastrand::f64(), hint);
         let tried = Tried {
             fence: work.fence,
             effect: verdict.effect,
             safety,
             due: self.now().plus(wait),
-            travels_until: began.plus(self.served.aim.travels_for()),
+            travels_until: began.plus(self.served.dispatcher.max_time_in_flight()),
         };
         let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
-        End { event, note: Note { code: verdict.code, ..note } }
+        AttemptReport { event, note: Note { code: verdict.code, ..note } }
     }
 
-    fn snoozed(&self, wait: Duration) -> End {
-        let (fence, now) = (self.held.work.fence, self.now());
+    fn snoozed(&self, wait: Duration) -> AttemptReport {
+        let (fence, now) = (self.leased.work.fence, self.now());
         let due = now.plus(wait);
-        if !self.marks() {
+        if !self.needs_start_mark() {
             return Event::GivenBack { fence, due }.into();
         }
         // The mark says that it began, so it counts.
         let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
         let event = Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now };
         let why = format!("the handler asked to be called again in {wait:?}");
-        End { event, note: Note { excerpt: Some(why), ..Note::default() } }
+        AttemptReport { event, note: Note { excerpt: Some(why), ..Note::default() } }
     }
 
-    fn not_made(&self, why: &NotMade) -> End {
-        let (fence, now) = (self.held.work.fence, self.now());
+    fn skipped(&self, why: &CallSkipped) -> AttemptReport {
+        let (fence, now) = (self.leased.work.fence, self.now());
         let queue = self.served.name.as_str();
         match *why {
-            NotMade::Stopping => self.held.back().into(),
-            NotMade::HeldBack { until: due } => Event::GivenBack { fence, due }.into(),
-            NotMade::MustNot => {
-                meter::count(meter::SUPPRESSED, queue, 1);
-                self.held.back().into()
+            CallSkipped::Stopping => self.leased.give_back_event().into(),
+            CallSkipped::Delayed { until: due } => Event::GivenBack { fence, due }.into(),
+            CallSkipped::Forbidden => {
+                metrics::count(metrics::SUPPRESSED, queue, 1);
+                self.leased.give_back_event().into()
             }
-            NotMade::InDoubt => {
-                meter::count(meter::SUPPRESSED, queue, 1);
+            CallSkipped::InDoubt => {
+                metrics::count(metrics::SUPPRESSED, queue, 1);
                 let (failure, effect) = (Failure::InDoubt, Effect::NotDone);
                 let event =
                     Event::Failed { fence, failure, effect, safety: Safety::Neither, travels_until: now };
@@ -330,14 +333,14 @@ impl Attempt {
                     "an earlier try may have done it, and its receiver may have forgotten the key since";
                 let note =
                     Note { code: Some(ErrorCode::Unknown), excerpt: Some(why.to_owned()), ..Note::default() };
-                End { event, note }
+                AttemptReport { event, note }
             }
         }
     }
 }
 
 /// The way a message came, the outbox as its last hop: when it was put in, and under its id, so that every try says the same.
-fn passed(work: &Work) -> Hops {
+fn hops_with_outbox(work: &Work) -> Hops {
     let before = Hops::read(work.hops.as_deref());
     match (HopName::parse(hops::OUTBOX), RequestId::parse(&work.id.to_string())) {
         (Ok(name), Ok(request_id)) => before.and(Hop { name, at: work.created_at, request_id }),
@@ -347,6 +350,6 @@ fn passed(work: &Work) -> Hops {
 }
 
 /// A call that was given up on: what it did is not known.
-fn given_up(code: ErrorCode, why: &str) -> Came {
+fn abandoned(code: ErrorCode, why: &str) -> Came {
     Came::said(Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
 }

@@ -17,34 +17,34 @@ use crate::destination::Cancel;
 use crate::lease::{Lease, Leases, Renew};
 
 /// Claims of messages.
-pub(super) struct Works(pub(super) Store);
+pub(super) struct MessageClaims(pub(super) Store);
 
-impl Renew for Works {
-    const LOOK_EVERY: Duration = Duration::from_millis(100);
+impl Renew for MessageClaims {
+    const CHECK_EVERY: Duration = Duration::from_millis(100);
 
     /// The claim, and what tells those who hold its messages that it is no longer ours.
-    type On = (Fence, Cancel);
+    type Subject = (Fence, Cancel);
 
-    async fn renew(&self, on: &[Self::On], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        let fences: Vec<Fence> = on.iter().map(|(fence, _)| *fence).collect();
+    async fn renew(&self, subjects: &[Self::Subject], lease: Duration) -> Result<Vec<bool>, StoreError> {
+        let fences: Vec<Fence> = subjects.iter().map(|(fence, _)| *fence).collect();
         self.0.claims().renew(&fences, lease).await
     }
 
     /// It ended with its last message, or was rescued.
-    fn lost(&self, (_, lost): &Self::On) {
+    fn lost(&self, (_, lost): &Self::Subject) {
         lost.cancel();
     }
 }
 
 /// One claim, for as long as any of its messages is held.
 pub(super) struct Claim {
-    pub(super) lease: Lease<Works>,
+    pub(super) lease: Lease<MessageClaims>,
     /// It is no longer ours.
     pub(super) lost: Cancel,
 }
 
 /// A message of a claim.
-pub(super) struct Held {
+pub(super) struct LeasedMessage {
     /// Without its request.
     pub(super) work: Work,
     /// The caller's bytes.
@@ -54,32 +54,32 @@ pub(super) struct Held {
     pub(super) suspect: Option<OwnedSemaphorePermit>,
 }
 
-impl Held {
+impl LeasedMessage {
     /// The store's time, which is not before its own word for when this was claimed.
     pub(super) fn now(&self, clock: &Clock) -> Timestamp {
         clock.now().max(self.work.claimed_at)
     }
 
     /// That it was not begun, and may be claimed again at once: due at a moment that has surely passed.
-    pub(super) fn back(&self) -> Event {
+    pub(super) fn give_back_event(&self) -> Event {
         Event::GivenBack { fence: self.work.fence, due: self.work.claimed_at }
     }
 }
 
 /// Holds what was claimed, asked for at `asked_at`.
-pub(super) fn keep(
-    claims: &Arc<Leases<Works>>,
+pub(super) fn hold_messages(
+    claims: &Arc<Leases<MessageClaims>>,
     works: Vec<Work>,
     lease: Duration,
     asked_at: Duration,
-) -> Vec<Held> {
+) -> Vec<LeasedMessage> {
     let Some(fence) = works.first().map(|work| work.fence) else { return Vec::new() };
     let lost = Cancel::new();
     let lease = claims.hold((fence, lost.clone()), lease, asked_at);
     let claim = Arc::new(Claim { lease, lost });
-    let held = |mut work: Work| {
+    let lease_message = |mut work: Work| {
         let body = Bytes::from(std::mem::take(&mut work.request));
-        Held { work, body, claim: Arc::clone(&claim), suspect: None }
+        LeasedMessage { work, body, claim: Arc::clone(&claim), suspect: None }
     };
-    works.into_iter().map(held).collect()
+    works.into_iter().map(lease_message).collect()
 }

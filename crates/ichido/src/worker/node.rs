@@ -18,42 +18,42 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::Alerts;
-use super::alert::tells_of_alerts;
-use super::claim::Works;
-use super::draft::horizon;
-use super::meter::Meters;
+use super::alert::is_alert_queue;
+use super::builder::horizon;
+use super::claim::MessageClaims;
+use super::metrics::QueueMetrics;
 use super::pacer::Pacer;
 use super::settings::Queue;
-use super::stop::Stop;
+use super::stop::StopSignal;
 use crate::clock::Clock;
 use crate::destination::{Destination, Promise};
 use crate::lease::Leases;
 
-pub(super) struct Node {
+pub(super) struct WorkerNode {
     /// New for each start.
     pub(super) id: Uuid,
     pub(super) name: String,
     pub(super) store: Store,
     pub(super) clock: Arc<Clock>,
-    pub(super) claims: Arc<Leases<Works>>,
+    pub(super) claims: Arc<Leases<MessageClaims>>,
     /// Durable marks before calls, written together.
     pub(super) marks: Batcher<(Uuid, Fence), bool>,
     /// Held by the one message that may be in hand here of those that a worker died with: were there two, the next death would be
     /// charged to both (SPEC E2).
     pub(super) suspect: Arc<Semaphore>,
-    pub(super) stop: Stop,
+    pub(super) stop: StopSignal,
     pub(super) idle_sleep: Duration,
     pub(super) keep_finished: Duration,
     pub(super) audit_key: Option<AuditKey>,
     /// What it watches for, if it does.
     pub(super) alerts: Option<Arc<Alerts>>,
-    pub(super) queues: HashMap<QueueName, Arc<Served>>,
-    pub(super) targets: Vec<Arc<Aim>>,
+    pub(super) queues: HashMap<QueueName, Arc<ServedQueue>>,
+    pub(super) dispatchers: Vec<Arc<Dispatcher>>,
     /// How many calls are under way.
     pub(super) under_way: Arc<AtomicUsize>,
 }
 
-impl Node {
+impl WorkerNode {
     /// Publishes what it knows of its queues, for operators who have no configuration.
     pub(super) async fn publish(&self) -> Result<(), StoreError> {
         let facts = self.queues.values().map(|served| (served.name.clone(), served.facts()));
@@ -62,9 +62,9 @@ impl Node {
 }
 
 /// Marks that calls are about to begin. A mark that is written twice is the same mark.
-pub(super) struct Marks(pub(super) Store);
+pub(super) struct StartMarks(pub(super) Store);
 
-impl Write<(Uuid, Fence), bool> for Marks {
+impl Write<(Uuid, Fence), bool> for StartMarks {
     /// A mark waits for nobody but the database.
     const BUSY_FOR_ALL: bool = true;
 
@@ -74,24 +74,24 @@ impl Write<(Uuid, Fence), bool> for Marks {
 }
 
 /// A queue that is served.
-pub(super) struct Served {
+pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     pub(super) settings: Queue,
-    pub(super) aim: Arc<Aim>,
-    pub(super) meters: Meters,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) metrics: QueueMetrics,
 }
 
-impl Served {
+impl ServedQueue {
     /// What holds when a call is repeated: what its destination promises, or that a second alert does no harm.
     pub(super) fn guarantee(&self) -> Guarantee {
-        match self.aim.promise.guarantee {
-            Guarantee::Nothing if tells_of_alerts(&self.settings.name) => Guarantee::Repeatable,
+        match self.dispatcher.promise.guarantee {
+            Guarantee::Nothing if is_alert_queue(&self.settings.name) => Guarantee::Repeatable,
             promised => promised,
         }
     }
 
     /// Whether a durable mark is made before each call.
-    pub(super) fn marks(&self) -> bool {
+    pub(super) fn needs_start_marks(&self) -> bool {
         self.settings.marks.unwrap_or(self.guarantee() == Guarantee::Nothing)
     }
 
@@ -100,9 +100,9 @@ impl Served {
         ClaimTerms {
             node,
             lease: self.settings.lease,
-            marks: self.marks(),
+            marks: self.needs_start_marks(),
             guarantee: self.guarantee(),
-            travels_for: self.aim.travels_for(),
+            travels_for: self.dispatcher.max_time_in_flight(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Served {
             guarantee: self.guarantee(),
             requeue: self.settings.requeue,
             max_attempts: self.settings.retry.tries,
-            horizon: horizon(&self.settings, &self.aim.promise),
+            horizon: horizon(&self.settings, &self.dispatcher.promise),
         }
     }
 
@@ -123,18 +123,18 @@ impl Served {
 }
 
 /// A destination that is called.
-pub(super) struct Aim {
+pub(super) struct Dispatcher {
     pub(super) destination: Destination,
     pub(super) promise: Promise,
     pub(super) pacer: Pacer,
     /// Places for calls of this worker, where they are bounded.
-    pub(super) places: Option<Semaphore>,
+    pub(super) permits: Option<Semaphore>,
     pub(super) interval: Duration,
 }
 
-impl Aim {
+impl Dispatcher {
     /// How long after its beginning a call may still be travelling.
-    pub(super) fn travels_for(&self) -> Duration {
-        self.promise.travels_for()
+    pub(super) fn max_time_in_flight(&self) -> Duration {
+        self.promise.max_time_in_flight()
     }
 }

@@ -4,10 +4,10 @@
 //! destination is paused or down; and where there is a limit, every call has a slot that no other node has. A call that was
 //! refused is in the row before its message is settled.
 
-mod home;
 mod row;
 mod shared;
-mod standing;
+mod status;
+mod storage;
 
 pub use shared::{Paces, SharedRate};
 
@@ -25,35 +25,35 @@ use ichido_store::error::StoreError;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use home::Home;
 use row::Row;
-use standing::Told;
+use status::StatusReporter;
+use storage::PaceStorage;
 
 /// How long what was read of the row is believed while calls are made, and how long successes wait to be reported.
 pub const FRESH_FOR: Duration = Duration::from_secs(1);
 /// How often a change is made again when other nodes are quicker.
 const ROUNDS_MAX: usize = 16;
 /// The most refusals and failures that wait to be reported; what is beyond says nothing new.
-const WAITING_MAX: usize = 1_000;
+const PENDING_MAX: usize = 1_000;
 
 /// The pace of one destination on this node.
 pub struct Pacer {
     name: String,
     settings: Settings,
-    home: Home,
+    storage: PaceStorage,
     clock: Arc<Clock>,
     /// The row as it was last read or written, and when.
     known: Mutex<(Row, Option<Duration>)>,
-    told: Told,
-    heard: Mutex<Heard>,
-    wanting: Mutex<Vec<Wanting>>,
+    status: StatusReporter,
+    pending: Mutex<PendingReports>,
+    waiters: Mutex<Vec<SlotRequest>>,
     /// One reading or change at a time; what arrives meanwhile goes into the next.
-    turn: tokio::sync::Mutex<()>,
+    update_lock: tokio::sync::Mutex<()>,
 }
 
 /// What was heard of the destination and is not in the row yet.
 #[derive(Default)]
-struct Heard {
+struct PendingReports {
     successes: u32,
     throttles: Vec<(Timestamp, Option<Duration>)>,
     failures: Vec<(Timestamp, Caller)>,
@@ -69,9 +69,9 @@ pub enum Caller {
 }
 
 /// Somebody who waits for a slot.
-struct Wanting {
+struct SlotRequest {
     caller: Caller,
-    tell: oneshot::Sender<Slot>,
+    sender: oneshot::Sender<Slot>,
 }
 
 /// Whether a call may be made.
@@ -87,42 +87,42 @@ impl Pacer {
     /// The pace of `name` that all share who work on this store; without one, this process's own.
     pub fn of(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
         Self {
-            told: Told::nothing(&name),
+            status: StatusReporter::new(&name),
             name,
             settings,
-            home: store.map_or_else(Home::alone, |store| Home::Shared(store.clone())),
+            storage: store.map_or_else(PaceStorage::alone, |store| PaceStorage::Shared(store.clone())),
             clock,
             known: Mutex::new((Row::NEW, None)),
-            heard: Mutex::default(),
-            wanting: Mutex::default(),
-            turn: tokio::sync::Mutex::new(()),
+            pending: Mutex::default(),
+            waiters: Mutex::default(),
+            update_lock: tokio::sync::Mutex::new(()),
         }
     }
 
     /// A moment for one call.
     pub async fn slot(&self, caller: Caller) -> Slot {
-        if let Some(slot) = self.free() {
+        if let Some(slot) = self.free_slot() {
             return slot;
         }
         // Apart, because few get here, and every attempt would carry the room for it.
-        Box::pin(self.slot_asked_for(caller)).await
+        Box::pin(self.request_slot(caller)).await
     }
 
-    async fn slot_asked_for(&self, caller: Caller) -> Slot {
+    async fn request_slot(&self, caller: Caller) -> Slot {
         // It may only have been long since anybody looked.
         self.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
-        if let Some(slot) = self.free() {
+        if let Some(slot) = self.free_slot() {
             return slot;
         }
-        let (tell, mut told) = oneshot::channel();
-        lock(&self.wanting).push(Wanting { caller, tell });
-        let _turn = self.turn.lock().await;
-        if let Ok(slot) = told.try_recv() {
+        let (sender, mut receiver) = oneshot::channel();
+        lock(&self.waiters).push(SlotRequest { caller, sender });
+        let _update = self.update_lock.lock().await;
+        if let Ok(slot) = receiver.try_recv() {
             return slot;
         }
-        self.hand_out().await;
+        self.grant_slots().await;
         // Not told is that the row could not be read or changed: the store is away, and so would be the settle.
-        told.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), Hold::Rate))
+        receiver.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), Hold::Rate))
     }
 
     /// What is known here of the pace, and the settings that hold.
@@ -155,7 +155,7 @@ impl Pacer {
     }
 
     /// How many messages are worth claiming, of so many: what the pace lets through in about a second.
-    pub(crate) fn room(&self, count: NonZeroU32) -> NonZeroU32 {
+    pub(crate) fn claim_size(&self, count: NonZeroU32) -> NonZeroU32 {
         let (pace, settings) = self.pace();
         let Some(limit) = pace.limit(&settings) else { return count };
         #[expect(
@@ -171,18 +171,18 @@ impl Pacer {
     /// reached.
     pub async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
         {
-            let heard = &mut *lock(&self.heard);
+            let pending = &mut *lock(&self.pending);
             match verdict.tells_pace() {
                 None => return,
                 Some(PaceReport::Success) => {
-                    heard.successes = heard.successes.saturating_add(1);
+                    pending.successes = pending.successes.saturating_add(1);
                     return;
                 }
-                Some(PaceReport::Throttled) if heard.throttles.len() < WAITING_MAX => {
-                    heard.throttles.push((sent, verdict.hint));
+                Some(PaceReport::Throttled) if pending.throttles.len() < PENDING_MAX => {
+                    pending.throttles.push((sent, verdict.hint));
                 }
-                Some(PaceReport::Failure) if heard.failures.len() < WAITING_MAX => {
-                    heard.failures.push((sent, caller));
+                Some(PaceReport::Failure) if pending.failures.len() < PENDING_MAX => {
+                    pending.failures.push((sent, caller));
                 }
                 Some(PaceReport::Throttled | PaceReport::Failure) => (),
             }
@@ -193,7 +193,7 @@ impl Pacer {
 
     /// Reads the row, unless somebody did since then, by our own clock.
     pub async fn refresh(&self, since: Duration) {
-        let _turn = self.turn.lock().await;
+        let _update = self.update_lock.lock().await;
         if lock(&self.known).1.is_some_and(|read| since <= read) {
             return;
         }
@@ -203,14 +203,14 @@ impl Pacer {
     }
 
     /// Tells people how the destination stands, as far as is known here.
-    pub(crate) fn tell(&self) {
-        self.told.tell(&self.name, &self.settings, || (lock(&self.known).0, self.clock.now()));
+    pub(crate) fn report_status(&self) {
+        self.status.report(&self.name, &self.settings, || (lock(&self.known).0, self.clock.now()));
     }
 
     /// Writes what was heard.
     pub async fn report(&self) {
-        let _turn = self.turn.lock().await;
-        if lock(&self.heard).is_empty() {
+        let _update = self.update_lock.lock().await;
+        if lock(&self.pending).is_empty() {
             return;
         }
         if let Err(error) = self.change(|pace, _, _| (pace, ())).await {
@@ -219,7 +219,7 @@ impl Pacer {
     }
 
     /// A slot without asking anybody, where there is no limit and the row is fresh.
-    fn free(&self) -> Option<Slot> {
+    fn free_slot(&self) -> Option<Slot> {
         let (row, read) = *lock(&self.known);
         let settings = row.settings(&self.settings);
         let is_fresh = self.clock.own().saturating_sub(read?) < FRESH_FOR;
@@ -236,28 +236,28 @@ impl Pacer {
 
     /// Asks for as many slots as are wanted, and hands them out: in the order in which they were asked for, unless the circuit is
     /// not closed. Then those come first that have not failed.
-    async fn hand_out(&self) {
-        let mut wanting = std::mem::take(&mut *lock(&self.wanting));
-        wanting.retain(|wanting| !wanting.tell.is_closed());
-        let again = wanting.iter().filter(|wanting| wanting.caller == Caller::Again).count();
-        let counts = [some(wanting.len()), some(wanting.len() - again), some(again)];
+    async fn grant_slots(&self) {
+        let mut waiters = std::mem::take(&mut *lock(&self.waiters));
+        waiters.retain(|waiter| !waiter.sender.is_closed());
+        let again = waiters.iter().filter(|waiter| waiter.caller == Caller::Again).count();
+        let counts = [non_zero(waiters.len()), non_zero(waiters.len() - again), non_zero(again)];
         let [Some(all), fresh, again] = counts else { return };
         let reserve = |pace: Pace, settings: &Settings, now| {
             if matches!(pace.circuit, Circuit::Closed { .. }) {
                 let (pace, grant) = pace.reserve(settings, now, all);
                 return (pace, Granted::ToAll(grant));
             }
-            let (pace, fresh) = either(fresh, pace, |pace, count| pace.reserve(settings, now, count));
-            let (pace, again) = either(again, pace, |pace, count| pace.reserve_again(settings, now, count));
+            let (pace, fresh) = reserve_some(fresh, pace, |pace, count| pace.reserve(settings, now, count));
+            let (pace, again) =
+                reserve_some(again, pace, |pace, count| pace.reserve_again(settings, now, count));
             (pace, Granted::Apart { fresh, again })
         };
         match self.change(reserve).await {
-            Ok(Granted::ToAll(grant)) => tell(wanting, Some(grant)),
+            Ok(Granted::ToAll(grant)) => deliver_slots(waiters, Some(grant)),
             Ok(Granted::Apart { fresh, again }) => {
-                let (first, others) =
-                    wanting.into_iter().partition(|wanting| wanting.caller == Caller::Fresh);
-                tell(first, fresh);
-                tell(others, again);
+                let (first, others) = waiters.into_iter().partition(|waiter| waiter.caller == Caller::Fresh);
+                deliver_slots(first, fresh);
+                deliver_slots(others, again);
             }
             Err(error) => self.warn(&error, "no slots could be had; trying again"),
         }
@@ -272,10 +272,10 @@ impl Pacer {
         &self,
         ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
     ) -> Result<T, StoreError> {
-        let heard = std::mem::take(&mut *lock(&self.heard));
+        let pending = std::mem::take(&mut *lock(&self.pending));
         let mut changed = Err(StoreError::Busy);
         for _ in 0..ROUNDS_MAX {
-            match self.change_once(&heard, &ask).await {
+            match self.change_once(&pending, &ask).await {
                 Ok(None) => (),
                 Ok(Some(answer)) => return Ok(answer),
                 Err(error) => {
@@ -284,37 +284,37 @@ impl Pacer {
                 }
             }
         }
-        lock(&self.heard).add(heard);
+        lock(&self.pending).add(pending);
         changed
     }
 
     /// `None` is that another node was quicker.
     async fn change_once<T>(
         &self,
-        heard: &Heard,
+        pending: &PendingReports,
         ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
     ) -> Result<Option<T>, StoreError> {
         let row = self.read().await?;
         let (settings, now) = (row.settings(&self.settings), self.clock.now());
-        let (pace, answer) = ask(heard.told(row.pace, &settings, now), &settings, now);
+        let (pace, answer) = ask(pending.apply(row.pace, &settings, now), &settings, now);
         if pace == row.pace {
             return Ok(Some(answer));
         }
         let next = Row { pace, ..row };
         let asked_at = self.clock.own();
-        if !self.home.write(&self.name, next).await? {
+        if !self.storage.write(&self.name, next).await? {
             return Ok(None);
         }
         *lock(&self.known) = (Row { version: row.version + 1, ..next }, Some(asked_at));
-        self.tell();
+        self.report_status();
         Ok(Some(answer))
     }
 
     async fn read(&self) -> Result<Row, StoreError> {
         let asked_at = self.clock.own();
-        let row = self.home.read(&self.name).await?;
+        let row = self.storage.read(&self.name).await?;
         *lock(&self.known) = (row, Some(asked_at));
-        self.tell();
+        self.report_status();
         Ok(row)
     }
 }
@@ -325,12 +325,12 @@ enum Granted {
     Apart { fresh: Option<Grant>, again: Option<Grant> },
 }
 
-fn some(count: usize) -> Option<NonZeroU32> {
+fn non_zero(count: usize) -> Option<NonZeroU32> {
     u32::try_from(count).ok().and_then(NonZeroU32::new)
 }
 
 /// Asks for some, if any are wanted.
-fn either(
+fn reserve_some(
     count: Option<NonZeroU32>,
     pace: Pace,
     ask: impl FnOnce(Pace, NonZeroU32) -> (Pace, Grant),
@@ -341,31 +341,31 @@ fn either(
 }
 
 /// Tells each what it got.
-fn tell(wanting: Vec<Wanting>, grant: Option<Grant>) {
+fn deliver_slots(waiters: Vec<SlotRequest>, grant: Option<Grant>) {
     match grant {
         Some(Grant::Slots(slots)) => {
             let after = Slot::NotBefore(slots.last(), Hold::Rate);
             let mut moments = slots.moments();
-            for wanting in wanting {
-                let _told = wanting.tell.send(moments.next().map_or(after, Slot::At));
+            for waiter in waiters {
+                let _sent = waiter.sender.send(moments.next().map_or(after, Slot::At));
             }
         }
         Some(Grant::Wait { until, why }) => {
-            for wanting in wanting {
-                let _told = wanting.tell.send(Slot::NotBefore(until, why));
+            for waiter in waiters {
+                let _sent = waiter.sender.send(Slot::NotBefore(until, why));
             }
         }
         None => (),
     }
 }
 
-impl Heard {
+impl PendingReports {
     fn is_empty(&self) -> bool {
         self.successes == 0 && self.throttles.is_empty() && self.failures.is_empty()
     }
 
     /// The successes first: a refusal after a success is news of the limit.
-    fn told(&self, mut pace: Pace, settings: &Settings, now: Timestamp) -> Pace {
+    fn apply(&self, mut pace: Pace, settings: &Settings, now: Timestamp) -> Pace {
         if let Some(count) = NonZeroU32::new(self.successes) {
             pace = pace.on_success(settings, now, count);
         }
@@ -384,8 +384,8 @@ impl Heard {
     fn add(&mut self, other: Self) {
         self.successes = self.successes.saturating_add(other.successes);
         self.throttles.extend(other.throttles);
-        self.throttles.truncate(WAITING_MAX);
+        self.throttles.truncate(PENDING_MAX);
         self.failures.extend(other.failures);
-        self.failures.truncate(WAITING_MAX);
+        self.failures.truncate(PENDING_MAX);
     }
 }

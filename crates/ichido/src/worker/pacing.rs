@@ -3,4 +3,4 @@
 //! Guarantee: all that share a store keep one pace together; without a store it is this process's own.
 
 pub use super::pacer::{Caller, FRESH_FOR, Pacer, Slot};
-pub use crate::clock::{Asked, Clock};
+pub use crate::clock::{Clock, StoreQuery};

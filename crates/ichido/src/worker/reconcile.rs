@@ -16,10 +16,10 @@ use ichido_store::node::Duty;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::meter::{self, Outcome};
-use super::node::{Node, Served};
+use super::maintenance::{PeriodicTask, ok_or_log};
+use super::metrics::{self, Outcome};
+use super::node::{ServedQueue, WorkerNode};
 use super::resolved::{Resolution, tell_resolved};
-use super::upkeep::{Round, said};
 use crate::destination::Asked;
 
 /// How often it is looked whether a pass is due.
@@ -34,28 +34,28 @@ const PAGE: u32 = 100;
 const ASK_AT_ONCE: usize = 8;
 
 pub(super) struct Reconciler {
-    node: Arc<Node>,
-    passes: Vec<Pass>,
+    node: Arc<WorkerNode>,
+    passes: Vec<ReconcilePass>,
 }
 
 /// A pass over the letters of one queue of which nobody knows whether they were done.
-struct Pass {
-    served: Arc<Served>,
+struct ReconcilePass {
+    served: Arc<ServedQueue>,
     filter: LetterFilter,
     /// The last one looked at.
     after: Option<(Timestamp, Uuid)>,
     /// When the next pass begins, by our own clock.
-    rests_until: Duration,
+    next_pass_at: Duration,
 }
 
-impl Round for Reconciler {
+impl PeriodicTask for Reconciler {
     const EVERY: Duration = LOOK_EVERY;
 
     /// One page of each queue.
-    async fn make(&mut self) {
+    async fn run_once(&mut self) {
         for pass in &mut self.passes {
-            let rests = self.node.clock.own() < pass.rests_until;
-            let may_ask = !rests && pass.served.aim.pacer.stopped().is_none();
+            let rests = self.node.clock.own() < pass.next_pass_at;
+            let may_ask = !rests && pass.served.dispatcher.pacer.stopped().is_none();
             if may_ask && self.node.has(Duty::Parked(&pass.served.name)).await {
                 pass.run_once(&self.node).await;
             }
@@ -64,30 +64,32 @@ impl Round for Reconciler {
 }
 
 impl Reconciler {
-    pub(super) fn new(node: Arc<Node>) -> Self {
-        let askable = node.queues.values().filter(|served| served.aim.destination.can_be_asked());
-        let of = |served: &Arc<Served>| {
-            [LetterState::Parked, LetterState::Dead].map(|state| Pass::of(served, state))
+    pub(super) fn new(node: Arc<WorkerNode>) -> Self {
+        let askable = node.queues.values().filter(|served| served.dispatcher.destination.can_be_asked());
+        let passes_for = |served: &Arc<ServedQueue>| {
+            [LetterState::Parked, LetterState::Dead].map(|state| ReconcilePass::new(served, state))
         };
-        let passes = askable.flat_map(of).collect();
+        let passes = askable.flat_map(passes_for).collect();
         Self { node, passes }
     }
 }
 
-impl Pass {
-    fn of(served: &Arc<Served>, state: LetterState) -> Self {
+impl ReconcilePass {
+    fn new(served: &Arc<ServedQueue>, state: LetterState) -> Self {
         let filter = LetterFilter {
             state,
             queue: Some(served.name.clone()),
             effect: Some(Effect::Unknown),
             ..LetterFilter::default()
         };
-        Self { served: Arc::clone(served), filter, after: None, rests_until: Duration::ZERO }
+        Self { served: Arc::clone(served), filter, after: None, next_pass_at: Duration::ZERO }
     }
 
-    async fn run_once(&mut self, node: &Arc<Node>) {
+    async fn run_once(&mut self, node: &Arc<WorkerNode>) {
         let letters = node.store.dead_letters().page(&self.filter, self.after, PAGE).await;
-        let Some(letters) = said("messages of unknown effect could not be listed", letters) else { return };
+        let Some(letters) = ok_or_log("messages of unknown effect could not be listed", letters) else {
+            return;
+        };
         let is_last = letters.len() < PAGE as usize;
         self.after = letters.last().map(|letter| (letter.since, letter.id)).filter(|_| !is_last);
         if is_last {
@@ -95,10 +97,10 @@ impl Pass {
                 LetterState::Parked => ASK_PARKED_EVERY,
                 LetterState::Dead => ASK_DEAD_EVERY,
             };
-            self.rests_until = node.clock.own() + every;
+            self.next_pass_at = node.clock.own() + every;
         }
         let now = node.clock.now();
-        let travels_for = self.served.aim.travels_for();
+        let travels_for = self.served.dispatcher.max_time_in_flight();
         // It became a letter no sooner than its call began; and who called may have been told of a longer way.
         let mut settled = letters.into_iter().filter(|letter| {
             let travelling = letter.history.doubt.is_some_and(|doubt| now < doubt.travels_until);
@@ -118,27 +120,27 @@ impl Pass {
 }
 
 /// Asks after one message, and writes down what was found.
-async fn ask(node: Arc<Node>, served: Arc<Served>, letter: LetterRow) {
+async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow) {
     let key = served.outbound(&letter.identity, &letter.key);
     let failure = NonZeroU32::new(letter.history.tries).unwrap_or(NonZeroU32::MIN);
     let wait = served.settings.retry.wait(failure, fastrand::f64(), None);
-    let asked = served.aim.destination.ask(&key).await;
+    let asked = served.dispatcher.destination.ask(&key).await;
     let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());
     let state = letter.state.as_str();
     tracing::info!(queue, message_id = %id, key, state, ?asked, "a message of unknown effect was asked after");
-    let (was_done, told) = match asked {
-        Asked::Done { note: told } => (true, told),
-        Asked::NotDone { note: told } => (false, told),
+    let (was_done, note) = match asked {
+        Asked::Done { note } => (true, note),
+        Asked::NotDone { note } => (false, note),
         Asked::Unknown { .. } => return,
     };
-    let excerpt = told.excerpt.or_else(|| Some("the destination was asked by key".to_owned()));
-    let told = Note { excerpt, ..told };
+    let excerpt = note.excerpt.or_else(|| Some("the destination was asked by key".to_owned()));
+    let note = Note { excerpt, ..note };
     let event = |now: Timestamp| {
         let found = if was_done { Found::Done } else { Found::NotDone { due: now.plus(wait) } };
         Event::Reconciled(found)
     };
-    let stepped = node.store.messages().step(id, event, &told).await;
-    let stepped = said("what a destination said of a message could not be stored", stepped);
+    let stepped = node.store.messages().step(id, event, &note).await;
+    let stepped = ok_or_log("what a destination said of a message could not be stored", stepped);
     let Some(Stepped::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {
         tell_resolved(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
@@ -147,7 +149,7 @@ async fn ask(node: Arc<Node>, served: Arc<Served>, letter: LetterRow) {
     // A letter still, for a person to decide.
     match letter.state {
         LetterState::Parked => {
-            meter::ended(queue, Outcome::Dead);
+            metrics::count_outcome(queue, Outcome::Dead);
             tracing::warn!(queue, message_id = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
         }
         LetterState::Dead => {

@@ -7,24 +7,24 @@ use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
 use ichido_store::message::{Settlement, Stepped};
 
-use super::claim::Held;
-use super::meter::{self, Outcome};
-use super::node::{Node, Served};
+use super::claim::LeasedMessage;
+use super::metrics::{self, Outcome};
+use super::node::{ServedQueue, WorkerNode};
 
 /// The first wait after the store could not be reached.
-const AGAIN_AFTER: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait between two tries to reach it.
-const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
 
-impl Node {
+impl WorkerNode {
     /// Reports what came of a message, and returns when that is durable or can never be. As long as the store is away, the slot
     /// stays taken: a worker whose settles lag takes nothing more.
-    pub(super) async fn settle(&self, served: &Served, held: &Held, settlement: Settlement) {
-        let (message, mut wait) = (settlement.id, AGAIN_AFTER);
+    pub(super) async fn settle(&self, served: &ServedQueue, leased: &LeasedMessage, settlement: Settlement) {
+        let (message, mut wait) = (settlement.id, RETRY_DELAY);
         loop {
             match self.store.claims().settle(settlement.clone()).await {
-                Ok(stepped) => return self.tell(served, held, &settlement, stepped),
-                Err(error) if !may_pass(&error) => {
+                Ok(stepped) => return self.record_settlement(served, leased, &settlement, stepped),
+                Err(error) if !is_transient(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
                     tracing::error!(error = error.in_full(), message_id = %message, "what came of a message could not be stored, and never can");
                     return;
@@ -32,37 +32,43 @@ impl Node {
                 Err(error) => {
                     tracing::warn!(error = error.in_full(), message_id = %message, "what came of a message could not be stored yet; trying again");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                    wait = (wait * 2).min(AGAIN_AFTER_MAX);
+                    wait = (wait * 2).min(RETRY_DELAY_MAX);
                 }
             }
         }
     }
 
-    fn tell(&self, served: &Served, held: &Held, settlement: &Settlement, stepped: Stepped) {
-        let (work, queue, meters) = (&held.work, served.name.as_str(), &served.meters);
+    fn record_settlement(
+        &self,
+        served: &ServedQueue,
+        leased: &LeasedMessage,
+        settlement: &Settlement,
+        stepped: Stepped,
+    ) {
+        let (work, queue, metrics_of_queue) = (&leased.work, served.name.as_str(), &served.metrics);
         let (message, key) = (work.id, work.key.log_hash());
         let retries = work.history.tries.saturating_sub(1);
         let is_retry = 0 < retries;
         let failed = |outcome| {
-            meter::tried(queue, is_retry, outcome);
-            self.count(queue, is_retry, true);
+            metrics::count_attempt(queue, is_retry, outcome);
+            self.count_retry(queue, is_retry, true);
         };
-        let lag = || held.now(&self.clock).since(work.created_at);
+        let lag = || leased.now(&self.clock).since(work.created_at);
         match stepped {
             Stepped::Now(State::Sent) => {
                 if settlement.note.code == Some(ErrorCode::ConflictProcessed) {
-                    meter::count(meter::REPLAYED, queue, 1);
-                    meter::tried(queue, is_retry, Outcome::ConflictProcessed);
+                    metrics::count(metrics::REPLAYED, queue, 1);
+                    metrics::count_attempt(queue, is_retry, Outcome::ConflictProcessed);
                 } else {
-                    meters.sent(is_retry);
+                    metrics_of_queue.sent(is_retry);
                 }
-                self.count(queue, is_retry, false);
-                self.left(served, lag(), retries);
+                self.count_retry(queue, is_retry, false);
+                self.record_finished(served, lag(), retries);
             }
             Stepped::Now(State::Failed { .. }) => failed(Outcome::Retry),
             Stepped::Now(State::Dead { effect, .. }) => {
                 failed(Outcome::Dead);
-                self.left(served, lag(), retries);
+                self.record_finished(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let tries = work.history.tries;
                 tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: a message was given up");
@@ -75,7 +81,7 @@ impl Node {
             Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
             // From where it is by now, sent or cancelled by somebody else, a report leads nowhere.
             Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
-                meter::count(meter::FENCED, queue, 1);
+                metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
                 tracing::warn!(queue, message_id = %message, key, %fence, "a report came after its claim was lost");
             }
@@ -89,20 +95,20 @@ impl Node {
     }
 
     /// Counts a retry for alerts (SPEC A15).
-    fn count(&self, queue: &str, is_retry: bool, has_failed: bool) {
+    fn count_retry(&self, queue: &str, is_retry: bool, has_failed: bool) {
         if is_retry {
             self.store.tally().retried(queue, has_failed);
         }
     }
 
     /// A message left for good.
-    fn left(&self, served: &Served, lag: Duration, retries: u32) {
-        served.meters.left(lag, retries);
+    fn record_finished(&self, served: &ServedQueue, lag: Duration, retries: u32) {
+        served.metrics.finished(lag, retries);
         self.store.tally().left(served.name.as_str(), lag);
     }
 }
 
 /// Whether the same may succeed later.
-pub(super) fn may_pass(error: &StoreError) -> bool {
+pub(super) fn is_transient(error: &StoreError) -> bool {
     matches!(error, StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))
 }

@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(super) enum StopStage {
     /// It works.
     Running,
     /// It claims nothing more, gives back what was not begun, and ends what was.
@@ -15,20 +15,20 @@ pub(super) enum Stage {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Stop(watch::Receiver<Stage>);
+pub(super) struct StopSignal(watch::Receiver<StopStage>);
 
-impl Stop {
-    pub(super) fn new() -> (watch::Sender<Stage>, Self) {
-        let (sender, receiver) = watch::channel(Stage::Running);
+impl StopSignal {
+    pub(super) fn new() -> (watch::Sender<StopStage>, Self) {
+        let (sender, receiver) = watch::channel(StopStage::Running);
         (sender, Self(receiver))
     }
 
-    pub(super) fn has(&self, stage: Stage) -> bool {
+    pub(super) fn has(&self, stage: StopStage) -> bool {
         stage <= *self.0.borrow()
     }
 
     /// Waits until it has come so far.
-    pub(super) async fn reached(&self, stage: Stage) {
+    pub(super) async fn reached(&self, stage: StopStage) {
         let mut stages = self.0.clone();
         if stages.wait_for(|now| stage <= *now).await.is_err() {
             // The worker was dropped, and whoever waits here is about to end with it: that is no stop.
@@ -38,7 +38,7 @@ impl Stop {
 }
 
 /// Goes on to a stage, never back.
-pub(super) fn go_on(sender: &watch::Sender<Stage>, stage: Stage) {
+pub(super) fn advance(sender: &watch::Sender<StopStage>, stage: StopStage) {
     sender.send_if_modified(|now| {
         let further = *now < stage;
         *now = (*now).max(stage);

@@ -16,31 +16,31 @@ use tracing::{Metadata, Subscriber};
 use uuid::Uuid;
 
 use crate::own_process;
-use crate::worker::fixture::{Fixture, QUEUE, key, many, queue};
+use crate::worker::fixture::{QUEUE, WorkerFixture, key, many, queue};
 
 const LETTERS: u32 = 10_500;
 /// The statements of one batch: asked to stop? a page; begin, lock, take, events, ready, counts, commit, and the store's own.
 const PER_BATCH_MAX: u64 = 12;
 
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
-static ROWS_MOST: AtomicU64 = AtomicU64::new(0);
+static ROWS_MAX: AtomicU64 = AtomicU64::new(0);
 
 /// Counts what sqlx says of each statement.
-struct Counter;
+struct StatementCounter;
 
 struct Rows;
 
 impl Visit for Rows {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if field.name() == "rows_returned" {
-            ROWS_MOST.fetch_max(value, Ordering::SeqCst);
+            ROWS_MAX.fetch_max(value, Ordering::SeqCst);
         }
     }
 
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
-impl Subscriber for Counter {
+impl Subscriber for StatementCounter {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "sqlx::query"
     }
@@ -63,7 +63,7 @@ impl Subscriber for Counter {
     fn exit(&self, _: &Id) {}
 }
 
-async fn many_dead(fixture: &Fixture) {
+async fn many_dead(fixture: &WorkerFixture) {
     let new = |_| NewMessage::new(queue(QUEUE), "alice", key(&Uuid::now_v7().to_string()), b"{}".to_vec());
     for put in fixture.store.messages().enqueue_all((0..LETTERS).map(new).collect()).await {
         put.unwrap();
@@ -92,7 +92,7 @@ async fn many_dead(fixture: &Fixture) {
     }
 }
 
-async fn case(fixture: Fixture) {
+async fn case(fixture: WorkerFixture) {
     many_dead(&fixture).await;
     let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Nothing };
     let bulk = Bulk {
@@ -105,7 +105,7 @@ async fn case(fixture: Fixture) {
     };
     let count = || STATEMENTS.load(Ordering::SeqCst);
     let before = count();
-    ROWS_MOST.store(0, Ordering::SeqCst);
+    ROWS_MAX.store(0, Ordering::SeqCst);
     let found = bulk.preflight().await.unwrap();
     let told = count() - before;
     assert_eq!(found.would_go, u64::from(LETTERS));
@@ -117,8 +117,8 @@ async fn case(fixture: Fixture) {
     assert_eq!((report.moved, report.ended), (u64::from(LETTERS), Ended::Done));
     let batches = u64::from(LETTERS.div_ceil(limits::BATCH_MAX)) + 1;
     assert!(batches < went && went <= batches * PER_BATCH_MAX, "{went} statements for {batches} batches");
-    let most = ROWS_MOST.load(Ordering::SeqCst);
-    assert!(0 < most && most <= u64::from(PAGE_MAX), "{most} rows at once");
+    let max_rows = ROWS_MAX.load(Ordering::SeqCst);
+    assert!(0 < max_rows && max_rows <= u64::from(PAGE_MAX), "{max_rows} rows at once");
 }
 
 #[test]
@@ -133,8 +133,8 @@ async fn child() {
     if !own_process::is_own() {
         return;
     }
-    tracing::subscriber::set_global_default(Counter).unwrap();
+    tracing::subscriber::set_global_default(StatementCounter).unwrap();
     // One after the other: what is counted is counted for the process.
-    case(Fixture::sqlite().await).await;
-    case(Fixture::postgres().await).await;
+    case(WorkerFixture::sqlite().await).await;
+    case(WorkerFixture::postgres().await).await;
 }

@@ -9,30 +9,30 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::once::fixture::{Fixture, Gate, Mode, keyed, name_of, post, respond};
+use crate::once::fixture::{Mode, OnceFixture, RequestGate, keyed, name_of, post, respond};
 use crate::own_process;
 
 /// Everything that anybody logs, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
-struct Everything;
+struct RequestLogCapture;
 
-struct Text<'a>(&'a mut String);
+struct LogText<'a>(&'a mut String);
 
-impl Visit for Text<'_> {
+impl Visit for LogText<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         write!(self.0, " {field}={value:?}").unwrap();
     }
 }
 
-fn line(metadata: &Metadata<'_>, record: impl FnOnce(&mut Text<'_>)) {
+fn line(metadata: &Metadata<'_>, record: impl FnOnce(&mut LogText<'_>)) {
     let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     write!(log, "{} {}", metadata.target(), metadata.name()).unwrap();
-    record(&mut Text(&mut log));
+    record(&mut LogText(&mut log));
     log.push('\n');
 }
 
-impl Subscriber for Everything {
+impl Subscriber for RequestLogCapture {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -56,8 +56,8 @@ impl Subscriber for Everything {
 }
 
 /// Whatever can happen to a request, with words in it that nobody is to see.
-async fn everything(fixture: &Fixture) {
-    let gate = Gate::shut();
+async fn everything(fixture: &OnceFixture) {
+    let gate = RequestGate::shut();
     let inside = gate.clone();
     let handler = fixture.handler(move |run| {
         let gate = inside.clone();
@@ -117,8 +117,8 @@ async fn child() {
     if !own_process::is_own() {
         return;
     }
-    tracing::subscriber::set_global_default(Everything).unwrap();
-    for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
+    tracing::subscriber::set_global_default(RequestLogCapture).unwrap();
+    for fixture in [OnceFixture::postgres().await, OnceFixture::sqlite().await] {
         everything(&fixture).await;
     }
     let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,14 +9,14 @@ use axum::http::StatusCode;
 use ichido::once::KeyNeed;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-use crate::once::fixture::{AFTER_LEASE, Fixture, Gate, Mode, keyed, post, respond};
+use crate::once::fixture::{AFTER_LEASE, Mode, OnceFixture, RequestGate, keyed, post, respond};
 use crate::own_process;
 
 /// Counters by name and labels.
 #[derive(Clone, Default)]
-struct Counts(Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>);
+struct CounterRecorder(Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>);
 
-impl Counts {
+impl CounterRecorder {
     /// What was counted since the last look, by metric and labels; zeros are left out.
     fn take(&self) -> BTreeMap<String, u64> {
         let counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ impl Counts {
     }
 }
 
-impl Recorder for Counts {
+impl Recorder for CounterRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -53,9 +53,9 @@ fn expected(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
 
 const REQUESTS: &str = "ichido_once_requests_total{operation=orders.create,result=";
 
-async fn assert_counts(fixture: &Fixture, counts: &Counts) {
+async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
     counts.take();
-    let gate = Gate::shut();
+    let gate = RequestGate::shut();
     let inside = gate.clone();
     let handler = fixture.handler(move |run| {
         let gate = inside.clone();
@@ -138,8 +138,8 @@ async fn child() {
     if !own_process::is_own() {
         return;
     }
-    let counts = Counts::default();
+    let counts = CounterRecorder::default();
     metrics::set_global_recorder(counts.clone()).unwrap();
-    assert_counts(&Fixture::postgres().await, &counts).await;
-    assert_counts(&Fixture::sqlite().await, &counts).await;
+    assert_counts(&OnceFixture::postgres().await, &counts).await;
+    assert_counts(&OnceFixture::sqlite().await, &counts).await;
 }

@@ -24,7 +24,8 @@ use tracing::{Event, Subscriber};
 
 use crate::own_process;
 use crate::worker::fixture::{
-    AFTER_LEASE, BACKOFF, Far, Fixture, Gate, LEASE, QUEUE, backoff, look_again, many, message_of, queue,
+    AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, backoff, look_again, many,
+    message_of, queue,
 };
 
 /// What was counted, by metric and labels; of a histogram, how many values.
@@ -154,24 +155,24 @@ const WAIT_MAX: Duration = Duration::from_mins(2);
 /// Everything that anybody logs, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
-struct Everything;
+struct WorkerLogCapture;
 
-struct Text<'a>(&'a mut String);
+struct LogFields<'a>(&'a mut String);
 
-impl Visit for Text<'_> {
+impl Visit for LogFields<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         write!(self.0, " {field}={value:?}").unwrap();
     }
 }
 
-impl Subscriber for Everything {
+impl Subscriber for WorkerLogCapture {
     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
         true
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-        span.record(&mut Text(&mut log));
+        span.record(&mut LogFields(&mut log));
         log.push('\n');
         Id::from_u64(1)
     }
@@ -183,7 +184,7 @@ impl Subscriber for Everything {
     fn event(&self, event: &Event<'_>) {
         let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
         log.push_str(event.metadata().target());
-        event.record(&mut Text(&mut log));
+        event.record(&mut LogFields(&mut log));
         log.push('\n');
     }
 
@@ -193,15 +194,15 @@ impl Subscriber for Everything {
 }
 
 /// Puts in a message of a secret caller.
-async fn put(fixture: &Fixture, key: &str) -> uuid::Uuid {
+async fn put(fixture: &WorkerFixture, key: &str) -> uuid::Uuid {
     fixture.put_in(message_of("SECRET-CALLER", key)).await
 }
 
 /// One of each that can happen to a message.
-async fn everything(fixture: &Fixture, signs: &Signs) {
-    let (far, gate) = (Far::default(), Gate::shut());
+async fn everything(fixture: &WorkerFixture, signs: &Signs) {
+    let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
     let inside = gate.clone();
-    let handler = move |far: &Far| {
+    let handler = move |far: &FakeReceiver| {
         let gate = inside.clone();
         far.handler(move |_, job| {
             let gate = gate.clone();
@@ -240,7 +241,7 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
     assert!((signs.of("outbox_inflight{queue=orders}") - 1.0).abs() < 0.1);
     let other = fixture.another_node().await;
     other.pass(AFTER_LEASE + BACKOFF);
-    let rescuer = other.work(Far::default().done());
+    let rescuer = other.work(FakeReceiver::default().done());
     other.until(waits, Stage::Parked).await;
     // Who is told to stop between the rescue and its count does not count it any more.
     signs.until_is("ichido_worker_rescued_total{queue=orders}", 1.0).await;
@@ -254,7 +255,7 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
     fixture.store.queues().pause(&queue(QUEUE), true, None).await.unwrap();
     put(fixture, "SECRET-late").await;
     fixture.pass(Duration::from_hours(1));
-    let worker = fixture.work(Far::default().done());
+    let worker = fixture.work(FakeReceiver::default().done());
     signs.until("outbox_oldest_waiting_seconds{queue=orders}", |age| 3_600.0 <= age).await;
     for (state, count) in [("queued", 1.0), ("failed", 0.0), ("sending", 0.0), ("parked", 2.0), ("dead", 1.0)]
     {
@@ -269,7 +270,7 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
 }
 
 /// What is dead or parked is done with, by a person and by its destination (SPEC A14).
-async fn resolutions(fixture: &Fixture, signs: &Signs) {
+async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
     let bulk = Bulk {
         store: fixture.store.clone(),
         policies: Policies::default(),
@@ -283,7 +284,7 @@ async fn resolutions(fixture: &Fixture, signs: &Signs) {
     let found = bulk.preflight().await.unwrap();
     assert_eq!(bulk.run(&found, || false, |_| ()).await.unwrap().moved, 1);
     signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=discarded}", 1.0).await;
-    let asked = Far::default().done().reconcile(|_| async { Asked::done() });
+    let asked = FakeReceiver::default().done().reconcile(|_| async { Asked::done() });
     let worker = fixture.work(asked);
     signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=reconciled}", 2.0).await;
     signs.until_is("outbox_messages{queue=orders,state=parked}", 0.0).await;
@@ -295,8 +296,8 @@ async fn resolutions(fixture: &Fixture, signs: &Signs) {
 }
 
 /// A try that may have done it, and a receiver that has forgotten the key when the next one's turn has come (SPEC F2).
-async fn suppressed(fixture: &Fixture, signs: &Signs) {
-    let lost = Far::default().handler(|_, _| async { Err(Failed::unknown("SECRET-ANSWER")) });
+async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
+    let lost = FakeReceiver::default().handler(|_, _| async { Err(Failed::unknown("SECRET-ANSWER")) });
     let worker = fixture.work(lost.honours_keys(BACKOFF * 2));
     let id = put(fixture, "SECRET-doubt").await;
     // With it the one that stood still, as long as its queue did.
@@ -310,8 +311,8 @@ async fn suppressed(fixture: &Fixture, signs: &Signs) {
 }
 
 /// A destination that goes down, comes back, asks for a pause, and is slowed down by an operator (SPEC D6).
-async fn standings(fixture: &Fixture, signs: &Signs) {
-    let handler = Far::default().handler(|number, _| async move {
+async fn standings(fixture: &WorkerFixture, signs: &Signs) {
+    let handler = FakeReceiver::default().handler(|number, _| async move {
         match number {
             1 | 2 => Err(Failed::unreachable("SECRET-ANSWER")),
             4 | 5 => Err(Failed::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
@@ -357,7 +358,7 @@ async fn standings(fixture: &Fixture, signs: &Signs) {
 }
 
 /// A worker dies with messages of a queue that nobody serves any more; in the end somebody does.
-async fn unserved(fixture: &Fixture, signs: &Signs) {
+async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
     const GAUGE: &str = "ichido_worker_unserved{queue=elsewhere}";
     let elsewhere = queue("elsewhere");
     for key in ["one", "two"] {
@@ -372,13 +373,14 @@ async fn unserved(fixture: &Fixture, signs: &Signs) {
     };
     assert_eq!(fixture.store.claims().take(&elsewhere, many(10), terms).await.unwrap().len(), 2);
     fixture.pass(AFTER_LEASE * 3);
-    let worker = fixture.work(Far::default().done());
+    let worker = fixture.work(FakeReceiver::default().done());
     while signs.of(GAUGE) < 2.0 {
         fixture.pass(Duration::from_secs(6));
         look_again().await;
     }
     // It is told once, however often it is looked at; and a worker that serves the queue takes them back.
-    let serves = fixture.draft().handler("elsewhere", Far::default().done().repeatable()).start().unwrap();
+    let serves =
+        fixture.draft().handler("elsewhere", FakeReceiver::default().done().repeatable()).start().unwrap();
     while 0.0 < signs.of(GAUGE) {
         fixture.pass(Duration::from_secs(6));
         look_again().await;
@@ -432,9 +434,9 @@ async fn child() {
     }
     let signs = Signs::default();
     metrics::set_global_recorder(signs.clone()).unwrap();
-    tracing::subscriber::set_global_default(Everything).unwrap();
+    tracing::subscriber::set_global_default(WorkerLogCapture).unwrap();
     describe_metrics();
-    for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
+    for fixture in [WorkerFixture::postgres().await, WorkerFixture::sqlite().await] {
         signs.clear();
         everything(&fixture, &signs).await;
         assert_counts(&signs);
@@ -443,7 +445,7 @@ async fn child() {
         suppressed(&fixture, &signs).await;
         unserved(&fixture, &signs).await;
     }
-    for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
+    for fixture in [WorkerFixture::postgres().await, WorkerFixture::sqlite().await] {
         standings(&fixture, &signs).await;
     }
     assert_eq!(signs.not_described(), Vec::<String>::new());

@@ -13,7 +13,7 @@ use ichido_http::client::{CallLimits, HttpClient};
 use ichido_store::message::Note;
 
 use super::super::Asked;
-use super::reading::{Reading, Sign, document};
+use super::response::{ResponsePattern, ResponseReader, document};
 use super::{IDEMPOTENCY_KEY, key_field, reach};
 
 ichido_core::words! {
@@ -30,40 +30,40 @@ ichido_core::words! {
 }
 
 /// What stands for the key in the URL.
-pub(super) const PLACE: &str = "{key}";
+pub(super) const KEY_PLACEHOLDER: &str = "{key}";
 
 /// How a receiver is asked.
-pub(super) struct Reconcile {
+pub(super) struct ReconcileEndpoint {
     pub(super) client: HttpClient<Full<Bytes>>,
     /// Path and query, with [`PLACE`] where the key goes, if it goes there.
     pub(super) template: String,
-    pub(super) rules: Vec<(Sign, Found)>,
+    pub(super) rules: Vec<(ResponsePattern, Found)>,
 }
 
-impl Reconcile {
+impl ReconcileEndpoint {
     pub(super) async fn ask(
         &self,
         key: &IdempotencyKey,
         headers: &HeaderMap,
         limits: &CallLimits,
-        reading: &Reading,
+        reader: &ResponseReader,
     ) -> Asked {
         let Some(request) = self.request(key, headers) else {
             return unknown("the question cannot be asked: the key does not fit into the URL");
         };
-        let answered = match self.client.exchange(request, limits).await {
-            Ok(answered) => answered,
-            Err(fault) => return unknown(fault.why),
+        let response = match self.client.exchange(request, limits).await {
+            Ok(response) => response,
+            Err(error) => return unknown(error.why),
         };
-        let document = document(&answered);
-        let rule = self.rules.iter().find(|(sign, _)| sign.fits(answered.status, document.as_ref()));
-        let echo = reading.echo(key, &answered, document.as_ref());
-        let note = reading.evidence(&answered, document.as_ref());
+        let document = document(&response);
+        let rule = self.rules.iter().find(|(pattern, _)| pattern.matches(response.status, document.as_ref()));
+        let echo = reader.echo(key, &response, document.as_ref());
+        let note = reader.evidence(&response, document.as_ref());
         let found = rule.map_or(Found::Unknown, |(_, found)| *found);
         let is_ours = match echo {
             Echo::Same => true,
             // Whatever is promised of answers, it is the one thing that says what was done; "not done" has nothing to carry.
-            Echo::Absent => found != Found::Done || !reading.promises_echo(),
+            Echo::Absent => found != Found::Done || !reader.promises_echo(),
             Echo::Other => false,
         };
         match found {
@@ -78,10 +78,10 @@ impl Reconcile {
     fn request(&self, key: &IdempotencyKey, headers: &HeaderMap) -> Option<Request<Full<Bytes>>> {
         let is_dots = matches!(key.as_str(), "." | "..");
         // As a step of a path these lead elsewhere, however they are written.
-        if is_dots && self.template.contains(PLACE) {
+        if is_dots && self.template.contains(KEY_PLACEHOLDER) {
             return None;
         }
-        let target = self.template.replace(PLACE, &encoded(key.as_str()));
+        let target = self.template.replace(KEY_PLACEHOLDER, &encoded(key.as_str()));
         let target: Uri = target.parse().ok()?;
         let mut request = reach::request(&self.client, Method::GET, target, headers, Bytes::new());
         request.headers_mut().insert(IDEMPOTENCY_KEY, key_field(key)?);

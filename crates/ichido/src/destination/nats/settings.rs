@@ -11,15 +11,15 @@ use ichido_core::settings::Faults;
 use ichido_http::trust;
 use rustls::ClientConfig;
 
-use super::line::{LET_GO_WITHIN, Way};
+use super::connection::{CLOSE_WITHIN, NatsServers};
 use super::start::NatsPlan;
 
 /// The most servers.
 pub const URLS_MAX: usize = 16;
 /// The longest time that a call may be given.
-pub const TIME_OUT_MAX: Duration = Duration::from_hours(1);
+pub const TIMEOUT_MAX: Duration = Duration::from_hours(1);
 /// The least that may be said of how long a publish travels: for so long a connection that was given up on may still be written to.
-pub const SETTLES_WITHIN_MIN: Duration = LET_GO_WITHIN;
+pub const SETTLES_WITHIN_MIN: Duration = CLOSE_WITHIN;
 
 /// The longest subject: well below what servers take in one line of their protocol.
 const SUBJECT_BYTES_MAX: usize = 1024;
@@ -124,20 +124,20 @@ impl NatsSettings {
         let tls = self.tls(&servers, &mut problems);
         let credentials = self.credentials.clone();
         problems.or(Some(NatsPlan {
-            way: Way { servers, credentials, tls, connect_time_out: self.connect_time_out },
+            nats_servers: NatsServers { servers, credentials, tls, connect_time_out: self.connect_time_out },
             subject: self.subject.clone(),
-            time_out: self.time_out,
+            timeout: self.time_out,
             settles_within: self.settles_within,
         }))
     }
 
     fn check_times(&self, problems: &mut Faults) {
-        let least = Duration::from_millis(1);
-        problems.within("time_out", self.time_out, least..=TIME_OUT_MAX);
-        if self.connect_time_out < least || self.time_out < self.connect_time_out {
+        let min = Duration::from_millis(1);
+        problems.within("time_out", self.time_out, min..=TIMEOUT_MAX);
+        if self.connect_time_out < min || self.time_out < self.connect_time_out {
             problems.add("connect_time_out", "must be at least 1 ms, and not longer than time_out");
         }
-        problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIME_OUT_MAX);
+        problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIMEOUT_MAX);
     }
 
     /// How TLS is spoken. Where it may not be needed, a system without certificates is no problem yet.

@@ -14,23 +14,23 @@ use async_nats::jetstream::{Context, ContextBuilder};
 use ichido_core::retry::Guarantee;
 use tokio::time::Instant;
 
-use super::line::{Fault, Line, Lines, Way};
-use super::{Nats, under_way_max};
+use super::connection::{NatsClient, NatsConnection, NatsServers, TransportError};
+use super::{Nats, max_time_in_flight};
 use crate::destination::Promise;
 
 /// A NATS destination whose settings make sense, and whose server was not asked yet.
 #[derive(Clone)]
 #[must_use = "a plan does nothing until it is connected"]
 pub struct NatsPlan {
-    pub(super) way: Way,
+    pub(super) nats_servers: NatsServers,
     pub(super) subject: String,
-    pub(super) time_out: Duration,
+    pub(super) timeout: Duration,
     pub(super) settles_within: Duration,
 }
 
 ichido_core::debug_only! {
     /// Nothing of the credentials.
-    NatsPlan as nats_plan { servers: nats_plan.way.names(), subject }
+    NatsPlan as nats_plan { servers: nats_plan.nats_servers.names(), subject }
 }
 
 /// Why a server does not do for a destination.
@@ -109,55 +109,55 @@ pub enum StartError {
 impl NatsPlan {
     /// The servers, as a person knows them.
     pub fn servers(&self) -> String {
-        self.way.names()
+        self.nats_servers.names()
     }
 
     /// The longest that a call may take.
     pub const fn time_out(&self) -> Duration {
-        self.time_out
+        self.timeout
     }
 
     /// Connects, and reads from the stream how long it remembers. It ends within three times the time-out.
     pub async fn connect(self) -> Result<Nats, StartError> {
-        let Self { way, subject, time_out, settles_within } = self;
-        let servers = way.names();
-        let lines = Lines::new(way, subject.clone());
-        let line = lines.take(Instant::now() + time_out).await.map_err(StartError::from)?;
-        let asking = Asking { line: &line, servers, subject: &subject, time_out };
-        let found = asking.stream().await?;
+        let Self { nats_servers, subject, timeout, settles_within } = self;
+        let servers = nats_servers.names();
+        let client = NatsClient::new(nats_servers, subject.clone());
+        let connection = client.take(Instant::now() + timeout).await.map_err(StartError::from)?;
+        let lookup = StreamLookup { connection: &connection, servers, subject: &subject, timeout };
+        let found = lookup.stream().await?;
         if found.no_ack {
             return Err(StartError::NoAck { stream: found.name });
         }
         if found.sealed {
             return Err(StartError::Sealed { stream: found.name });
         }
-        let mut promise = Promise { guarantee: Guarantee::Nothing, time_out, settles_within };
-        let (window, under_way) = (found.duplicate_window, under_way_max(&promise));
+        let mut promise = Promise { guarantee: Guarantee::Nothing, time_out: timeout, settles_within };
+        let (window, under_way) = (found.duplicate_window, max_time_in_flight(&promise));
         if window <= under_way {
             return Err(StartError::ShortWindow { stream: found.name, window, under_way });
         }
         promise.guarantee = Guarantee::HonoursKeys { keeps_for: window };
-        Ok(Nats { lines, subject, stream: found.name, promise })
+        Ok(Nats { client, subject, stream: found.name, promise })
     }
 }
 
-impl From<Fault> for StartError {
-    fn from(Fault { is_unauthorized, why }: Fault) -> Self {
+impl From<TransportError> for StartError {
+    fn from(TransportError { is_unauthorized, why }: TransportError) -> Self {
         if is_unauthorized { Self::Unauthorized { why } } else { Self::Away { why } }
     }
 }
 
-struct Asking<'a> {
-    line: &'a Line,
+struct StreamLookup<'a> {
+    connection: &'a NatsConnection,
     servers: String,
     subject: &'a str,
-    time_out: Duration,
+    timeout: Duration,
 }
 
-impl Asking<'_> {
+impl StreamLookup<'_> {
     /// What the server says of the stream that covers the subject.
     async fn stream(&self) -> Result<Config, StartError> {
-        let context = ContextBuilder::new().timeout(self.time_out).build(self.line.client.clone());
+        let context = ContextBuilder::new().timeout(self.timeout).build(self.connection.client.clone());
         let name = self.name(&context).await?;
         let found = context.get_stream(&name).await.map_err(|error| match error.kind() {
             GetStreamErrorKind::JetStream(said) => self.unreadable(said),
@@ -186,7 +186,7 @@ impl Asking<'_> {
 
     fn unreadable(&self, why: impl std::fmt::Display) -> StartError {
         let said =
-            self.line.complaint().map(|text| format!(" (the server says: {text})")).unwrap_or_default();
+            self.connection.complaint().map(|text| format!(" (the server says: {text})")).unwrap_or_default();
         StartError::Unreadable {
             servers: self.servers.clone(),
             subject: self.subject.to_owned(),

@@ -31,32 +31,40 @@ fn each_step_is_larger_than_the_one_before() {
 #[test]
 fn a_failure_shows_though_the_message_is_tried_again() {
     for (stage, tries, expected) in [
-        (Stage::Queued, 0, Sign::Waiting),
-        (Stage::Sending, 1, Sign::Waiting),
-        (Stage::Sent, 1, Sign::Well),
-        (Stage::Failed, 1, Sign::Ill),
-        (Stage::Queued, 1, Sign::Ill),
-        (Stage::Sending, 2, Sign::Ill),
-        (Stage::Dead, 1, Sign::Ill),
-        (Stage::Parked, 1, Sign::Ill),
-        (Stage::Sent, 2, Sign::Ill),
-        (Stage::Cancelled, 0, Sign::Nothing),
-        (Stage::Cancelled, 1, Sign::Ill),
+        (Stage::Queued, 0, Observation::Pending),
+        (Stage::Sending, 1, Observation::Pending),
+        (Stage::Sent, 1, Observation::Succeeded),
+        (Stage::Failed, 1, Observation::Failed),
+        (Stage::Queued, 1, Observation::Failed),
+        (Stage::Sending, 2, Observation::Failed),
+        (Stage::Dead, 1, Observation::Failed),
+        (Stage::Parked, 1, Observation::Failed),
+        (Stage::Sent, 2, Observation::Failed),
+        (Stage::Cancelled, 0, Observation::Cancelled),
+        (Stage::Cancelled, 1, Observation::Failed),
     ] {
-        assert_eq!(sign(stage, tries), expected, "{stage:?} after {tries}");
+        assert_eq!(observe(stage, tries), expected, "{stage:?} after {tries}");
     }
 }
 
 #[test]
 fn it_widens_when_all_ended_well_enough_and_halts_when_too_many_failed() {
     let canary = Canary::DEFAULT;
-    assert_eq!(judge(watched(0, 10, 0), canary, false), Next::Widen);
-    assert_eq!(judge(watched(0, 9, 1), canary, false), Next::Widen, "one in ten is borne");
-    assert_eq!(judge(watched(0, 8, 2), canary, false), Next::Halt);
-    assert_eq!(judge(watched(0, 0, 1), canary, false), Next::Halt, "the only one failed");
-    assert_eq!(judge(watched(5, 5, 0), canary, false), Next::Wait);
-    assert_eq!(judge(watched(8, 0, 2), canary, false), Next::Halt, "what the others do cannot mend it");
-    assert_eq!(judge(watched(1, 9, 0), canary, true), Next::Halt, "it does not end");
-    assert_eq!(judge(watched(0, 10, 0), canary, true), Next::Widen);
-    assert_eq!(judge(watched(0, 0, 0), canary, false), Next::Halt, "all were taken back, and show nothing");
+    assert_eq!(judge(watched(0, 10, 0), canary, false), CanaryDecision::Widen);
+    assert_eq!(judge(watched(0, 9, 1), canary, false), CanaryDecision::Widen, "one in ten is borne");
+    assert_eq!(judge(watched(0, 8, 2), canary, false), CanaryDecision::Halt);
+    assert_eq!(judge(watched(0, 0, 1), canary, false), CanaryDecision::Halt, "the only one failed");
+    assert_eq!(judge(watched(5, 5, 0), canary, false), CanaryDecision::Wait);
+    assert_eq!(
+        judge(watched(8, 0, 2), canary, false),
+        CanaryDecision::Halt,
+        "what the others do cannot mend it"
+    );
+    assert_eq!(judge(watched(1, 9, 0), canary, true), CanaryDecision::Halt, "it does not end");
+    assert_eq!(judge(watched(0, 10, 0), canary, true), CanaryDecision::Widen);
+    assert_eq!(
+        judge(watched(0, 0, 0), canary, false),
+        CanaryDecision::Halt,
+        "all were taken back, and show nothing"
+    );
 }

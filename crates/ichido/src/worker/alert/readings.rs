@@ -13,23 +13,23 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Count, QueueName};
 use ichido_store::tally::Counted;
 
-use super::tells_of_alerts;
+use super::is_alert_queue;
 use crate::worker::pacer::Paces;
 
 /// A circuit that nobody has tried to close for so long is of a destination that nobody calls any more.
-const CIRCUIT_FORGOTTEN_AFTER: Duration = Duration::from_hours(24);
+const CIRCUIT_STALE_AFTER: Duration = Duration::from_hours(24);
 
 /// What was measured of what.
 pub(super) type Readings = BTreeMap<(Rule, About), Reading>;
 
 /// One round of measuring.
-pub(super) struct Round<'a> {
+pub(super) struct MeasureRound<'a> {
     pub(super) store: &'a Store,
     pub(super) rules: &'a Rules,
     pub(super) now: Timestamp,
 }
 
-impl Round<'_> {
+impl MeasureRound<'_> {
     /// Everything but the audit trail.
     pub(super) async fn measure(&self, mutes: impl Fn(&str) -> bool) -> Result<Readings, StoreError> {
         let counts = self.store.queues().counts().await?;
@@ -37,11 +37,11 @@ impl Round<'_> {
         names.sort_unstable();
         names.dedup();
         let queues: Vec<QueueName> =
-            names.into_iter().filter(|name| !tells_of_alerts(name)).filter_map(QueueName::parse).collect();
+            names.into_iter().filter(|name| !is_alert_queue(name)).filter_map(QueueName::parse).collect();
         let mut readings = Readings::new();
         self.deaths(&queues, &mut readings).await?;
         self.traffic(&mut readings).await?;
-        self.standing(&queues, &counts, &mut readings).await?;
+        self.waiting(&queues, &counts, &mut readings).await?;
         for (name, rate) in Paces::of(self.store.clone()).list().await? {
             if !mutes(&name) {
                 let is_down = u64::from(self.is_down(rate.pace.circuit));
@@ -84,11 +84,11 @@ impl Round<'_> {
         windows.dedup();
         for window in windows {
             for (about, counted) in self.store.tallies().sums(window).await? {
-                if about.queue().is_some_and(tells_of_alerts) {
+                if about.queue().is_some_and(is_alert_queue) {
                     continue;
                 }
                 for rule in rules {
-                    self.add(readings, rule, about.clone(), window, of_traffic(rule, &counted));
+                    self.add(readings, rule, about.clone(), window, traffic_reading(rule, &counted));
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Round<'_> {
     }
 
     /// What waits.
-    async fn standing(
+    async fn waiting(
         &self,
         queues: &[QueueName],
         counts: &[Count],
@@ -131,8 +131,8 @@ impl Round<'_> {
     fn is_down(&self, circuit: Circuit) -> bool {
         match circuit {
             Circuit::Closed { .. } => false,
-            Circuit::Open { until, .. } => self.now < until.plus(CIRCUIT_FORGOTTEN_AFTER),
-            Circuit::HalfOpen { renewed_at, .. } => self.now < renewed_at.plus(CIRCUIT_FORGOTTEN_AFTER),
+            Circuit::Open { until, .. } => self.now < until.plus(CIRCUIT_STALE_AFTER),
+            Circuit::HalfOpen { renewed_at, .. } => self.now < renewed_at.plus(CIRCUIT_STALE_AFTER),
         }
     }
 
@@ -142,7 +142,7 @@ impl Round<'_> {
     }
 }
 
-fn of_traffic(rule: Rule, counted: &Counted) -> Reading {
+fn traffic_reading(rule: Rule, counted: &Counted) -> Reading {
     match rule {
         Rule::FailedRetries => share(counted.retry_failed, counted.retried),
         Rule::Duplicates => share(counted.repeated, counted.arrived),

@@ -10,27 +10,27 @@ use ichido_store::node::Duty;
 use tokio::time::Instant;
 
 use super::Alerts;
-use super::watch::Seen;
-use crate::worker::node::Node;
-use crate::worker::upkeep::said;
+use super::watch::IncidentJudge;
+use crate::worker::maintenance::ok_or_log;
+use crate::worker::node::WorkerNode;
 
 /// How long after the start, and after the beginning of a look that was quick, the next one begins.
 const LOOK_EVERY: Duration = Duration::from_hours(1);
 /// How many times as long as a look took nobody looks after it: a long trail is not read all the time.
-const REST_TIMES: u32 = 20;
+const REST_FACTOR: u32 = 20;
 
 /// When to ask again whether it is ours to look.
-const OURS_PERHAPS_AFTER: Duration = Duration::from_mins(1);
+const RECHECK_CLAIM_AFTER: Duration = Duration::from_mins(1);
 
 pub(in crate::worker) struct TrailWatch {
-    node: Arc<Node>,
+    node: Arc<WorkerNode>,
     alerts: Arc<Alerts>,
     /// When the next look begins, by our own clock.
     next: Duration,
 }
 
 impl TrailWatch {
-    pub(in crate::worker) fn new(node: Arc<Node>, alerts: Arc<Alerts>) -> Self {
+    pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<Alerts>) -> Self {
         let next = node.clock.own() + LOOK_EVERY;
         Self { node, alerts, next }
     }
@@ -49,12 +49,12 @@ impl TrailWatch {
     /// Looks, if that is ours to do, and answers after how long from the beginning to come again.
     async fn run_once(&self) -> Duration {
         if !self.node.has(Duty::Alerts).await {
-            return OURS_PERHAPS_AFTER;
+            return RECHECK_CLAIM_AFTER;
         }
         // Not by the worker's clock: a test that moves that one meanwhile would make it a look of hours.
         let began = Instant::now();
-        said("the audit trail could not be verified", self.look().await);
-        LOOK_EVERY.max(began.elapsed().saturating_mul(REST_TIMES))
+        ok_or_log("the audit trail could not be verified", self.look().await);
+        LOOK_EVERY.max(began.elapsed().saturating_mul(REST_FACTOR))
     }
 
     async fn look(&self) -> Result<(), StoreError> {
@@ -73,7 +73,7 @@ impl TrailWatch {
         let firing = store.alerts().firing().await?;
         let (rule, about) = (Rule::AuditBroken, About::Trail);
         let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
-        let seen = Seen { node: &self.node, alerts: &self.alerts, now: store.now().await? };
-        seen.judge(rule, &about, Reading::of_count(report.found), open).await
+        let judge = IncidentJudge { node: &self.node, alerts: &self.alerts, now: store.now().await? };
+        judge.judge(rule, &about, Reading::of_count(report.found), open).await
     }
 }

@@ -11,38 +11,38 @@ use ichido_store::node::Duty;
 use uuid::Uuid;
 
 use super::Alerts;
+use super::notification::Incident;
 use super::readings::{self, Readings};
-use super::telling::Incident;
-use crate::worker::meter;
-use crate::worker::node::Node;
-use crate::worker::upkeep::{Round, said};
+use crate::worker::maintenance::{PeriodicTask, ok_or_log};
+use crate::worker::metrics;
+use crate::worker::node::WorkerNode;
 
 /// How often it is measured.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
 pub(in crate::worker) struct Watch {
-    node: Arc<Node>,
+    node: Arc<WorkerNode>,
     alerts: Arc<Alerts>,
 }
 
-impl Round for Watch {
+impl PeriodicTask for Watch {
     const EVERY: Duration = WATCH_EVERY;
 
-    async fn make(&mut self) {
+    async fn run_once(&mut self) {
         let firing = if self.node.has(Duty::Alerts).await {
-            said("what alerts are about could not be measured", self.round().await).unwrap_or_default()
+            ok_or_log("what alerts are about could not be measured", self.round().await).unwrap_or_default()
         } else {
             // Whoever has the duty tells.
             Vec::new()
         };
         for rule in Rule::ALL {
-            meter::firing(rule.as_str(), firing.iter().filter(|alert| alert.rule == rule).count());
+            metrics::firing(rule.as_str(), firing.iter().filter(|alert| alert.rule == rule).count());
         }
     }
 }
 
 impl Watch {
-    pub(in crate::worker) fn new(node: Arc<Node>, alerts: Arc<Alerts>) -> Self {
+    pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<Alerts>) -> Self {
         Self { node, alerts }
     }
 
@@ -50,19 +50,19 @@ impl Watch {
     async fn round(&self) -> Result<Vec<Alert>, StoreError> {
         let store = &self.node.store;
         let (now, firing) = (store.now().await?, store.alerts().firing().await?);
-        let round = readings::Round { store, rules: &self.alerts.rules, now };
-        let mut readings = round.measure(|destination| self.tells_alone(destination)).await?;
-        self.fill_in(&mut readings, &firing);
+        let round = readings::MeasureRound { store, rules: &self.alerts.rules, now };
+        let mut readings = round.measure(|destination| self.is_alert_only(destination)).await?;
+        self.add_missing(&mut readings, &firing);
         for ((rule, about), reading) in readings {
             let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
-            let seen = Seen { node: &self.node, alerts: &self.alerts, now };
-            seen.judge(rule, &about, reading, open).await?;
+            let judge = IncidentJudge { node: &self.node, alerts: &self.alerts, now };
+            judge.judge(rule, &about, reading, open).await?;
         }
         store.alerts().firing().await
     }
 
     /// Of what has an open incident and was not seen this time, nothing happened. The trail is looked at elsewhere, unless nobody does.
-    fn fill_in(&self, readings: &mut Readings, firing: &[Alert]) {
+    fn add_missing(&self, readings: &mut Readings, firing: &[Alert]) {
         let looks_at_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
         for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !looks_at_trail) {
             readings.entry((alert.rule, alert.about.clone())).or_insert(Reading::NOTHING);
@@ -70,23 +70,23 @@ impl Watch {
     }
 
     /// Whether a destination is called for nothing but alerts: they raise none about themselves.
-    fn tells_alone(&self, destination: &str) -> bool {
+    fn is_alert_only(&self, destination: &str) -> bool {
         let tells = self.alerts.receivers.iter().any(|receiver| receiver.destination == destination);
         let serves = self.node.queues.values().any(|served| {
-            served.settings.destination == destination && !super::tells_of_alerts(served.name.as_str())
+            served.settings.destination == destination && !super::is_alert_queue(served.name.as_str())
         });
         tells && !serves
     }
 }
 
 /// Somebody who has seen something, at a moment of the store's clock.
-pub(super) struct Seen<'a> {
-    pub(super) node: &'a Node,
+pub(super) struct IncidentJudge<'a> {
+    pub(super) node: &'a WorkerNode,
     pub(super) alerts: &'a Alerts,
     pub(super) now: Timestamp,
 }
 
-impl Seen<'_> {
+impl IncidentJudge<'_> {
     /// Does what follows from a reading.
     pub(super) async fn judge(
         &self,

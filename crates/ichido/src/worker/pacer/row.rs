@@ -24,13 +24,13 @@ impl Row {
     /// The row of a destination. One that cannot be read is begun anew, and said so: a pace is learnt again, a queue that stands
     /// still for a broken hint is not mended by itself.
     pub(super) async fn read(store: &Store, name: &str) -> Result<Self, StoreError> {
-        Ok(store.paces().read(name).await?.map_or(Self::NEW, |shared| Self::of(name, &shared)))
+        Ok(store.paces().read(name).await?.map_or(Self::NEW, |shared| Self::parse(name, &shared)))
     }
 
-    pub(super) fn of(name: &str, shared: &SharedPace) -> Self {
+    pub(super) fn parse(name: &str, shared: &SharedPace) -> Self {
         let SharedPace { version, bytes } = shared;
         let version = *version;
-        let read = serde_json::from_slice(bytes).ok().and_then(|value| of_value(version, &value));
+        let read = serde_json::from_slice(bytes).ok().and_then(|value| from_value(version, &value));
         read.unwrap_or_else(|| {
             tracing::error!(
                 destination = name,
@@ -113,7 +113,7 @@ fn answers_value(answers: Answers) -> Value {
     json!({ "accepted": answers.accepted, "refused": answers.refused })
 }
 
-fn of_value(version: i64, value: &Value) -> Option<Row> {
+fn from_value(version: i64, value: &Value) -> Option<Row> {
     let pace = Pace {
         rate: rate(&value["rate"])?,
         last_slot: moment(&value["last_slot"])?,
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn again(row: Row) -> Option<Row> {
-        of_value(row.version, &serde_json::from_slice(&row.to_bytes()).ok()?)
+        from_value(row.version, &serde_json::from_slice(&row.to_bytes()).ok()?)
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         for (rate, limit) in [(json!({ "paced": paced }), Some(7.0)), (json!({ "free": free }), None)] {
             let mut value: Value = serde_json::from_slice(&Row::NEW.to_bytes()).unwrap();
             value["rate"] = rate;
-            let row = of_value(1, &value).unwrap();
+            let row = from_value(1, &value).unwrap();
             assert_eq!(row.pace.limit(&Settings::DEFAULT).map(PerSecond::get), limit);
         }
     }
@@ -262,11 +262,11 @@ mod tests {
     #[test]
     fn a_row_that_lacks_something_is_not_read_as_something_else() {
         let whole: Value = serde_json::from_slice(&Row::NEW.to_bytes()).unwrap();
-        assert!(of_value(1, &whole).is_some());
+        assert!(from_value(1, &whole).is_some());
         for member in ["rate", "circuit", "last_slot", "wanted_until", "paused_until"] {
             let mut value = whole.clone();
             value.as_object_mut().unwrap().remove(member);
-            assert_eq!(of_value(1, &value), None, "{member}");
+            assert_eq!(from_value(1, &value), None, "{member}");
         }
     }
 }

@@ -36,7 +36,7 @@ impl Paces {
     /// What is known of every destination that was ever called, by its name.
     pub async fn list(&self) -> Result<Vec<(String, SharedRate)>, StoreError> {
         let rate = |(name, shared): (String, SharedPace)| {
-            let Row { pace, rate_max, .. } = Row::of(&name, &shared);
+            let Row { pace, rate_max, .. } = Row::parse(&name, &shared);
             (name, SharedRate { pace, rate_max })
         };
         Ok(self.0.paces().list().await?.into_iter().map(rate).collect())

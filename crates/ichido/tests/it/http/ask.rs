@@ -25,7 +25,7 @@ fn asking(url: String) -> HttpSettings {
     }
 }
 
-fn told(asked: Asked) -> (Found, Note) {
+fn found_in(asked: Asked) -> (Found, Note) {
     match asked {
         Asked::Done { note } => (Found::Done, note),
         Asked::NotDone { note } => (Found::NotDone, note),
@@ -49,7 +49,7 @@ async fn an_answer_means_what_the_rules_say_and_nothing_where_they_say_nothing()
     ] {
         let receiver = Receiver::answering(json(status, body)).await;
         let http = resolved(&asking(receiver.url("/orders/by-key/{key}")));
-        let (answer, note) = told(asked(&http, "k").await);
+        let (answer, note) = found_in(asked(&http, "k").await);
         assert_eq!(answer, found, "{status} {body}");
         assert_eq!(note.status.map(|number| number.to_string()).as_deref(), status.split(' ').next());
         let is_done = answer == Found::Done;
@@ -63,7 +63,7 @@ async fn what_was_answered_is_in_the_note_and_in_no_log() {
     let receiver = Receiver::answering(json("200 OK", r#"{"account":"s3cret"}"#)).await;
     let answer = asked(&resolved(&asking(receiver.url("/{key}"))), "k").await;
     assert_eq!(format!("{answer:?}"), "Done { status: Some(200), .. }");
-    assert!(told(answer).1.excerpt.is_some_and(|excerpt| excerpt.contains("s3cret")));
+    assert!(found_in(answer).1.excerpt.is_some_and(|excerpt| excerpt.contains("s3cret")));
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn where_the_key_is_promised_done_needs_it_and_not_done_does_not() {
     ] {
         let receiver = Receiver::answering(json(status, body)).await;
         let http = resolved(&HttpSettings { echoes_key: true, ..asking(receiver.url("/{key}")) });
-        assert_eq!(told(asked(&http, "k").await).0, found, "{status} {body}");
+        assert_eq!(found_in(asked(&http, "k").await).0, found, "{status} {body}");
     }
 }
 
@@ -96,7 +96,7 @@ async fn the_question_carries_the_key_in_its_url_and_as_a_field() {
 async fn a_key_that_a_path_would_take_for_a_step_is_not_asked_for() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&asking(receiver.url("/orders/{key}")));
-    assert_eq!(told(asked(&http, "..").await).0, Found::Unknown);
+    assert_eq!(found_in(asked(&http, "..").await).0, Found::Unknown);
     assert_eq!(receiver.connections(), 0);
 }
 
@@ -105,17 +105,17 @@ async fn no_answer_leaves_it_unknown_and_asking_has_an_end() {
     let receiver = Receiver::start(|_, _| Act::Silence).await;
     let mut settings = asking(receiver.url("/{key}"));
     settings.answer_time_out = SHORT;
-    let (found, note) = told(asked(&resolved(&settings), "k").await);
+    let (found, note) = found_in(asked(&resolved(&settings), "k").await);
     assert_eq!((found, note.excerpt.as_deref()), (Found::Unknown, Some("no answer came in time")));
 
     let nowhere = asking("http://127.0.0.1:1/{key}".to_owned());
-    assert_eq!(told(asked(&resolved(&nowhere), "k").await).0, Found::Unknown);
+    assert_eq!(found_in(asked(&resolved(&nowhere), "k").await).0, Found::Unknown);
 }
 
 #[tokio::test]
 async fn a_destination_that_does_not_say_how_cannot_be_asked() {
     let http = resolved(&settings("http://127.0.0.1:1/".to_owned()));
     assert!(!http.can_be_asked());
-    assert_eq!(told(asked(&http, "k").await).0, Found::Unknown);
+    assert_eq!(found_in(asked(&http, "k").await).0, Found::Unknown);
     assert!(resolved(&asking("http://127.0.0.1:1/{key}".to_owned())).can_be_asked());
 }

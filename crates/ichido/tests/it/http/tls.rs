@@ -10,17 +10,17 @@ use http_for_tests::{Act, Authority, Receiver, json};
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 
 /// An authority, and a server with a certificate of it for this name.
-struct World {
+struct TlsSetup {
     roots: String,
     acceptor: TlsAcceptor,
 }
 
-fn world(name: &str) -> World {
+fn world(name: &str) -> TlsSetup {
     let authority = Authority::new("tests");
-    World { roots: authority.pem(), acceptor: authority.acceptor(name) }
+    TlsSetup { roots: authority.pem(), acceptor: authority.acceptor(name) }
 }
 
-async fn start(world: &World, act: Act) -> (Receiver, HttpSettings) {
+async fn start(world: &TlsSetup, act: Act) -> (Receiver, HttpSettings) {
     let receiver = Receiver::start_tls(world.acceptor.clone(), move |_, _| act.clone()).await;
     let url = format!("https://127.0.0.1:{}/orders", receiver.address.port());
     let settings = HttpSettings { trusted_roots: Some(world.roots.clone()), ..settings(url) };

@@ -81,12 +81,12 @@ async fn who_may_not_read_the_stream_is_refused_at_the_start_with_the_servers_wo
         "{{user: ann, password: \"{SECRET}\", permissions: {{ publish: [\"orders.>\"], subscribe: [\"_INBOX.>\"] }} }}"
     ))
     .await;
-    let mut wishes = ann(&server, SECRET);
+    let mut wanted = ann(&server, SECRET);
     // No answer comes, ever; this is how long it is waited for.
-    wishes.time_out = std::time::Duration::from_secs(2);
-    wishes.connect_time_out = wishes.time_out;
+    wanted.time_out = std::time::Duration::from_secs(2);
+    wanted.connect_time_out = wanted.time_out;
     let error = loop {
-        match connect(&wishes).await.expect_err("it may not ask") {
+        match connect(&wanted).await.expect_err("it may not ask") {
             // On a busy machine that is too short a time to connect.
             StartError::Away { .. } => (),
             error => break error,

@@ -3,14 +3,14 @@
 
 use nats_for_tests::Server;
 
-use super::proxy::{Mode, Proxy};
+use super::proxy::{Mode, NatsProxy};
 use super::tried::{BEFORE, DONE, MAYBE_SENT, NOT_SENT, connected, impatient, order, outcome, settings};
 use crate::worker::fixture::look_again;
 
-async fn world() -> (Server, Proxy) {
+async fn world() -> (Server, NatsProxy) {
     let server = Server::start().await;
     server.make_stream().await;
-    let proxy = Proxy::before(server.address).await;
+    let proxy = NatsProxy::before(server.address).await;
     (server, proxy)
 }
 

@@ -26,14 +26,14 @@ pub(crate) enum Mode {
 }
 
 #[derive(Clone)]
-pub(crate) struct Proxy {
+pub(crate) struct NatsProxy {
     pub(crate) address: SocketAddr,
     mode: Arc<watch::Sender<Mode>>,
     server: Arc<watch::Sender<SocketAddr>>,
     connections: Arc<AtomicUsize>,
 }
 
-impl Proxy {
+impl NatsProxy {
     pub(crate) async fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let proxy = Self {

@@ -15,8 +15,8 @@ async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
     let server = Server::shared().await;
     // Two minutes, unless it is made with another.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
-    let wishes = NatsSettings::new(server.url(), server.subject());
-    let nats = connected(&NatsSettings { connect_time_out: wishes.time_out, ..wishes }).await;
+    let wanted = NatsSettings::new(server.url(), server.subject());
+    let nats = connected(&NatsSettings { connect_time_out: wanted.time_out, ..wanted }).await;
     let promise = Promise {
         guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_mins(2) },
         time_out: Duration::from_secs(10),

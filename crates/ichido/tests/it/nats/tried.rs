@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, StartError, TIME_OUT_MAX};
+use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, StartError, TIMEOUT_MAX};
 use ichido::destination::{Call, Came};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
@@ -15,20 +15,21 @@ use uuid::Uuid;
 use crate::worker::fixture::key;
 
 /// Longer than a test may take: what ends, ends for another reason.
-const PLENTY: Duration = TIME_OUT_MAX;
+const PLENTY: Duration = TIMEOUT_MAX;
 /// After this a test has hung. It is no measure of anything.
 const HUNG: Duration = Duration::from_mins(2);
 /// How long a call waits for what never comes. What goes out before that has as long, on a slow machine too.
 const SHORT: Duration = Duration::from_secs(2);
 
-pub(crate) type Outcome = (Option<&'static str>, Effect, Advice);
-pub(crate) const DONE: Outcome = (None, Effect::Done, Advice::Accept);
-pub(crate) const BEFORE: Outcome = (Some("CONFLICT_PROCESSED"), Effect::Done, Advice::AcceptAsProcessed);
-pub(crate) const NOT_SENT: Outcome = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
-pub(crate) const MAYBE_SENT: Outcome = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
-pub(crate) const NOT_TAKEN: Outcome = (Some("BROKER_5XX"), Effect::NotDone, Advice::Retry);
-pub(crate) const WRONG: Outcome = (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp);
-pub(crate) const DENIED: Outcome = (Some("UNAUTHORIZED"), Effect::NotDone, Advice::GiveUp);
+pub(crate) type AttemptSummary = (Option<&'static str>, Effect, Advice);
+pub(crate) const DONE: AttemptSummary = (None, Effect::Done, Advice::Accept);
+pub(crate) const BEFORE: AttemptSummary =
+    (Some("CONFLICT_PROCESSED"), Effect::Done, Advice::AcceptAsProcessed);
+pub(crate) const NOT_SENT: AttemptSummary = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
+pub(crate) const MAYBE_SENT: AttemptSummary = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
+pub(crate) const NOT_TAKEN: AttemptSummary = (Some("BROKER_5XX"), Effect::NotDone, Advice::Retry);
+pub(crate) const WRONG: AttemptSummary = (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp);
+pub(crate) const DENIED: AttemptSummary = (Some("UNAUTHORIZED"), Effect::NotDone, Advice::GiveUp);
 
 /// Settings whose times no test runs into unless it means to.
 pub(crate) fn settings(url: String) -> NatsSettings {
@@ -93,7 +94,7 @@ pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
 }
 
 /// The same, in short: code, effect and advice.
-pub(crate) async fn outcome(nats: &Nats, call: &Call) -> Outcome {
+pub(crate) async fn outcome(nats: &Nats, call: &Call) -> AttemptSummary {
     let (verdict, note) = tried(nats, call).await;
     assert_eq!(verdict.code, note.code, "the audit says what was judged");
     (verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice)

@@ -13,19 +13,19 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use super::proxy::{Mode, Proxy};
+use super::proxy::{Mode, NatsProxy};
 use super::tried::connected;
-use crate::worker::fixture::{AFTER_LEASE, BACKOFF, Fixture, LEASE, QUEUE, backoff, both_databases};
+use crate::worker::fixture::{AFTER_LEASE, BACKOFF, LEASE, QUEUE, WorkerFixture, backoff, both_databases};
 
 /// Shorter than the lease, and long enough for a busy machine.
-const TIME_OUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn stream_at(url: String, subject: &str) -> Nats {
     let settings = NatsSettings::new(url, subject);
-    connected(&NatsSettings { connect_time_out: TIME_OUT, time_out: TIME_OUT, ..settings }).await
+    connected(&NatsSettings { connect_time_out: TIMEOUT, time_out: TIMEOUT, ..settings }).await
 }
 
-fn draft(fixture: &Fixture, nats: Nats) -> Worker {
+fn draft(fixture: &WorkerFixture, nats: Nats) -> Worker {
     let queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
     fixture.draft().destination(Target::new(QUEUE, nats)).queue(queue)
 }
@@ -33,10 +33,10 @@ fn draft(fixture: &Fixture, nats: Nats) -> Worker {
 both_databases! {
     /// SPEC D7, D12: a worker dies after its publish was stored and before it heard so; the next one finds it done before.
     #[test]
-    async fn a_message_of_a_dead_worker_is_in_the_stream_once(fixture: Fixture) {
+    async fn a_message_of_a_dead_worker_is_in_the_stream_once(fixture: WorkerFixture) {
         let server = Server::start().await;
         server.make_stream().await;
-        let proxy = Proxy::before(server.address).await;
+        let proxy = NatsProxy::before(server.address).await;
         let worker = draft(&fixture, stream_at(proxy.url(), SUBJECT).await).start().expect("a worker");
         proxy.set(Mode::Silence);
         let id = fixture.put("k1").await;
@@ -62,14 +62,15 @@ both_databases! {
 async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
     let server = Server::shared().await;
     let mut stream = server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
-    let fixture = Fixture::sqlite().await;
-    let heard = Heard::default();
-    let start = async |heard: &Heard| {
+    let fixture = WorkerFixture::sqlite().await;
+    let warnings = WarningCapture::default();
+    let start = async |warnings: &WarningCapture| {
         let draft = draft(&fixture, stream_at(server.url(), server.subject()).await);
-        let _worker = tracing::subscriber::with_default(heard.clone(), || draft.start().expect("a worker"));
-        std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let _worker =
+            tracing::subscriber::with_default(warnings.clone(), || draft.start().expect("a worker"));
+        std::mem::take(&mut *warnings.0.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    let said = start(&heard).await.join("\n");
+    let said = start(&warnings).await.join("\n");
     assert!(said.contains("forgets keys before the last retry"), "{said}");
     let advice = format!("set duplicate_window of stream {} to", server.stream());
     assert!(said.contains(&advice), "{said}");
@@ -77,14 +78,14 @@ async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
     let mut config = stream.info().await.expect("it is there").config.clone();
     config.duplicate_window = WINDOW;
     server.admin().await.update_stream(config).await.expect("it is changed");
-    assert_eq!(start(&heard).await, Vec::<String>::new());
+    assert_eq!(start(&warnings).await, Vec::<String>::new());
 }
 
 /// Warnings, word for word.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct WarningCapture(Arc<Mutex<Vec<String>>>);
 
-impl Subscriber for Heard {
+impl Subscriber for WarningCapture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() == tracing::Level::WARN
     }

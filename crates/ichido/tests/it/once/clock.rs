@@ -6,7 +6,7 @@ use ichido_core::ledger::Phase;
 use ichido_store::testing::while_busy;
 use sqlx::Row as _;
 
-use super::fixture::{Fixture, Gate, Mode, both_databases, keyed};
+use super::fixture::{Mode, OnceFixture, RequestGate, both_databases, keyed};
 
 const TTL: Duration = Duration::from_hours(72);
 /// A minute before that.
@@ -14,7 +14,7 @@ const JUST_BEFORE: Duration = Duration::from_mins(72 * 60 - 1);
 
 both_databases! {
     #[test]
-    async fn case_28_a_key_expires_by_the_stores_clock_alone(fixture: Fixture) {
+    async fn case_28_a_key_expires_by_the_stores_clock_alone(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         let (here, there) = (fixture.orders(Mode::Opaque), other.orders(Mode::Opaque));
         keyed("k1").send(&here).await.assert_first(201, "order 1");
@@ -27,7 +27,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_28_a_clock_that_is_set_ahead_for_a_moment_makes_no_key_new(fixture: Fixture) {
+    async fn case_28_a_clock_that_is_set_ahead_for_a_moment_makes_no_key_new(fixture: OnceFixture) {
         const AHEAD_MICROS: i64 = 100 * 24 * 3_600 * 1_000_000;
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
@@ -43,8 +43,8 @@ both_databases! {
     }
 
     #[test]
-    async fn case_28_a_jump_of_the_clock_makes_nothing_run_twice(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn case_28_a_jump_of_the_clock_makes_nothing_run_twice(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -69,7 +69,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_29_a_replay_stands_while_its_record_is_swept_and_then_it_runs_as_new(fixture: Fixture) {
+    async fn case_29_a_replay_stands_while_its_record_is_swept_and_then_it_runs_as_new(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         fixture.pass(JUST_BEFORE);
@@ -91,7 +91,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_expired_key_may_be_used_for_another_request(fixture: Fixture) {
+    async fn an_expired_key_may_be_used_for_another_request(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         keyed("k1").body("99 EUR").send(&orders).await.assert_problem(409, "key_conflict");
@@ -100,8 +100,8 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_in_flight_or_unknown_never_expires(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn what_is_in_flight_or_unknown_never_expires(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -125,7 +125,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_30_a_record_that_cannot_be_read_is_not_run_again(fixture: Fixture) {
+    async fn case_30_a_record_that_cannot_be_read_is_not_run_again(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         for (postgres, sqlite) in [
@@ -150,7 +150,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_keys_of_a_batch_are_read_one_by_one(fixture: Fixture) {
+    async fn the_keys_of_a_batch_are_read_one_by_one(fixture: OnceFixture) {
         // A record that cannot be read takes nobody with it who comes at the same time.
         let orders = fixture.orders(Mode::Opaque);
         keyed("bad").send(&orders).await.assert_first(201, "order 1");
@@ -166,7 +166,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_of_a_living_message_is_kept(fixture: Fixture) {
+    async fn a_key_of_a_living_message_is_kept(fixture: OnceFixture) {
         use ichido::once::Made;
         use ichido_core::key::IdempotencyKey;
         use ichido_store::message::{Enqueued, NewMessage, QueueName};
@@ -193,7 +193,7 @@ both_databases! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ledger_of_postgres_compares_keys_byte_by_byte() {
-    let fixture = Fixture::postgres().await;
+    let fixture = OnceFixture::postgres().await;
     let ichido::once::Pool::Postgres(pool) = &fixture.business else { panic!("not PostgreSQL") };
     let collation = "SELECT collname FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation \
                      WHERE a.attrelid = 'ichido.ledger'::regclass AND a.attname = 'key'";

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ichido_core::ledger::Phase;
 use tokio::runtime::Runtime;
 
-use super::fixture::{AFTER_LEASE, Fixture, Gate, MODES, Mode, Run, both_databases, keyed};
+use super::fixture::{AFTER_LEASE, HandlerRun, MODES, Mode, OnceFixture, RequestGate, both_databases, keyed};
 
 /// A node that can die.
 struct Doomed(Runtime);
@@ -17,14 +17,14 @@ impl Doomed {
     }
 
     /// Sends a request there whose handler does `work`; does not wait for the answer.
-    fn send<F, A>(&self, fixture: &Fixture, mode: Mode, key: &str, work: F)
+    fn send<F, A>(&self, fixture: &OnceFixture, mode: Mode, key: &str, work: F)
     where
-        F: Fn(Run) -> A + Send + Sync + 'static,
-        A: Future<Output = Run> + Send + 'static,
+        F: Fn(HandlerRun) -> A + Send + Sync + 'static,
+        A: Future<Output = HandlerRun> + Send + 'static,
     {
-        let (place, work, key) = (fixture.place(), Arc::new(work), key.to_owned());
+        let (place, work, key) = (fixture.location(), Arc::new(work), key.to_owned());
         self.0.spawn(async move {
-            let node = Fixture::at(place).await;
+            let node = OnceFixture::at(place).await;
             let handler = node.handler(move |run| {
                 let work = Arc::clone(&work);
                 async move { work(run).await.created() }
@@ -40,11 +40,11 @@ impl Doomed {
 
 both_databases! {
     #[test]
-    async fn case_24_a_crash_after_the_claim_and_before_the_effect(fixture: Fixture) {
+    async fn case_24_a_crash_after_the_claim_and_before_the_effect(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let (gate, inside) = (Gate::shut(), Gate::shut());
+            let (gate, inside) = (RequestGate::shut(), RequestGate::shut());
             let reached = gate.clone();
             let doomed = Doomed::new();
             doomed.send(&fixture, mode, &key, move |run| {
@@ -64,11 +64,11 @@ both_databases! {
     }
 
     #[test]
-    async fn case_24_a_crash_after_the_effect_and_before_its_outcome_is_stored(fixture: Fixture) {
+    async fn case_24_a_crash_after_the_effect_and_before_its_outcome_is_stored(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let (gate, inside) = (Gate::shut(), Gate::shut());
+            let (gate, inside) = (RequestGate::shut(), RequestGate::shut());
             let reached = gate.clone();
             let doomed = Doomed::new();
             doomed.send(&fixture, mode, &key, move |run| {
@@ -90,7 +90,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_24_a_crash_after_the_outcome_is_stored(fixture: Fixture) {
+    async fn case_24_a_crash_after_the_outcome_is_stored(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -117,7 +117,7 @@ both_databases! {
 }
 
 /// The claim of the dead node holds until its lease is over; then the mode decides.
-async fn after_the_crash(fixture: &Fixture, mode: Mode, key: &str) {
+async fn after_the_crash(fixture: &OnceFixture, mode: Mode, key: &str) {
     let fixture = fixture.another_node().await;
     let orders =
         fixture.serve(fixture.once(mode).in_flight_wait(std::time::Duration::ZERO), fixture.ordering());

@@ -6,11 +6,11 @@ use axum::http::Method;
 use ichido::once::{BuildError, Class, Effect, OnUnknown, Once, limits};
 use ichido_core::ledger::PolicyError;
 
-use super::fixture::{Fixture, Mode, both_databases};
+use super::fixture::{Mode, OnceFixture, both_databases};
 
 both_databases! {
     #[test]
-    async fn every_contradiction_is_found_at_once(fixture: Fixture) {
+    async fn every_contradiction_is_found_at_once(fixture: OnceFixture) {
         let errors = Once::operation("").build(&fixture.keeper).unwrap_err();
         let expected = [BuildError::OperationName, BuildError::NoClass, BuildError::NoIdentity];
         assert_eq!(&errors[..], expected);
@@ -37,7 +37,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_layer_over_nothing_or_over_reads_is_not_built(fixture: Fixture) {
+    async fn a_layer_over_nothing_or_over_reads_is_not_built(fixture: OnceFixture) {
         let none = fixture.once(Mode::Opaque).methods([]).build(&fixture.keeper).unwrap_err();
         assert_eq!(&none[..], [BuildError::NoMethod]);
         let read = fixture.once(Mode::Opaque).class(Class::Read).build(&fixture.keeper).unwrap_err();
@@ -45,8 +45,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_must_be_on_the_stores_kind_of_database(fixture: Fixture) {
-        let other = if fixture.is_sqlite() { Fixture::postgres().await } else { Fixture::sqlite().await };
+    async fn a_transaction_must_be_on_the_stores_kind_of_database(fixture: OnceFixture) {
+        let other = if fixture.is_sqlite() { OnceFixture::postgres().await } else { OnceFixture::sqlite().await };
         let once = fixture.once(Mode::Opaque).effect(Effect::Transactional(other.business.clone()));
         let errors = once.build(&fixture.keeper).unwrap_err();
         assert_eq!(&errors[..], [BuildError::OtherDatabase]);

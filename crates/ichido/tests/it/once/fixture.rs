@@ -47,23 +47,23 @@ pub(crate) enum Mode {
 pub(crate) const MODES: [Mode; 3] = [Mode::Transactional, Mode::Keyed, Mode::Opaque];
 
 /// A fresh database and one node on it.
-pub(crate) struct Fixture {
+pub(crate) struct OnceFixture {
     pub(crate) store: Store,
     pub(crate) keeper: Keeper,
     pub(crate) url: String,
     pub(crate) business: Pool,
     /// Effects outside of the database.
     outside: Arc<AtomicUsize>,
-    _database: Option<Database>,
+    _database: Option<DatabaseCleanup>,
 }
 
 /// A database, and the effects outside of it.
-pub(crate) struct Place {
+pub(crate) struct DatabaseLocation {
     url: String,
     outside: Arc<AtomicUsize>,
 }
 
-impl Place {
+impl DatabaseLocation {
     /// The same database by another address.
     pub(crate) fn by(self, url: String) -> Self {
         Self { url, ..self }
@@ -71,25 +71,25 @@ impl Place {
 }
 
 /// What is removed with the fixture.
-pub(crate) enum Database {
+pub(crate) enum DatabaseCleanup {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
 
-impl Fixture {
+impl OnceFixture {
     pub(crate) async fn postgres() -> Self {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
-        Self::open(&url, Some(Database::Postgres { _database: database })).await
+        Self::open(&url, Some(DatabaseCleanup::Postgres { _database: database })).await
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         let url = file.url.clone();
-        Self::open(&url, Some(Database::Sqlite { _file: file })).await
+        Self::open(&url, Some(DatabaseCleanup::Sqlite { _file: file })).await
     }
 
-    pub(crate) async fn open(url: &str, database: Option<Database>) -> Self {
+    pub(crate) async fn open(url: &str, database: Option<DatabaseCleanup>) -> Self {
         let fixture = Self::on(url, Arc::default(), database).await;
         let orders = "CREATE TABLE orders (number INTEGER)";
         match &fixture.business {
@@ -99,7 +99,7 @@ impl Fixture {
         fixture
     }
 
-    async fn on(url: &str, outside: Arc<AtomicUsize>, database: Option<Database>) -> Self {
+    async fn on(url: &str, outside: Arc<AtomicUsize>, database: Option<DatabaseCleanup>) -> Self {
         let store = Store::open(url, 4).await.expect("the store opens");
         let keeper = Keeper::of(store.clone());
         let business = business(url).await;
@@ -107,18 +107,18 @@ impl Fixture {
     }
 
     /// Where another node can find this database.
-    pub(crate) fn place(&self) -> Place {
-        Place { url: self.url.clone(), outside: Arc::clone(&self.outside) }
+    pub(crate) fn location(&self) -> DatabaseLocation {
+        DatabaseLocation { url: self.url.clone(), outside: Arc::clone(&self.outside) }
     }
 
     /// A node there. Its clock is its own.
-    pub(crate) async fn at(Place { url, outside }: Place) -> Self {
+    pub(crate) async fn at(DatabaseLocation { url, outside }: DatabaseLocation) -> Self {
         Self::on(&url, outside, None).await
     }
 
     /// The same database as another node sees it. Its clock is its own.
     pub(crate) async fn another_node(&self) -> Self {
-        Self::at(self.place()).await
+        Self::at(self.location()).await
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
@@ -150,26 +150,26 @@ impl Fixture {
     }
 
     /// A service behind an operation.
-    pub(crate) fn serve(&self, once: Once, handler: impl Into<Handler>) -> Endpoint {
+    pub(crate) fn serve(&self, once: Once, handler: impl Into<TestHandler>) -> ProtectedService {
         self.layer(once).layer(handler.into())
     }
 
     /// The plain service: each run places one order and answers with its number.
-    pub(crate) fn orders(&self, mode: Mode) -> Endpoint {
+    pub(crate) fn orders(&self, mode: Mode) -> ProtectedService {
         self.serve(self.once(mode), self.ordering())
     }
 
     /// A handler that places one order on each run and answers with 201 and the number of the run.
-    pub(crate) fn ordering(&self) -> Handler {
+    pub(crate) fn ordering(&self) -> TestHandler {
         self.handler(|run| async move {
             run.order().await;
             run.created()
         })
     }
 
-    pub(crate) fn handler<F, A>(&self, handle: F) -> Handler
+    pub(crate) fn handler<F, A>(&self, handle: F) -> TestHandler
     where
-        F: Fn(Run) -> A + Send + Sync + 'static,
+        F: Fn(HandlerRun) -> A + Send + Sync + 'static,
         A: Future<Output = Response<Body>> + Send + 'static,
     {
         let (outside, runs) = (Arc::clone(&self.outside), Arc::new(AtomicUsize::new(0)));
@@ -177,9 +177,9 @@ impl Fixture {
         let handle = Arc::new(move |request: Request<Bytes>| -> Answering {
             let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
             let outside = Arc::clone(&outside);
-            Box::pin(handle(Run { request, number, outside }))
+            Box::pin(handle(HandlerRun { request, number, outside }))
         });
-        Handler { handle, runs }
+        TestHandler { handle, runs }
     }
 
     /// How many orders were placed, in the database and outside of it.
@@ -250,24 +250,24 @@ pub(crate) fn name_of(identity: &str, key: &str) -> RecordName {
     RecordName { operation: OPERATION.to_owned(), identity: identity.to_owned(), key }
 }
 
-pub(crate) type Endpoint = OnceService<Handler>;
+pub(crate) type ProtectedService = OnceService<TestHandler>;
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// The service behind the layer.
 #[derive(Clone)]
-pub(crate) struct Handler {
+pub(crate) struct TestHandler {
     handle: Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>,
     runs: Arc<AtomicUsize>,
 }
 
-impl Handler {
+impl TestHandler {
     /// How often it was called.
     pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
 }
 
-impl<B> Service<Request<B>> for Handler
+impl<B> Service<Request<B>> for TestHandler
 where
     B: axum::body::HttpBody<Data = Bytes, Error: std::fmt::Debug> + Send + 'static,
 {
@@ -290,14 +290,14 @@ where
 }
 
 /// One run of a handler.
-pub(crate) struct Run {
+pub(crate) struct HandlerRun {
     pub(crate) request: Request<Bytes>,
     /// Which run of this handler it is, from 1.
     pub(crate) number: usize,
     outside: Arc<AtomicUsize>,
 }
 
-impl Run {
+impl HandlerRun {
     /// Places one order: in the transaction where there is one, else outside of the database.
     pub(crate) async fn order(&self) {
         const ORDER: &str = "INSERT INTO orders VALUES (1)";
@@ -325,9 +325,9 @@ pub(crate) fn respond(status: StatusCode, body: impl Into<Body>) -> Response<Bod
 
 /// A point that a handler reaches and does not pass before it is let.
 #[derive(Clone)]
-pub(crate) struct Gate(Arc<(watch::Sender<usize>, Semaphore)>);
+pub(crate) struct RequestGate(Arc<(watch::Sender<usize>, Semaphore)>);
 
-impl Gate {
+impl RequestGate {
     pub(crate) fn shut() -> Self {
         Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
     }
@@ -351,7 +351,7 @@ impl Gate {
 
 /// A request to be sent.
 #[derive(Clone)]
-pub(crate) struct Call {
+pub(crate) struct TestRequest {
     pub(crate) method: Method,
     pub(crate) uri: String,
     pub(crate) fields: Vec<(String, Vec<u8>)>,
@@ -359,8 +359,8 @@ pub(crate) struct Call {
 }
 
 /// A POST of alice's with the body `10 EUR`, without a key.
-pub(crate) fn post() -> Call {
-    Call {
+pub(crate) fn post() -> TestRequest {
+    TestRequest {
         method: Method::POST,
         uri: "/orders".to_owned(),
         fields: vec![("x-user".to_owned(), b"alice".to_vec())],
@@ -369,11 +369,11 @@ pub(crate) fn post() -> Call {
 }
 
 /// The same with a key.
-pub(crate) fn keyed(key: &str) -> Call {
+pub(crate) fn keyed(key: &str) -> TestRequest {
     post().field("idempotency-key", key)
 }
 
-impl Call {
+impl TestRequest {
     pub(crate) fn field(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
         self
@@ -418,13 +418,13 @@ impl Call {
     }
 
     /// Sends it and takes the whole answer.
-    pub(crate) async fn send(&self, endpoint: &Endpoint) -> Answer {
+    pub(crate) async fn send(&self, endpoint: &ProtectedService) -> TestResponse {
         send(endpoint, self.request()).await
     }
 
     /// Sends it, and again while the store is busy, for requests that meet others at one row: on a slow machine it may be held for
     /// longer than the store waits, and then nothing was run.
-    pub(crate) async fn send_while_busy(&self, endpoint: &Endpoint) -> Answer {
+    pub(crate) async fn send_while_busy(&self, endpoint: &ProtectedService) -> TestResponse {
         loop {
             let answer = self.send(endpoint).await;
             if answer.status() != 503 {
@@ -436,30 +436,33 @@ impl Call {
     }
 
     /// The same in a task of its own.
-    pub(crate) fn start_while_busy(self, endpoint: &Endpoint) -> tokio::task::JoinHandle<Answer> {
+    pub(crate) fn start_while_busy(
+        self,
+        endpoint: &ProtectedService,
+    ) -> tokio::task::JoinHandle<TestResponse> {
         let endpoint = endpoint.clone();
         tokio::spawn(async move { self.send_while_busy(&endpoint).await })
     }
 
     /// Sends it in a task of its own.
-    pub(crate) fn start(self, endpoint: &Endpoint) -> tokio::task::JoinHandle<Answer> {
+    pub(crate) fn start(self, endpoint: &ProtectedService) -> tokio::task::JoinHandle<TestResponse> {
         let endpoint = endpoint.clone();
         tokio::spawn(async move { self.send(&endpoint).await })
     }
 }
 
-pub(crate) async fn send(endpoint: &Endpoint, request: Request<Body>) -> Answer {
+pub(crate) async fn send(endpoint: &ProtectedService, request: Request<Body>) -> TestResponse {
     let Ok(response) = endpoint.clone().oneshot(request).await;
     let (parts, body) = response.into_parts();
     let body = body.collect().await.expect("a whole body").to_bytes();
-    Answer(Response::from_parts(parts, body))
+    TestResponse(Response::from_parts(parts, body))
 }
 
 /// A whole answer.
 #[derive(Debug)]
-pub(crate) struct Answer(pub(crate) Response<Bytes>);
+pub(crate) struct TestResponse(pub(crate) Response<Bytes>);
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn status(&self) -> u16 {
         self.0.status().as_u16()
     }
@@ -514,21 +517,21 @@ pub(crate) async fn in_time(case: impl Future<Output = ()>) {
 
 /// One behaviour, one test for each database.
 macro_rules! both_databases {
-    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: OnceFixture) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
 
-            async fn case($fixture: Fixture) $body
+            async fn case($fixture: OnceFixture) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::once::fixture::in_time(case(Fixture::postgres().await)).await;
+                $crate::once::fixture::in_time(case(OnceFixture::postgres().await)).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::once::fixture::in_time(case(Fixture::sqlite().await)).await;
+                $crate::once::fixture::in_time(case(OnceFixture::sqlite().await)).await;
             }
         }
     )+ };

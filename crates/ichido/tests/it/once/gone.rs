@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ichido_core::ledger::Phase;
 use tower::ServiceExt as _;
 
-use super::fixture::{Endpoint, Fixture, MODES, Mode, both_databases, keyed};
+use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed};
 
 /// More polls than any request here takes.
 const POLLS_MAX: usize = 200;
@@ -65,7 +65,7 @@ fn halting() -> Body {
 }
 
 /// A service whose handler stops now and then, before its effect and after it.
-fn stopping(fixture: &Fixture, mode: Mode) -> Endpoint {
+fn stopping(fixture: &OnceFixture, mode: Mode) -> ProtectedService {
     let handler = fixture.handler(|run| async move {
         tokio::task::yield_now().await;
         run.order().await;
@@ -76,7 +76,7 @@ fn stopping(fixture: &Fixture, mode: Mode) -> Endpoint {
 }
 
 /// Drops a request at each of its await points in turn; answers how many there were.
-async fn drop_everywhere(fixture: &Fixture, mode: Mode, other_is_in_flight: bool) -> usize {
+async fn drop_everywhere(fixture: &OnceFixture, mode: Mode, other_is_in_flight: bool) -> usize {
     let orders = stopping(fixture, mode);
     for polls in 0..POLLS_MAX {
         let key = format!("{mode:?}-{polls}-{other_is_in_flight}");
@@ -109,7 +109,7 @@ async fn drop_everywhere(fixture: &Fixture, mode: Mode, other_is_in_flight: bool
 
 both_databases! {
     #[test]
-    async fn case_25_a_request_dropped_at_any_await_leaves_nothing_or_everything(fixture: Fixture) {
+    async fn case_25_a_request_dropped_at_any_await_leaves_nothing_or_everything(fixture: OnceFixture) {
         for mode in MODES {
             // The body alone has four.
             assert!(4 < drop_everywhere(&fixture, mode, false).await);
@@ -117,7 +117,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_25_a_duplicate_dropped_at_any_await_takes_nothing_with_it(fixture: Fixture) {
+    async fn case_25_a_duplicate_dropped_at_any_await_takes_nothing_with_it(fixture: OnceFixture) {
         for mode in MODES {
             drop_everywhere(&fixture, mode, true).await;
         }

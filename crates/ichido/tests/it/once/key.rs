@@ -3,17 +3,17 @@
 use axum::http::HeaderValue;
 use ichido::once::{KeyNeed, NoIdentity};
 
-use super::fixture::{Answer, Fixture, MODES, Mode, both_databases, keyed, name, name_of, post};
+use super::fixture::{MODES, Mode, OnceFixture, TestResponse, both_databases, keyed, name, name_of, post};
 
 /// Refused for its key, and nothing was done.
-async fn assert_refused(fixture: &Fixture, answer: &Answer, code: &str) {
+async fn assert_refused(fixture: &OnceFixture, answer: &TestResponse, code: &str) {
     answer.assert_problem(400, code);
     fixture.assert_effects(0).await;
 }
 
 both_databases! {
     #[test]
-    async fn case_01_without_a_key_nothing_is_done(fixture: Fixture) {
+    async fn case_01_without_a_key_nothing_is_done(fixture: OnceFixture) {
         for mode in MODES {
             let answer = post().send(&fixture.orders(mode)).await;
             assert_refused(&fixture, &answer, "key_missing").await;
@@ -21,7 +21,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_02_an_empty_key_is_no_key(fixture: Fixture) {
+    async fn case_02_an_empty_key_is_no_key(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         for empty in ["", "  ", "\"\"", "\"\";v=1"] {
             let answer = keyed(empty).send(&orders).await;
@@ -30,7 +30,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_03_a_key_that_is_too_long_never_reaches_the_store(fixture: Fixture) {
+    async fn case_03_a_key_that_is_too_long_never_reaches_the_store(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed(&"k".repeat(255)).send(&orders).await.assert_first(201, "order 1");
         fixture.close_store().await;
@@ -42,7 +42,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_04_what_is_not_visible_ascii_is_no_key(fixture: Fixture) {
+    async fn case_04_what_is_not_visible_ascii_is_no_key(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let bad: [&[u8]; 9] = [
             b"a\tb", b"a b", "sch\u{f6}n".as_bytes(), b"\xff\xfe", b"\"a\tb\"", b"\"a\\nb\"", b"\"open", b"\"a\"b", b"\"\\\"",
@@ -54,7 +54,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_05_two_lines_are_refused_before_they_are_read(fixture: Fixture) {
+    async fn case_05_two_lines_are_refused_before_they_are_read(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         for (first, second) in [("\"foo", "bar\""), ("a", "a"), ("a", "b")] {
             let answer = keyed(first).field("idempotency-key", second).send(&orders).await;
@@ -68,13 +68,13 @@ both_databases! {
     }
 
     #[test]
-    async fn case_06_a_list_is_no_key(fixture: Fixture) {
+    async fn case_06_a_list_is_no_key(fixture: OnceFixture) {
         let answer = keyed("\"a\", \"b\"").send(&fixture.orders(Mode::Opaque)).await;
         assert_refused(&fixture, &answer, "key_invalid").await;
     }
 
     #[test]
-    async fn case_07_parameters_do_not_count(fixture: Fixture) {
+    async fn case_07_parameters_do_not_count(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("\"a\";v=1").send(&orders).await.assert_first(201, "order 1");
         keyed("\"a\"").send(&orders).await.assert_replay(201, "order 1");
@@ -82,7 +82,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_08_a_bare_key_is_the_same_as_its_quoted_form(fixture: Fixture) {
+    async fn case_08_a_bare_key_is_the_same_as_its_quoted_form(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         // A token, an integer, a date, a byte sequence, a display string and a boolean: as bare text each is an ordinary key.
         let bare = ["KG5Lx", "42", "@1659578233", ":YWJj:", "%22f%22", "?1"];
@@ -94,7 +94,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_09_no_character_of_a_key_has_a_meaning(fixture: Fixture) {
+    async fn case_09_no_character_of_a_key_has_a_meaning(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let odd = ["user", "a:b", "a/b", "*", "%00", "';DROP_TABLE_orders;--", "$1", "{a}", "../../etc", "a%", "a_"];
         for (index, key) in odd.into_iter().enumerate() {
@@ -106,14 +106,14 @@ both_databases! {
     }
 
     #[test]
-    async fn case_10_keys_that_differ_in_case_are_two_keys(fixture: Fixture) {
+    async fn case_10_keys_that_differ_in_case_are_two_keys(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("K").send(&orders).await.assert_first(201, "order 1");
         keyed("k").send(&orders).await.assert_first(201, "order 2");
     }
 
     #[test]
-    async fn case_11_one_key_of_two_callers_is_two_actions(fixture: Fixture) {
+    async fn case_11_one_key_of_two_callers_is_two_actions(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("1").send(&orders).await.assert_first(201, "order 1");
         keyed("1").user("bob").send(&orders).await.assert_first(201, "order 2");
@@ -125,7 +125,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_12_whoever_does_not_say_who_asks_is_refused(fixture: Fixture) {
+    async fn case_12_whoever_does_not_say_who_asks_is_refused(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").without_user().send(&orders).await.assert_problem(403, "identity_missing");
         let two = keyed("k1").field("x-user", "bob").send(&orders).await;
@@ -143,7 +143,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_caller_keeps_its_keys_when_its_token_changes(fixture: Fixture) {
+    async fn a_caller_keeps_its_keys_when_its_token_changes(fixture: OnceFixture) {
         // The identity is what the closure makes of the token, never its bytes.
         let once = fixture.once(Mode::Opaque).identity(|parts| {
             let token = parts.headers["authorization"].to_str().map_err(|_| NoIdentity::Forbidden)?;
@@ -157,7 +157,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_optional_key_protects_whoever_brings_it(fixture: Fixture) {
+    async fn an_optional_key_protects_whoever_brings_it(fixture: OnceFixture) {
         let orders = fixture.serve(fixture.once(Mode::Opaque).key(KeyNeed::Optional), fixture.ordering());
         for number in 1..=2 {
             let answer = post().send(&orders).await;

@@ -11,7 +11,7 @@ use ichido_store::testing::postgres::{Cluster, Stop};
 use sqlx::postgres::PgPool;
 use sqlx::{Executor as _, Transaction};
 
-use super::fixture::{Fixture, Gate, Mode, SHORT_LEASE, both_databases, in_time, keyed};
+use super::fixture::{Mode, OnceFixture, RequestGate, SHORT_LEASE, both_databases, in_time, keyed};
 use super::relay::{Cut, Relay};
 
 fn is_settled(record: Option<&KeyRecord>) -> bool {
@@ -39,7 +39,7 @@ impl Blocked {
 
 both_databases! {
     #[test]
-    async fn without_the_store_nothing_is_run(fixture: Fixture) {
+    async fn without_the_store_nothing_is_run(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         fixture.close_store().await;
         let answer = keyed("k1").send(&orders).await;
@@ -49,7 +49,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_27_when_the_store_goes_after_the_effect_the_answer_is_true_and_is_stored_later(fixture: Fixture) {
+    async fn case_27_when_the_store_goes_after_the_effect_the_answer_is_true_and_is_stored_later(fixture: OnceFixture) {
         let blocked = Arc::new(tokio::sync::Mutex::new(None));
         let (pool, blocking) = (fixture.business.clone(), Arc::clone(&blocked));
         let handler = fixture.handler(move |run| {
@@ -80,7 +80,7 @@ async fn case_27_a_server_that_is_down_after_the_effect_and_comes_back() {
     in_time(async {
         let cluster = Arc::new(Cluster::start(&[]).expect("a PostgreSQL server"));
         let database = cluster.database().await.expect("a database");
-        let fixture = Fixture::open(&database.url, None).await;
+        let fixture = OnceFixture::open(&database.url, None).await;
         let stopping = Arc::clone(&cluster);
         let handler = fixture.handler(move |run| {
             let cluster = Arc::clone(&stopping);
@@ -108,9 +108,9 @@ async fn case_27_a_server_that_is_down_after_the_effect_and_comes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
     in_time(async {
-        let fixture = Fixture::postgres().await;
+        let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
-        let node = Fixture::at(fixture.place().by(relay.url(&fixture.url))).await;
+        let node = OnceFixture::at(fixture.location().by(relay.url(&fixture.url))).await;
         let orders = node.orders(Mode::Opaque);
         // Prepared once, so that the next claim is a single message.
         keyed("warm").send(&orders).await.assert_first(201, "order 1");
@@ -126,7 +126,7 @@ async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_of_unknown_fate_is_read_back() {
     in_time(async {
-        let fixture = Fixture::postgres().await;
+        let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let pool = PgPool::connect_with(relay.options(&fixture.url)).await.unwrap();
         let once = fixture.once(Mode::Transactional).effect(Effect::Transactional(pool.into()));
@@ -150,15 +150,15 @@ async fn a_commit_of_unknown_fate_is_read_back() {
 }
 
 /// A node whose way to the store can fall silent, with leases so short that it does not wait for long.
-async fn node_behind(relay: &Relay, fixture: &Fixture) -> Fixture {
-    Fixture::at(fixture.place().by(relay.url(&fixture.url))).await
+async fn node_behind(relay: &Relay, fixture: &OnceFixture) -> OnceFixture {
+    OnceFixture::at(fixture.location().by(relay.url(&fixture.url))).await
 }
 
 /// The server is there and says nothing: no connection breaks, so that nothing fails by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_is_run() {
     in_time(async {
-        let fixture = Fixture::postgres().await;
+        let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let node = node_behind(&relay, &fixture).await;
         let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), node.ordering());
@@ -183,7 +183,7 @@ async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answer() {
     in_time(async {
-        let fixture = Fixture::postgres().await;
+        let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let node = node_behind(&relay, &fixture).await;
         let silenced = relay.clone();
@@ -211,10 +211,10 @@ async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answe
 async fn many_duplicates_that_wait_do_not_ask_the_store_one_by_one() {
     const MANY: usize = 1_000;
     in_time(async {
-        let fixture = Fixture::postgres().await;
+        let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let node = node_behind(&relay, &fixture).await;
-        let gate = Gate::shut();
+        let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = node.handler(move |run| {
             let gate = inside.clone();

@@ -15,14 +15,14 @@ use ichido::once::{Effect, OnUnknown, Once, Outcome, Reconciled};
 use ichido_core::ledger::{Phase, Resolution, Settled};
 use ichido_store::ledger::KeyResolved;
 
-use super::fixture::{Endpoint, Fixture, MODES, Mode, both_databases, keyed, name, respond};
+use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed, name, respond};
 
 /// A handler that places an order and then answers as `make` says.
 fn ordering(
-    fixture: &Fixture,
+    fixture: &OnceFixture,
     once: Once,
     make: impl Fn() -> Response<Body> + Send + Sync + 'static,
-) -> Endpoint {
+) -> ProtectedService {
     let make = Arc::new(make);
     let handler = fixture.handler(move |run| {
         let make = Arc::clone(&make);
@@ -49,13 +49,13 @@ impl axum::body::HttpBody for Bomb {
     }
 }
 
-fn failing(fixture: &Fixture, once: Once) -> Endpoint {
+fn failing(fixture: &OnceFixture, once: Once) -> ProtectedService {
     ordering(fixture, once, || respond(StatusCode::BAD_GATEWAY, "failed"))
 }
 
 both_databases! {
     #[test]
-    async fn a_deterministic_refusal_is_an_outcome(fixture: Fixture) {
+    async fn a_deterministic_refusal_is_an_outcome(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -73,7 +73,7 @@ both_databases! {
 
     /// The first call took effect and its answer was lost; that the second one was turned away says nothing of the first.
     #[test]
-    async fn a_refusal_before_any_work_does_not_make_a_lost_run_undone(fixture: Fixture) {
+    async fn a_refusal_before_any_work_does_not_make_a_lost_run_undone(fixture: OnceFixture) {
         const REMEMBERED: Duration = Duration::from_hours(24);
         let handler = fixture.handler(|run| async move {
             match run.number {
@@ -110,7 +110,7 @@ both_databases! {
     /// The call may have been done without the far side looking at any key: that the operation is served otherwise since then does
     /// not change it.
     #[test]
-    async fn what_was_lost_as_opaque_is_held_though_its_operation_is_served_otherwise_now(fixture: Fixture) {
+    async fn what_was_lost_as_opaque_is_held_though_its_operation_is_served_otherwise_now(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Opaque))).await.assert_first(502, "failed");
         for mode in [Mode::Keyed, Mode::Transactional] {
             let handler = fixture.ordering();
@@ -124,7 +124,7 @@ both_databases! {
 
     /// The first call was lost while the upstream's key protected it; the second runs in a transaction, and is turned away.
     #[test]
-    async fn a_rollback_does_not_make_undone_what_was_lost_as_keyed(fixture: Fixture) {
+    async fn a_rollback_does_not_make_undone_what_was_lost_as_keyed(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Keyed))).await.assert_first(502, "failed");
         let handler = fixture.handler(|_| async { respond(StatusCode::TOO_MANY_REQUESTS, "not now") });
         let orders = fixture.serve(fixture.once(Mode::Transactional), handler.clone());
@@ -134,7 +134,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_refusal_before_any_work_frees_the_key(fixture: Fixture) {
+    async fn a_refusal_before_any_work_frees_the_key(fixture: OnceFixture) {
         for mode in MODES {
             for status in [401, 403, 413, 425, 429] {
                 let key = format!("{mode:?}-{status}");
@@ -153,7 +153,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_5xx_is_neither_pinned_nor_run_twice(fixture: Fixture) {
+    async fn a_5xx_is_neither_pinned_nor_run_twice(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -171,7 +171,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_panic_is_an_outcome(fixture: Fixture) {
+    async fn a_panic_is_an_outcome(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -195,7 +195,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_panic_while_the_answer_is_read_is_an_outcome_too(fixture: Fixture) {
+    async fn a_panic_while_the_answer_is_read_is_an_outcome_too(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -214,7 +214,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_service_that_knows_more_than_a_status_says_so(fixture: Fixture) {
+    async fn a_service_that_knows_more_than_a_status_says_so(fixture: OnceFixture) {
         let says = |outcome: Outcome| move || {
             let mut response = respond(StatusCode::BAD_GATEWAY, "said");
             response.extensions_mut().insert(outcome);
@@ -243,7 +243,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_service_that_fails_has_lost_the_outcome(fixture: Fixture) {
+    async fn a_service_that_fails_has_lost_the_outcome(fixture: OnceFixture) {
         use tower::{Layer as _, ServiceExt as _};
         for (mode, phase) in [(Mode::Opaque, Some(Phase::Unknown)), (Mode::Transactional, None)] {
             let key = format!("{mode:?}");
@@ -258,7 +258,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_outcome_is_held_listed_and_decided_by_a_person(fixture: Fixture) {
+    async fn an_unknown_outcome_is_held_listed_and_decided_by_a_person(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque);
         let orders = failing(&fixture, once.clone());
         for key in ["k1", "k2", "k3"] {
@@ -288,7 +288,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_outcome_is_asked_after_where_there_is_a_way(fixture: Fixture) {
+    async fn an_unknown_outcome_is_asked_after_where_there_is_a_way(fixture: OnceFixture) {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let once = fixture.once(Mode::Opaque).reconcile(move |name| {
@@ -328,7 +328,7 @@ both_databases! {
     }
 
     #[test]
-    async fn past_the_upstreams_memory_a_lost_outcome_is_held(fixture: Fixture) {
+    async fn past_the_upstreams_memory_a_lost_outcome_is_held(fixture: OnceFixture) {
         let once = || fixture.once(Mode::Keyed).upstream_keeps_keys_for(Duration::from_hours(1));
         let orders = failing(&fixture, once());
         keyed("k1").send(&orders).await.assert_first(502, "failed");
@@ -339,7 +339,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_step_of_an_action_has_a_key_of_its_own_which_stays_the_same(fixture: Fixture) {
+    async fn a_step_of_an_action_has_a_key_of_its_own_which_stays_the_same(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             let claim = run.request.extensions().get::<ichido::once::Claim>().unwrap();
             let (charge, mail) = (claim.key_for("charge"), claim.key_for("mail"));
@@ -361,7 +361,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_is_opaque_unless_it_says_otherwise(fixture: Fixture) {
+    async fn an_operation_is_opaque_unless_it_says_otherwise(fixture: OnceFixture) {
         let once = Once::operation("quiet").class(ichido::once::Class::ExternalEffect).single_identity("app");
         let orders = failing(&fixture, once.clone());
         keyed("k1").send(&orders).await.assert_first(502, "failed");

@@ -13,17 +13,17 @@ use ichido_store::testing::while_busy;
 use tower::{Layer as _, Service, ServiceExt as _};
 
 use super::fixture::{
-    AFTER_LEASE, Endpoint, Fixture, Gate, Handler, MODES, Mode, SHORT_LEASE, both_databases, in_time, keyed,
-    respond,
+    AFTER_LEASE, MODES, Mode, OnceFixture, ProtectedService, RequestGate, SHORT_LEASE, TestHandler,
+    both_databases, in_time, keyed, respond,
 };
 use super::relay::Relay;
 
 /// A service whose handler places its order and then waits at a gate.
-fn gated(fixture: &Fixture, once: Once, gate: &Gate) -> Endpoint {
+fn gated(fixture: &OnceFixture, once: Once, gate: &RequestGate) -> ProtectedService {
     fixture.serve(once, ordering_at(fixture, gate))
 }
 
-fn ordering_at(fixture: &Fixture, gate: &Gate) -> Handler {
+fn ordering_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
     let gate = gate.clone();
     fixture.handler(move |run| {
         let gate = gate.clone();
@@ -36,7 +36,7 @@ fn ordering_at(fixture: &Fixture, gate: &Gate) -> Handler {
 }
 
 /// A handler that waits at a gate while it has nothing open.
-fn waiting_at(fixture: &Fixture, gate: &Gate) -> Handler {
+fn waiting_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
     let gate = gate.clone();
     fixture.handler(move |run| {
         let gate = gate.clone();
@@ -50,7 +50,7 @@ fn waiting_at(fixture: &Fixture, gate: &Gate) -> Handler {
 
 both_databases! {
     #[test]
-    async fn case_19_of_a_hundred_at_once_on_two_nodes_one_runs(fixture: Fixture) {
+    async fn case_19_of_a_hundred_at_once_on_two_nodes_one_runs(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         for mode in MODES {
             let before = fixture.effects().await;
@@ -69,8 +69,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_in_flight_waits_and_is_then_told_so(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn a_duplicate_in_flight_waits_and_is_then_told_so(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let once = fixture.once(Mode::Keyed).in_flight_wait(Duration::from_millis(1));
         let orders = gated(&fixture, once, &gate);
         let first = keyed("k1").start(&orders);
@@ -86,9 +86,9 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_that_waits_gets_the_outcome_on_another_node_too(fixture: Fixture) {
+    async fn a_duplicate_that_waits_gets_the_outcome_on_another_node_too(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let gate = Gate::shut();
+        let gate = RequestGate::shut();
         let orders = fixture.serve(fixture.once(Mode::Keyed), ordering_at(&fixture, &gate));
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;
@@ -102,8 +102,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_that_waits_runs_when_the_first_did_nothing(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn a_duplicate_that_waits_runs_when_the_first_did_nothing(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -127,8 +127,8 @@ both_databases! {
     }
 
     #[test]
-    async fn two_keys_do_not_wait_for_each_other(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn two_keys_do_not_wait_for_each_other(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let orders = gated(&fixture, fixture.once(Mode::Opaque), &gate);
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;
@@ -139,7 +139,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_20_a_record_that_goes_while_many_look_at_it_is_run_once_more(fixture: Fixture) {
+    async fn case_20_a_record_that_goes_while_many_look_at_it_is_run_once_more(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         for round in 1..=5 {
             let answer = keyed("k1").send_while_busy(&orders).await;
@@ -166,9 +166,9 @@ both_databases! {
     }
 
     #[test]
-    async fn case_21_an_owner_that_was_overtaken_answers_with_the_winners_result(fixture: Fixture) {
+    async fn case_21_an_owner_that_was_overtaken_answers_with_the_winners_result(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let gate = Gate::shut();
+        let gate = RequestGate::shut();
         for mode in [Mode::Keyed, Mode::Transactional] {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -198,12 +198,12 @@ both_databases! {
     }
 
     #[test]
-    async fn case_22_an_owner_that_stood_still_before_its_call_does_not_call(fixture: Fixture) {
+    async fn case_22_an_owner_that_stood_still_before_its_call_does_not_call(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let gate = Gate::shut();
+            let gate = RequestGate::shut();
             let handler = fixture.ordering();
             let slow = fixture.layer(fixture.once(mode)).layer(Slow::new(handler.clone(), &gate));
             let (call, started) = (keyed(&key).request(), slow.clone());
@@ -230,9 +230,9 @@ both_databases! {
     }
 
     #[test]
-    async fn case_23_an_owner_that_was_overtaken_gives_nothing_back(fixture: Fixture) {
+    async fn case_23_an_owner_that_was_overtaken_gives_nothing_back(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let (slow, next) = (Gate::shut(), Gate::shut());
+        let (slow, next) = (RequestGate::shut(), RequestGate::shut());
         let inside = slow.clone();
         let failing = fixture.handler(move |_| {
             let gate = inside.clone();
@@ -256,8 +256,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_live_claim_is_renewed_and_never_taken_for_an_orphan(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn a_live_claim_is_renewed_and_never_taken_for_an_orphan(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let once = fixture.once(Mode::Opaque).lease(SHORT_LEASE).in_flight_wait(Duration::ZERO);
         let orders = gated(&fixture, once, &gate);
         let first = keyed("k1").start(&orders);
@@ -283,10 +283,10 @@ both_databases! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_falls_silent_right_before_the_call_is_answered_for_and_nothing_is_run() {
     in_time(async {
-        let fixture = Fixture::postgres().await;
+        let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
-        let node = Fixture::at(fixture.place().by(relay.url(&fixture.url))).await;
-        let (gate, handler) = (Gate::shut(), node.ordering());
+        let node = OnceFixture::at(fixture.location().by(relay.url(&fixture.url))).await;
+        let (gate, handler) = (RequestGate::shut(), node.ordering());
         let orders =
             node.layer(node.once(Mode::Opaque).lease(SHORT_LEASE)).layer(Slow::new(handler.clone(), &gate));
         let first = tokio::spawn(orders.oneshot(keyed("k1").request()));
@@ -306,14 +306,14 @@ async fn a_store_that_falls_silent_right_before_the_call_is_answered_for_and_not
 
 /// A service that is not ready before it is let.
 struct Slow {
-    inner: Handler,
-    gate: Gate,
+    inner: TestHandler,
+    gate: RequestGate,
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     is_ready: bool,
 }
 
 impl Slow {
-    fn new(inner: Handler, gate: &Gate) -> Self {
+    fn new(inner: TestHandler, gate: &RequestGate) -> Self {
         Self { inner, gate: gate.clone(), waiting: None, is_ready: false }
     }
 }
@@ -328,7 +328,7 @@ impl Clone for Slow {
 impl Service<Request<ichido::once::Body<Body>>> for Slow {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = <Handler as Service<Request<ichido::once::Body<Body>>>>::Future;
+    type Future = <TestHandler as Service<Request<ichido::once::Body<Body>>>>::Future;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         if !self.is_ready {

@@ -22,10 +22,10 @@ pub(crate) enum Cut {
 #[derive(Clone)]
 pub(crate) struct Relay {
     port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<RelayState>,
 }
 
-struct Shared {
+struct RelayState {
     armed: Mutex<Option<(&'static str, Cut)>>,
     is_silent: watch::Sender<bool>,
     asked: AtomicUsize,
@@ -37,7 +37,7 @@ impl Relay {
         let server = format!("{}:{}", options.get_host(), options.get_port());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RelayState {
             armed: Mutex::default(),
             is_silent: watch::Sender::new(false),
             asked: AtomicUsize::new(0),
@@ -90,7 +90,7 @@ impl Relay {
 }
 
 /// Carries bytes both ways, until it is told to cut.
-async fn relay(mut client: TcpStream, mut server: TcpStream, shared: Arc<Shared>) {
+async fn relay(mut client: TcpStream, mut server: TcpStream, shared: Arc<RelayState>) {
     let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut is_silent = shared.is_silent.subscribe();
     loop {

@@ -16,7 +16,7 @@ use ichido_core::ledger::{Kept, Phase};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
-use super::fixture::{Fixture, Gate, MODES, Mode, both_databases, keyed, respond, send};
+use super::fixture::{MODES, Mode, OnceFixture, RequestGate, both_databases, keyed, respond, send};
 
 type Frame = hyper::body::Frame<Bytes>;
 
@@ -48,7 +48,11 @@ fn data(text: &'static str) -> Result<Frame, &'static str> {
 }
 
 /// A service that answers with what `make` makes.
-fn answering(fixture: &Fixture, once: Once, make: fn() -> Response<Body>) -> super::fixture::Endpoint {
+fn answering(
+    fixture: &OnceFixture,
+    once: Once,
+    make: fn() -> Response<Body>,
+) -> super::fixture::ProtectedService {
     let handler = fixture.handler(move |run| async move {
         run.order().await;
         make()
@@ -58,7 +62,7 @@ fn answering(fixture: &Fixture, once: Once, make: fn() -> Response<Body>) -> sup
 
 both_databases! {
     #[test]
-    async fn a_replay_is_byte_for_byte_the_first_answer(fixture: Fixture) {
+    async fn a_replay_is_byte_for_byte_the_first_answer(fixture: OnceFixture) {
         for mode in MODES {
             let orders = answering(&fixture, fixture.once(mode), || {
                 let mut response = respond(StatusCode::CREATED, Bytes::from_static(b"\0\xff\r\n{}"));
@@ -97,7 +101,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_belongs_to_the_first_answer_alone_is_not_replayed(fixture: Fixture) {
+    async fn what_belongs_to_the_first_answer_alone_is_not_replayed(fixture: OnceFixture) {
         let orders = answering(&fixture, fixture.once(Mode::Opaque), || {
             let mut response = respond(StatusCode::OK, "done");
             let headers = response.headers_mut();
@@ -130,7 +134,7 @@ both_databases! {
     }
 
     #[test]
-    async fn every_answer_has_a_request_id_of_its_own(fixture: Fixture) {
+    async fn every_answer_has_a_request_id_of_its_own(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let mut ids = std::collections::BTreeSet::new();
         for call in [keyed("k1"), keyed("k1"), keyed("k1").body("other"), keyed("")] {
@@ -141,7 +145,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_key_is_echoed_where_that_is_set(fixture: Fixture) {
+    async fn the_key_is_echoed_where_that_is_set(fixture: OnceFixture) {
         let quiet = keyed("\"k1\"").send(&fixture.orders(Mode::Opaque)).await;
         assert_eq!(quiet.field("idempotency-key"), None);
         let echoing = fixture.serve(fixture.once(Mode::Opaque).echo_key(true), fixture.ordering());
@@ -153,13 +157,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_profile_sets_the_numbers(fixture: Fixture) {
+    async fn a_profile_sets_the_numbers(fixture: OnceFixture) {
         for (profile, conflict, in_flight, marker) in [
             (Profile::Ichido, 409, 202, "idempotency-replayed"),
             (Profile::Ietf, 422, 409, "idempotency-replayed"),
             (Profile::Stripe, 400, 409, "idempotent-replayed"),
         ] {
-            let gate = Gate::shut();
+            let gate = RequestGate::shut();
             let inside = gate.clone();
             let handler = fixture.handler(move |run| {
                 let gate = inside.clone();
@@ -186,7 +190,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_over_the_bound_reaches_the_first_caller_and_is_not_run_again(fixture: Fixture) {
+    async fn a_response_over_the_bound_reaches_the_first_caller_and_is_not_run_again(fixture: OnceFixture) {
         for mode in MODES {
             let once = fixture.once(mode).response_bytes_max(10);
             let whole: fn() -> Response<Body> = || respond(StatusCode::OK, "more than ten bytes");
@@ -211,7 +215,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_stream_reaches_the_first_caller_while_it_goes_on(fixture: Fixture) {
+    async fn a_stream_reaches_the_first_caller_while_it_goes_on(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let (feed, body) = mpsc::unbounded_channel();
@@ -243,7 +247,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_short_body_of_unknown_length_is_kept(fixture: Fixture) {
+    async fn a_short_body_of_unknown_length_is_kept(fixture: OnceFixture) {
         let orders =
             answering(&fixture, fixture.once(Mode::Opaque), || respond(StatusCode::OK, fed([data("a"), data("b")])));
         keyed("k1").send(&orders).await.assert_first(200, "ab");
@@ -254,7 +258,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_with_trailers_reaches_the_first_caller_whole(fixture: Fixture) {
+    async fn a_response_with_trailers_reaches_the_first_caller_whole(fixture: OnceFixture) {
         let orders = answering(&fixture, fixture.once(Mode::Opaque), || {
             let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
             respond(StatusCode::OK, fed([data("a"), Ok(Frame::trailers(trailers))]))
@@ -267,7 +271,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_that_breaks_off_is_no_outcome(fixture: Fixture) {
+    async fn a_response_that_breaks_off_is_no_outcome(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let orders =
@@ -286,7 +290,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_record_holds_what_was_asked_and_what_came_of_it(fixture: Fixture) {
+    async fn the_record_holds_what_was_asked_and_what_came_of_it(fixture: OnceFixture) {
         let orders = answering(&fixture, fixture.once(Mode::Opaque), || {
             let mut response = respond(StatusCode::CREATED, r#"{"b": 1.0, "a": 2}"#);
             response.headers_mut().insert("content-type", "application/json".parse().unwrap());
@@ -312,7 +316,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_read_passes_through_untouched(fixture: Fixture) {
+    async fn a_read_passes_through_untouched(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         fixture.close_store().await;
         for method in [Method::GET, Method::DELETE, Method::PUT] {
@@ -335,7 +339,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_handler_gets_the_request_as_it_was_sent(fixture: Fixture) {
+    async fn the_handler_gets_the_request_as_it_was_sent(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             let (parts, body) = run.request.into_parts();
             let claim = parts.extensions.get::<ichido::once::Claim>().unwrap();

@@ -10,11 +10,11 @@ use ichido_core::json::{Form, LeaveOut, Pointer, Unicode};
 
 use tower::ServiceExt as _;
 
-use super::fixture::{Fixture, Gate, MODES, Mode, both_databases, keyed, respond};
+use super::fixture::{MODES, Mode, OnceFixture, RequestGate, both_databases, keyed, respond};
 
 both_databases! {
     #[test]
-    async fn case_13_the_same_key_for_another_path_query_or_method_is_refused(fixture: Fixture) {
+    async fn case_13_the_same_key_for_another_path_query_or_method_is_refused(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque).methods([Method::POST, Method::PATCH, Method::PUT]);
         let orders = fixture.serve(once, fixture.ordering());
         keyed("k1").uri("/orders/7?dry=no").send(&orders).await.assert_first(201, "order 1");
@@ -33,7 +33,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_13_the_same_key_under_another_operation_is_another_action(fixture: Fixture) {
+    async fn case_13_the_same_key_under_another_operation_is_another_action(fixture: OnceFixture) {
         let cancel = Once::operation("orders.cancel")
             .class(Class::Mutate)
             .identity_header(HeaderName::from_static("x-user"));
@@ -45,7 +45,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_13_a_path_is_compared_as_the_client_sent_it(fixture: Fixture) {
+    async fn case_13_a_path_is_compared_as_the_client_sent_it(fixture: OnceFixture) {
         // What a router is nested under is part of the path, though the layer inside does not see it.
         let inside = Router::new().route_service("/orders", fixture.orders(Mode::Opaque));
         let outside = Router::new().nest("/{shop}", inside);
@@ -60,7 +60,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_may_follow_from_the_request(fixture: Fixture) {
+    async fn an_operation_may_follow_from_the_request(fixture: OnceFixture) {
         let once = Once::operation_by(|parts| {
             let first = parts.uri.path().split('/').nth(1).unwrap_or_default();
             format!("{}.{first}", parts.method).into()
@@ -75,7 +75,7 @@ both_databases! {
 
     /// SPEC A14, A15: what an alert about duplicates is made of.
     #[test]
-    async fn requests_and_their_repetitions_are_counted_by_operation(fixture: Fixture) {
+    async fn requests_and_their_repetitions_are_counted_by_operation(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         for _ in 0..3 {
@@ -89,7 +89,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_14_white_space_and_order_do_not_make_another_json(fixture: Fixture) {
+    async fn case_14_white_space_and_order_do_not_make_another_json(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").json(r#"{"qty":1,"symbol":"ACME"}"#).send(&orders).await.assert_first(201, "order 1");
         for same in [r#"{"qty":1,"symbol":"ACME"} "#, "{\n\"symbol\": \"ACM\\u0045\", \"qty\": 1.0}"] {
@@ -104,7 +104,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_15_json_of_doubtful_meaning_is_refused_and_numbers_are_exact(fixture: Fixture) {
+    async fn case_15_json_of_doubtful_meaning_is_refused_and_numbers_are_exact(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         for doubtful in [r#"{"a":1,"a":2}"#, r#""\ud800""#, &deep, "{", "NaN", "[01]", "\u{feff}{}"] {
@@ -119,7 +119,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_encoded_body_counts_by_its_bytes(fixture: Fixture) {
+    async fn an_encoded_body_counts_by_its_bytes(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let encoded = |bytes: &'static [u8]| keyed("k1").json(bytes).field("content-encoding", "gzip");
         encoded(b"\x1f\x8b\x00").send(&orders).await.assert_first(201, "order 1");
@@ -128,7 +128,7 @@ both_databases! {
     }
 
     #[test]
-    async fn bytes_do_not_move_from_one_part_of_a_request_to_the_next(fixture: Fixture) {
+    async fn bytes_do_not_move_from_one_part_of_a_request_to_the_next(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let parts = [
             ("/ab", "", "c"),
@@ -152,7 +152,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_keys_of_header_and_body_must_agree(fixture: Fixture) {
+    async fn the_keys_of_header_and_body_must_agree(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         for other in [
             r#"{"idempotency_key":"k2"}"#,
@@ -171,7 +171,7 @@ both_databases! {
     }
 
     #[test]
-    async fn named_fields_do_not_count(fixture: Fixture) {
+    async fn named_fields_do_not_count(fixture: OnceFixture) {
         let leave_out = LeaveOut::new(vec![Pointer::parse("/trace_id").unwrap()]).unwrap();
         let form = Form { leave_out, unicode: Unicode::Nfc, ..Form::default() };
         let orders = fixture.serve(fixture.once(Mode::Opaque).form(form), fixture.ordering());
@@ -184,14 +184,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_mismatch_is_told_before_anything_else(fixture: Fixture) {
+    async fn a_mismatch_is_told_before_anything_else(fixture: OnceFixture) {
         for mode in MODES {
             // While the first one runs on SQLite, its transaction lets nobody else write; the other is told when it can.
             if fixture.is_sqlite() && mode == Mode::Transactional {
                 continue;
             }
             let key = format!("{mode:?}");
-            let gate = Gate::shut();
+            let gate = RequestGate::shut();
             let inside = gate.clone();
             let handler = fixture.handler(move |run| {
                 let gate = inside.clone();
@@ -210,7 +210,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_conflict_shows_nothing_of_what_is_stored(fixture: Fixture) {
+    async fn a_conflict_shows_nothing_of_what_is_stored(fixture: OnceFixture) {
         let handler = fixture.handler(|_| async {
             let mut response = respond(StatusCode::ACCEPTED, "the secret answer");
             response.headers_mut().insert("location", "/orders/secret".parse().unwrap());

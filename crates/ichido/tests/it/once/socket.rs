@@ -13,10 +13,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::fixture::{Endpoint, Fixture, Gate, MODES, Mode, both_databases, keyed};
+use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, RequestGate, both_databases, keyed};
 
 /// A server with this endpoint, and how many of its requests are over, answered or dropped.
-struct Server {
+struct TestServer {
     address: SocketAddr,
     over: watch::Receiver<usize>,
 }
@@ -30,8 +30,8 @@ impl Drop for Over {
     }
 }
 
-impl Server {
-    async fn of(endpoint: Endpoint) -> Self {
+impl TestServer {
+    async fn new(endpoint: ProtectedService) -> Self {
         Self::with(Router::new().route_service("/orders", endpoint)).await
     }
 
@@ -96,8 +96,8 @@ fn whole(key: &str) -> Vec<u8> {
 
 both_databases! {
     #[test]
-    async fn case_04_control_characters_are_refused_on_the_wire(fixture: Fixture) {
-        let server = Server::of(fixture.orders(Mode::Opaque)).await;
+    async fn case_04_control_characters_are_refused_on_the_wire(fixture: OnceFixture) {
+        let server = TestServer::new(fixture.orders(Mode::Opaque)).await;
         for bad in [b"a\0b".as_slice(), b"a\x7fb", b"a\x01b", b"\"a\tb\"", b"a\xc3\xa9"] {
             let mut request = b"POST /orders HTTP/1.1\r\nHost: localhost\r\nX-User: alice\r\nConnection: close\r\nIdempotency-Key: ".to_vec();
             request.extend_from_slice(bad);
@@ -109,8 +109,8 @@ both_databases! {
     }
 
     #[test]
-    async fn case_16_an_upload_that_breaks_off_leaves_no_claim(fixture: Fixture) {
-        let server = Server::of(fixture.orders(Mode::Opaque)).await;
+    async fn case_16_an_upload_that_breaks_off_leaves_no_claim(fixture: OnceFixture) {
+        let server = TestServer::new(fixture.orders(Mode::Opaque)).await;
         for (number, (lines, part)) in [
             ("Content-Length: 600\r\n", "10 EUR"),
             ("Transfer-Encoding: chunked\r\n", "6\r\n10 EUR\r\n"),
@@ -133,9 +133,9 @@ both_databases! {
     }
 
     #[test]
-    async fn case_17_a_chunked_body_over_the_bound_leaves_no_claim(fixture: Fixture) {
+    async fn case_17_a_chunked_body_over_the_bound_leaves_no_claim(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque).request_bytes_max(10);
-        let server = Server::of(fixture.serve(once, fixture.ordering())).await;
+        let server = TestServer::new(fixture.serve(once, fixture.ordering())).await;
         let chunked = head("Idempotency-Key: k1\r\nTransfer-Encoding: chunked\r\n") + "6\r\n10 EUR\r\n6\r\n99 EUR\r\n0\r\n\r\n";
         let sized = head("Idempotency-Key: k1\r\nContent-Length: 11\r\n") + "12345678901";
         for request in [chunked, sized] {
@@ -149,9 +149,9 @@ both_databases! {
     }
 
     #[test]
-    async fn case_18_what_the_head_alone_decides_is_answered_without_the_body(fixture: Fixture) {
+    async fn case_18_what_the_head_alone_decides_is_answered_without_the_body(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque).request_bytes_max(10);
-        let server = Server::of(fixture.serve(once, fixture.ordering())).await;
+        let server = TestServer::new(fixture.serve(once, fixture.ordering())).await;
         for (lines, status) in [
             ("Content-Length: 6\r\n", 400),
             ("Idempotency-Key: \"open\r\nContent-Length: 6\r\n", 400),
@@ -174,11 +174,11 @@ both_databases! {
     }
 
     #[test]
-    async fn case_25_a_client_that_hangs_up_does_not_stop_the_handler(fixture: Fixture) {
+    async fn case_25_a_client_that_hangs_up_does_not_stop_the_handler(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let gate = Gate::shut();
+            let gate = RequestGate::shut();
             let inside = gate.clone();
             let handler = fixture.handler(move |run| {
                 let gate = inside.clone();
@@ -189,7 +189,7 @@ both_databases! {
                 }
             });
             let endpoint = fixture.serve(fixture.once(mode), handler);
-            let server = Server::of(endpoint.clone()).await;
+            let server = TestServer::new(endpoint.clone()).await;
             let mut stream = server.connect().await;
             stream.write_all(&whole(&key)).await.unwrap();
             gate.reached(1).await;
@@ -206,7 +206,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_axum_handler_takes_its_transaction_and_its_claim_as_arguments(fixture: Fixture) {
+    async fn an_axum_handler_takes_its_transaction_and_its_claim_as_arguments(fixture: OnceFixture) {
         const ORDER: &str = "INSERT INTO orders VALUES (1)";
         async fn on_postgres(tx: Tx<Postgres>, claim: Claim, body: String) -> String {
             sqlx::query(ORDER).execute(&mut *tx.lock().await.unwrap()).await.unwrap();
@@ -221,7 +221,7 @@ both_databases! {
             Pool::Postgres(_) => (post(on_postgres).layer(once), post(on_postgres)),
             Pool::Sqlite(_) => (post(on_sqlite).layer(once), post(on_sqlite)),
         };
-        let server = Server::with(Router::new().route("/orders", route).route("/bare", bare)).await;
+        let server = TestServer::with(Router::new().route("/orders", route).route("/bare", bare)).await;
         for _ in 0..2 {
             let answer = server.exchange(&whole("k1")).await;
             assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("alice 10 EUR"), "{answer}");
@@ -235,8 +235,8 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_under_way_is_waited_for_when_a_process_stops(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn what_is_under_way_is_waited_for_when_a_process_stops(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();

@@ -7,10 +7,10 @@ use ichido::once::{Pool, RunAgain, Tx, TxError, limits};
 use ichido_core::ledger::Phase;
 use sqlx::{Executor as _, Postgres, Sqlite};
 
-use super::fixture::{Fixture, Gate, Mode, Run, both_databases, keyed, respond};
+use super::fixture::{HandlerRun, Mode, OnceFixture, RequestGate, both_databases, keyed, respond};
 
 /// A hold on a handler's transaction, whichever database it is.
-enum Hold {
+enum TxHold {
     Postgres { _guard: ichido::once::TxGuard<Postgres> },
     Sqlite { _guard: ichido::once::TxGuard<Sqlite> },
 }
@@ -22,7 +22,7 @@ enum AnyTx {
 }
 
 impl AnyTx {
-    fn of(run: &Run) -> Self {
+    fn of(run: &HandlerRun) -> Self {
         let extensions = run.request.extensions();
         match (extensions.get(), extensions.get()) {
             (Some(tx), _) => Self::Postgres(Tx::clone(tx)),
@@ -31,10 +31,10 @@ impl AnyTx {
         }
     }
 
-    async fn lock(&self) -> Result<Hold, TxError> {
+    async fn lock(&self) -> Result<TxHold, TxError> {
         Ok(match self {
-            Self::Postgres(tx) => Hold::Postgres { _guard: tx.lock().await? },
-            Self::Sqlite(tx) => Hold::Sqlite { _guard: tx.lock().await? },
+            Self::Postgres(tx) => TxHold::Postgres { _guard: tx.lock().await? },
+            Self::Sqlite(tx) => TxHold::Sqlite { _guard: tx.lock().await? },
         })
     }
 
@@ -48,7 +48,7 @@ impl AnyTx {
 
 both_databases! {
     #[test]
-    async fn a_handler_that_fails_has_done_nothing(fixture: Fixture) {
+    async fn a_handler_that_fails_has_done_nothing(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             run.order().await;
             match run.number {
@@ -67,7 +67,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_redirect_commits_as_well(fixture: Fixture) {
+    async fn a_redirect_commits_as_well(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             run.order().await;
             respond(StatusCode::SEE_OTHER, "")
@@ -79,8 +79,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_kept_beyond_the_answer_is_rolled_back(fixture: Fixture) {
-        let gate = Gate::shut();
+    async fn a_transaction_kept_beyond_the_answer_is_rolled_back(fixture: OnceFixture) {
+        let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -108,7 +108,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_that_outlives_its_handler_is_over(fixture: Fixture) {
+    async fn a_transaction_that_outlives_its_handler_is_over(fixture: OnceFixture) {
         let kept = Arc::new(Mutex::new(None));
         let keeping = Arc::clone(&kept);
         let handler = fixture.handler(move |run| {
@@ -126,7 +126,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_that_meets_another_runs_again_on_the_handlers_word(fixture: Fixture) {
+    async fn a_transaction_that_meets_another_runs_again_on_the_handlers_word(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             run.order().await;
             if run.number < 3 {
@@ -153,7 +153,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_commit_that_is_refused_is_told_and_has_done_nothing(fixture: Fixture) {
+    async fn a_commit_that_is_refused_is_told_and_has_done_nothing(fixture: OnceFixture) {
         fixture.sql("CREATE TABLE parents (id INTEGER PRIMARY KEY)", "CREATE TABLE parents (id INTEGER PRIMARY KEY)").await;
         let children = "CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)";
         fixture.sql(children, children).await;
@@ -171,7 +171,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_pool_that_cannot_be_used_means_that_nothing_was_run(fixture: Fixture) {
+    async fn a_pool_that_cannot_be_used_means_that_nothing_was_run(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Transactional);
         match &fixture.business {
             Pool::Postgres(pool) => pool.close().await,
@@ -186,7 +186,7 @@ both_databases! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_serialisation_failure_at_the_commit_runs_the_handler_again() {
-    let fixture = Fixture::postgres().await;
+    let fixture = OnceFixture::postgres().await;
     let Pool::Postgres(pool) = fixture.business.clone() else { panic!("not PostgreSQL") };
     let handler = fixture.handler(move |run| {
         let pool = pool.clone();
@@ -212,7 +212,7 @@ async fn a_serialisation_failure_at_the_commit_runs_the_handler_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handler_can_tell_a_serialisation_failure_from_others() {
-    let fixture = Fixture::postgres().await;
+    let fixture = OnceFixture::postgres().await;
     let Pool::Postgres(pool) = fixture.business.clone() else { panic!("not PostgreSQL") };
     fixture.sql("INSERT INTO orders VALUES (0)", "").await;
     let handler = fixture.handler(move |run| {
@@ -250,7 +250,7 @@ async fn a_handler_can_tell_a_serialisation_failure_from_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_on_another_database_is_found_out() {
-    let (fixture, elsewhere) = (Fixture::postgres().await, Fixture::postgres().await);
+    let (fixture, elsewhere) = (OnceFixture::postgres().await, OnceFixture::postgres().await);
     let once = fixture.once(Mode::Transactional);
     let once = once.effect(ichido::once::Effect::Transactional(elsewhere.business.clone()));
     let orders = fixture.serve(once, fixture.ordering());
@@ -261,7 +261,7 @@ async fn a_pool_on_another_database_is_found_out() {
 
 #[tokio::test]
 async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
-    let fixture = Fixture::sqlite().await;
+    let fixture = OnceFixture::sqlite().await;
     let handler = fixture.handler(|run| async move {
         let tx = AnyTx::of(&run);
         let hold = tx.lock().await.unwrap();
@@ -282,7 +282,7 @@ async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
 /// The handler's transaction is on a file that the next start will not find.
 #[tokio::test]
 async fn a_handler_whose_database_file_is_removed_is_not_answered_for() {
-    let fixture = Fixture::sqlite().await;
+    let fixture = OnceFixture::sqlite().await;
     let file = std::path::PathBuf::from(fixture.url.strip_prefix("sqlite:").unwrap());
     let handler = fixture.handler(move |run| {
         let file = file.clone();

@@ -16,7 +16,9 @@ use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-use super::fixture::{Far, Fixture, Gate, QUEUE, both_databases, key, look_again, many, message, queue};
+use super::fixture::{
+    FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, key, look_again, many, message, queue,
+};
 
 /// A bit longer than the watch rests.
 const A_ROUND: Duration = Duration::from_secs(11);
@@ -32,7 +34,7 @@ fn told_by(destination: &str) -> Alerts {
 }
 
 /// A worker that watches, and tells the far side.
-fn watching(fixture: &Fixture, handler: Handler, ops: &Far) -> Worker {
+fn watching(fixture: &WorkerFixture, handler: Handler, ops: &FakeReceiver) -> Worker {
     let retry = Retry {
         schedule: Schedule::List(vec![Duration::from_secs(1)]),
         jitter: Jitter::None,
@@ -46,7 +48,7 @@ fn orders() -> About {
     About::Queue(QUEUE.to_owned())
 }
 
-impl Fixture {
+impl WorkerFixture {
     /// Looks until there is what is looked for, and lets time pass meanwhile, a round of the watch at a time.
     async fn look_for<T>(&self, mut find: impl AsyncFnMut() -> Option<T>) -> T {
         for look in 1_u32.. {
@@ -119,7 +121,7 @@ impl Fixture {
         }
     }
 
-    async fn until_told(&self, ops: &Far, kind: &str, id: Uuid) -> Vec<Value> {
+    async fn until_told(&self, ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
         self.look_for(async || {
             let told = told(ops, kind, id);
             (!told.is_empty()).then_some(told)
@@ -139,19 +141,19 @@ impl Fixture {
 }
 
 /// What was told of an incident.
-fn told(ops: &Far, kind: &str, id: Uuid) -> Vec<Value> {
+fn told(ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
     let events = ops.calls().into_iter().map(|seen| serde_json::from_slice::<Value>(&seen.body).unwrap());
     events.filter(|event| event["type"] == kind && event["data"]["id"] == id.to_string()).collect()
 }
 
-fn dies(far: &Far) -> Handler {
+fn dies(far: &FakeReceiver) -> Handler {
     far.handler(|_, _| async { Err(Failed::dead("it is bad")) })
 }
 
 #[tokio::test]
 async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
-    let fixture = Fixture::sqlite().await;
-    let far = Far::default();
+    let fixture = WorkerFixture::sqlite().await;
+    let far = FakeReceiver::default();
     let refused = fixture.draft_as(far.done(), |_| ()).alerts(told_by("nowhere")).start().unwrap_err();
     assert!(refused.to_string().contains("nowhere"), "{refused}");
     let mut twice = told_by(QUEUE);
@@ -163,8 +165,8 @@ async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
 both_databases! {
     /// To be told twice does no harm, and not to be told does: an answer that was lost is no reason to park it.
     #[test]
-    async fn a_receiver_that_loses_its_answer_is_told_again(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_receiver_that_loses_its_answer_is_told_again(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let loses = ops.handler(|_, job| async move {
             if job.attempt == 1 { Err(Failed::unknown("the answer was lost")) } else { Ok(Done::from(())) }
         });
@@ -182,8 +184,8 @@ both_databases! {
 
     /// SPEC A15: more than 10 an hour. SPEC E5: the first one is told of as well.
     #[test]
-    async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, dies(&far), &ops).start().unwrap();
         fixture.die("first", 1).await;
         let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
@@ -205,8 +207,8 @@ both_databases! {
 
     /// SPEC D19.
     #[test]
-    async fn a_surge_of_dead_alerts_by_what_is_usual(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_surge_of_dead_alerts_by_what_is_usual(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, dies(&far), &ops).start().unwrap();
         fixture.die("usual", 9).await;
         fixture.watched("probe-1").await;
@@ -224,8 +226,8 @@ both_databases! {
 
     /// SPEC A15: more than 5 % of retries failing, of at least twenty.
     #[test]
-    async fn failed_retries_alert_above_their_share(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn failed_retries_alert_above_their_share(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let handler = far.handler(|_, job| async move {
             let fails_again = job.payload.starts_with(b"{\"n\":\"bad");
             if job.attempt == 1 || fails_again && job.attempt == 2 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
@@ -253,8 +255,8 @@ both_databases! {
 
     /// SPEC A15: more than 50 % duplicates, of at least a hundred.
     #[test]
-    async fn duplicates_alert_above_half(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn duplicates_alert_above_half(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
         for _ in 0..99 {
             fixture.store.messages().enqueue(message("again")).await.unwrap();
@@ -271,8 +273,8 @@ both_databases! {
 
     /// SPEC A15: the mean delay of messages over five minutes. SPEC D19: the lag's p95 over its bound.
     #[test]
-    async fn slow_messages_alert_by_their_mean_and_their_p95(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn slow_messages_alert_by_their_mean_and_their_p95(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         for number in 0..20 {
             fixture.put(&format!("slow-{number}")).await;
         }
@@ -291,8 +293,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_few_slow_messages_are_too_few(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_few_slow_messages_are_too_few(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         for number in 0..4 {
             fixture.put(&format!("slow-{number}")).await;
         }
@@ -307,8 +309,8 @@ both_databases! {
 
     /// Nobody serves the queue, so that nothing leaves it and no lag is seen.
     #[test]
-    async fn what_waits_for_long_alerts(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn what_waits_for_long_alerts(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
         let (about, slow) = (About::Queue("unserved".to_owned()), queue("unserved"));
         let id = fixture.put_in(NewMessage::new(slow, "alice", key("k"), Vec::new())).await;
@@ -323,8 +325,8 @@ both_databases! {
 
     /// SPEC D8: parked with an alert.
     #[test]
-    async fn an_effect_that_nobody_knows_alerts_until_it_is_decided(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn an_effect_that_nobody_knows_alerts_until_it_is_decided(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let handler = far.handler(|_, _| async { Err(Failed::unknown("the answer had another key")) });
         let _worker = watching(&fixture, handler, &ops).start().unwrap();
         let id = fixture.put("k1").await;
@@ -338,8 +340,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_destination_that_is_down_alerts_until_it_is_up(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_destination_that_is_down_alerts_until_it_is_up(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let handler = far.handler(|_, job| async move {
             if job.payload.starts_with(b"{\"n\":\"bad") { Err(Failed::unreachable("it broke")) } else { Ok(Done::default()) }
         });
@@ -364,8 +366,8 @@ both_databases! {
 
     /// SPEC F5.
     #[test]
-    async fn a_trail_that_was_changed_alerts_until_it_is_mended(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_trail_that_was_changed_alerts_until_it_is_mended(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let audit_key = AuditKey::parse(b"from a file that the database's owner cannot read").unwrap();
         let _worker = watching(&fixture, far.done(), &ops).audit_key(audit_key).start().unwrap();
         let id = fixture.put("k1").await;
@@ -396,8 +398,8 @@ both_databases! {
 
     /// The watch goes on on another node after the first one's death, and tells nobody twice.
     #[test]
-    async fn one_incident_is_told_once_though_two_nodes_watch_it(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn one_incident_is_told_once_though_two_nodes_watch_it(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let first: Running = watching(&fixture, dies(&far), &ops).start().unwrap();
         let _second = watching(&fixture, dies(&far), &ops).start().unwrap();
         fixture.die("k", 1).await;
@@ -417,8 +419,8 @@ both_databases! {
 
     /// Who recorded it dies before anybody was told: it is told all the same, under the same key.
     #[test]
-    async fn a_death_between_recording_and_telling_loses_nothing(fixture: Fixture) {
-        let (far, gate, ops) = (Far::default(), Gate::shut(), Far::default());
+    async fn a_death_between_recording_and_telling_loses_nothing(fixture: WorkerFixture) {
+        let (far, gate, ops) = (FakeReceiver::default(), HandlerGate::shut(), FakeReceiver::default());
         let inside = gate.clone();
         let stuck = ops.handler(move |_, _| {
             let gate = inside.clone();
@@ -433,7 +435,7 @@ both_databases! {
         let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
         fixture.look_for(async || (0 < gate.come()).then_some(())).await;
         drop(dying);
-        let (told_before, after) = (ops.calls(), Far::default());
+        let (told_before, after) = (ops.calls(), FakeReceiver::default());
         let draft = fixture.draft_as(dies(&far), |_| ());
         let ops = Target::new("ops", after.done().repeatable());
         let _next = draft.destination(ops).alerts(told_by("ops")).start().unwrap();
@@ -445,8 +447,8 @@ both_databases! {
     }
 
     #[test]
-    async fn what_tells_of_alerts_raises_none(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn what_tells_of_alerts_raises_none(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let draft = fixture.draft_as(dies(&far), |_| ());
         let deaf = Target::new("ops", dies(&ops));
         let _worker = draft.destination(deaf).alerts(told_by("ops")).start().unwrap();
@@ -460,8 +462,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queue_has_terms_of_its_own(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_queue_has_terms_of_its_own(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let mut alerts = told_by("ops");
         let change = RuleChange::On(TermsChange { above: Some(1.0), ..TermsChange::default() });
         alerts.rules.change_for(Rule::DeadLetters, QUEUE, change);
@@ -479,8 +481,8 @@ both_databases! {
 
     /// What was open when a rule was switched off is closed and told, and says why: nobody knows whether it is over.
     #[test]
-    async fn a_rule_that_is_switched_off_opens_nothing_and_closes_what_is_open(fixture: Fixture) {
-        let (far, ops) = (Far::default(), Far::default());
+    async fn a_rule_that_is_switched_off_opens_nothing_and_closes_what_is_open(fixture: WorkerFixture) {
+        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let before = watching(&fixture, dies(&far), &ops).start().unwrap();
         fixture.die("k", 1).await;
         let open = fixture.until_firing(Rule::DeadLetter, &orders()).await;

@@ -6,12 +6,12 @@ use ichido::destination::Job;
 use ichido::worker::{BuildError, Queue, Target, Worker, limits};
 use ichido_core::retry::{Jitter, Retry, Schedule, ScheduleError};
 
-use super::fixture::{Far, Fixture, both_databases, many};
+use super::fixture::{FakeReceiver, WorkerFixture, both_databases, many};
 
 both_databases! {
     #[test]
-    async fn everything_that_is_wrong_is_said_at_once(fixture: Fixture) {
-        let far = Far::default();
+    async fn everything_that_is_wrong_is_said_at_once(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let seconds = Duration::from_secs;
         let short = Queue { lease: seconds(20), ..Queue::new("short", "slow") };
         let unkept = Retry { schedule: Schedule::List(Vec::new()), jitter: Jitter::None, tries: many(1) };
@@ -33,7 +33,7 @@ both_databases! {
             .queue(broken)
             .start()
             .unwrap_err();
-        let too_short = || BuildError::LeaseTooShort { queue: "short".to_owned(), lease: seconds(20), time_out: seconds(20) };
+        let too_short = || BuildError::LeaseTooShort { queue: "short".to_owned(), lease: seconds(20), timeout: seconds(20) };
         let (queue, destination) = ("no blanks".to_owned(), "nowhere".to_owned());
         let expected = [
             BuildError::NoIdleSleep,
@@ -46,8 +46,8 @@ both_databases! {
             BuildError::QueueName { queue: queue.clone() },
             BuildError::NoDestination { queue: queue.clone(), destination },
             BuildError::LeaseBelowLeast { queue: queue.clone(), lease: Duration::from_millis(1) },
-            BuildError::TooMany { queue: queue.clone(), what: "batch_size", found: 5_001, most: 5_000 },
-            BuildError::TooMany { queue: queue.clone(), what: "parallelism", found: 100_001, most: 100_000 },
+            BuildError::TooMany { queue: queue.clone(), what: "batch_size", found: 5_001, max: 5_000 },
+            BuildError::TooMany { queue: queue.clone(), what: "parallelism", found: 100_001, max: 100_000 },
             BuildError::Retry { queue, error: ScheduleError::EmptyList },
         ];
         assert_eq!(&errors[..], &expected);
@@ -57,13 +57,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_worker_without_a_queue_is_refused(fixture: Fixture) {
+    async fn a_worker_without_a_queue_is_refused(fixture: WorkerFixture) {
         let errors = fixture.draft().start().unwrap_err();
         assert_eq!(&errors[..], &[BuildError::NoQueue]);
     }
 
     #[test]
-    async fn the_defaults_start(fixture: Fixture) {
+    async fn the_defaults_start(fixture: WorkerFixture) {
         let worker = Worker::of(fixture.store.clone()).handle("orders", |_: Job<u64>| async { Ok(()) });
         let worker = worker.start().unwrap();
         worker.stop();

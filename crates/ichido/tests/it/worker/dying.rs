@@ -11,15 +11,15 @@ use ichido_core::verdict::Effect;
 use ichido_store::message::NewMessage;
 
 use super::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, Far, Fixture, Gate, LEASE, backoff, both_databases, key, look_again, many,
-    message, queue,
+    AFTER_LEASE, BACKOFF, DAY, FakeReceiver, HandlerGate, LEASE, WorkerFixture, backoff, both_databases, key,
+    look_again, many, message, queue,
 };
 
 /// The time between two slots of a destination that is called seldom: no test gets there unless it lets it pass.
 const SPACING: Duration = Duration::from_hours(1);
 
 /// A handler whose first call waits at a gate.
-fn first_gated(far: &Far, gate: &Gate) -> Handler {
+fn first_gated(far: &FakeReceiver, gate: &HandlerGate) -> Handler {
     let gate = gate.clone();
     far.handler(move |number, _| {
         let gate = gate.clone();
@@ -35,8 +35,8 @@ fn first_gated(far: &Far, gate: &Gate) -> Handler {
 both_databases! {
     /// SPEC D12, E1: the death counts, and the message is sent again under the same key and a greater fence.
     #[test]
-    async fn a_message_of_a_dead_worker_is_sent_again_where_keys_cover_it(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_message_of_a_dead_worker_is_sent_again_where_keys_cover_it(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work(first_gated(&far, &gate).honours_keys(DAY));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
@@ -55,12 +55,12 @@ both_databases! {
 
     /// SPEC F2: what had begun is parked, what had not is sent.
     #[test]
-    async fn of_a_dead_worker_without_keys_only_what_had_begun_is_parked(fixture: Fixture) {
+    async fn of_a_dead_worker_without_keys_only_what_had_begun_is_parked(fixture: WorkerFixture) {
         let mut ids = Vec::new();
         for number in 0..3 {
             ids.push(fixture.put(&format!("k{number}")).await);
         }
-        let (far, gate) = (Far::default(), Gate::shut());
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work_as(first_gated(&far, &gate), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         fixture.until_count(Stage::Sending, 3).await;
@@ -79,8 +79,8 @@ both_databases! {
 
     /// SPEC F2, D12: what a worker called that was told of no keys is not called again by one that was told otherwise.
     #[test]
-    async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work(first_gated(&far, &gate));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
@@ -95,9 +95,9 @@ both_databases! {
 
     /// SPEC D12: a worker that stood still past its lease makes no call that it had not begun, and cannot settle.
     #[test]
-    async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: Fixture) {
+    async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: WorkerFixture) {
         for (round, marks) in [(1, false), (2, true)] {
-            let (far, gate) = (Far::default(), Gate::shut());
+            let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
             let mut ids = Vec::new();
             for number in 0..2 {
                 ids.push(fixture.put(&format!("{marks}{number}")).await);
@@ -111,7 +111,7 @@ both_databases! {
             // To the others its lease is over, and they take all of it.
             let other = fixture.another_node().await;
             other.pass(AFTER_LEASE * round);
-            let elsewhere = Far::default();
+            let elsewhere = FakeReceiver::default();
             let worker = other.work(elsewhere.done().honours_keys(DAY));
             for id in &ids {
                 other.until(*id, Stage::Sent).await;
@@ -139,8 +139,8 @@ both_databases! {
 
     /// SPEC F2: a late answer settles what was parked.
     #[test]
-    async fn a_late_success_settles_what_was_parked(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_late_success_settles_what_was_parked(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let _late = fixture.work(first_gated(&far, &gate));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
@@ -155,8 +155,8 @@ both_databases! {
 
     /// SPEC E2: of those that a worker died with, one at a time is in a worker's hands; the others' turn is not held up.
     #[test]
-    async fn messages_that_a_worker_died_with_are_taken_up_one_at_a_time(fixture: Fixture) {
-        let gated = |far: &Far, gate: &Gate| {
+    async fn messages_that_a_worker_died_with_are_taken_up_one_at_a_time(fixture: WorkerFixture) {
+        let gated = |far: &FakeReceiver, gate: &HandlerGate| {
             let gate = gate.clone();
             let handler = far.handler(move |_, job| {
                 let gate = gate.clone();
@@ -173,13 +173,13 @@ both_databases! {
         for number in 0..4 {
             ids.push(fixture.put(&format!("k{number}")).await);
         }
-        let gate = Gate::shut();
-        let worker = fixture.work(gated(&Far::default(), &gate));
+        let gate = HandlerGate::shut();
+        let worker = fixture.work(gated(&FakeReceiver::default(), &gate));
         gate.reached(4).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let (far, gate) = (Far::default(), Gate::shut());
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let _worker = other.work(gated(&far, &gate));
         for taken in 1..=4 {
             gate.reached(taken).await;
@@ -198,10 +198,10 @@ both_databases! {
 
     /// SPEC E2: it waits for a slot of its destination's pace, however often the process is killed meanwhile.
     #[test]
-    async fn a_message_that_waits_for_its_pace_is_not_charged_with_a_death(fixture: Fixture) {
+    async fn a_message_that_waits_for_its_pace_is_not_charged_with_a_death(fixture: WorkerFixture) {
         for (round, guarantee) in [Guarantee::Nothing, Guarantee::Repeatable, Guarantee::HonoursKeys { keeps_for: DAY }].into_iter().enumerate() {
-            let far = Far::default();
-            let worker = |node: &Fixture| {
+            let far = FakeReceiver::default();
+            let worker = |node: &WorkerFixture| {
                 let handler = match guarantee {
                     Guarantee::Nothing => far.done(),
                     Guarantee::Repeatable => far.done().repeatable(),
@@ -212,7 +212,7 @@ both_databases! {
                 target.pace.rate_max = Some(PerSecond::clamped(1.0 / SPACING.as_secs_f64()));
                 let name = format!("paced{round}");
                 let orders = Queue { lease: LEASE, retry: backoff(), ..Queue::new(&name, "broker") };
-                node.draft().destination(target).queue(orders).handler("mail", Far::default().done()).start().unwrap()
+                node.draft().destination(target).queue(orders).handler("mail", FakeReceiver::default().done()).start().unwrap()
             };
             let put = async |key: &str| {
                 let queue = queue(&format!("paced{round}"));
@@ -249,10 +249,10 @@ both_databases! {
 
     /// SPEC E2: it waits for a slot of its queue, behind a call that kills every worker.
     #[test]
-    async fn a_message_that_waits_for_its_turn_is_not_charged_with_a_death(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_message_that_waits_for_its_turn_is_not_charged_with_a_death(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let (mut node, mut passed) = (fixture.another_node().await, Duration::ZERO);
-        let worker = |node: &Fixture| {
+        let worker = |node: &WorkerFixture| {
             let inside = gate.clone();
             let handler = far.handler(move |_, job| {
                 let gate = inside.clone();
@@ -297,7 +297,7 @@ both_databases! {
 
     /// SPEC E2: a message that kills its worker is found out and given up; its neighbours are sent, and charged with nothing.
     #[test]
-    async fn a_message_that_kills_its_workers_charges_no_neighbour(fixture: Fixture) {
+    async fn a_message_that_kills_its_workers_charges_no_neighbour(fixture: WorkerFixture) {
         let mut good = Vec::new();
         let mut bad = None;
         for number in 0..8 {
@@ -307,7 +307,7 @@ both_databases! {
             good.push(fixture.put(&format!("k{number}")).await);
         }
         let bad = bad.unwrap();
-        let (far, gate) = (Far::default(), Gate::shut());
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let mut deaths = 0;
         let mut node = fixture.another_node().await;
         let mut passed = Duration::ZERO;

@@ -9,16 +9,16 @@ use ichido_core::retry::Guarantee;
 use ichido_store::facts::PublishedQueue;
 use ichido_store::letter::LetterFilter;
 
-use super::fixture::{DAY, Far, Fixture, QUEUE, both_databases, look_again, many, only};
+use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, look_again, many, only};
 
-async fn published(fixture: &Fixture) -> PublishedQueue {
+async fn published(fixture: &WorkerFixture) -> PublishedQueue {
     only(fixture.store.facts().list().await.unwrap())
 }
 
 both_databases! {
     #[test]
-    async fn a_worker_that_started_has_published_its_queues(fixture: Fixture) {
-        let draft = fixture.draft_as(Far::default().done().honours_keys(DAY), |queue| {
+    async fn a_worker_that_started_has_published_its_queues(fixture: WorkerFixture) {
+        let draft = fixture.draft_as(FakeReceiver::default().done().honours_keys(DAY), |queue| {
             queue.requeue = true;
             queue.retry.tries = many(3);
         });
@@ -35,14 +35,14 @@ both_databases! {
     }
 
     #[test]
-    async fn a_worker_that_ended_leaves_its_facts_until_the_next_one_differs(fixture: Fixture) {
-        let worker = fixture.work_as(Far::default().done().repeatable(), |queue| queue.requeue = true);
+    async fn a_worker_that_ended_leaves_its_facts_until_the_next_one_differs(fixture: WorkerFixture) {
+        let worker = fixture.work_as(FakeReceiver::default().done().repeatable(), |queue| queue.requeue = true);
         worker.started().await;
         worker.stop();
         worker.ended().await;
         fixture.pass(DAY);
         assert!(published(&fixture).await.facts.requeue);
-        let next = fixture.work(Far::default().done());
+        let next = fixture.work(FakeReceiver::default().done());
         next.started().await;
         let queue = published(&fixture).await;
         assert_eq!((queue.facts.requeue, queue.facts.guarantee), (false, Guarantee::Nothing));
@@ -50,12 +50,12 @@ both_databases! {
 
     /// Another node took it for long gone, as after a pause of its machine.
     #[test]
-    async fn a_worker_whose_facts_were_forgotten_publishes_them_again(fixture: Fixture) {
-        let worker = fixture.work(Far::default().done().repeatable());
+    async fn a_worker_whose_facts_were_forgotten_publishes_them_again(fixture: WorkerFixture) {
+        let worker = fixture.work(FakeReceiver::default().done().repeatable());
         worker.started().await;
         let other = fixture.another_node().await;
         other.pass(DAY);
-        let other = other.work(Far::default().done().repeatable());
+        let other = other.work(FakeReceiver::default().done().repeatable());
         other.started().await;
         fixture.pass(DAY);
         while !published(&fixture).await.nodes.iter().any(|(node, _)| node.id == worker.id()) {
@@ -64,8 +64,8 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_are_judged_by_what_workers_published(fixture: Fixture) {
-        let refusing = Far::default().handler(|_, _| async { Err(Failed::dead("no")) });
+    async fn letters_are_judged_by_what_workers_published(fixture: WorkerFixture) {
+        let refusing = FakeReceiver::default().handler(|_, _| async { Err(Failed::dead("no")) });
         let worker = fixture.work_as(refusing, |queue| queue.requeue = true);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Dead).await;

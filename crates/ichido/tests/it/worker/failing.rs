@@ -7,7 +7,7 @@ use ichido_core::lifecycle::Stage;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::time::Timestamp;
 
-use super::fixture::{DAY, Far, Fixture, both_databases, many, message};
+use super::fixture::{DAY, FakeReceiver, WorkerFixture, both_databases, many, message};
 
 /// `wait × percent / 100`, after a moment.
 fn after(moment: Timestamp, wait: Duration, percent: u32) -> Timestamp {
@@ -17,8 +17,8 @@ fn after(moment: Timestamp, wait: Duration, percent: u32) -> Timestamp {
 both_databases! {
     /// SPEC D5: up to 8 retries after 2, 4, 8 … 256 s, each ±10 %.
     #[test]
-    async fn retries_come_by_the_schedule_and_then_it_is_dead(fixture: Fixture) {
-        let far = Far::default();
+    async fn retries_come_by_the_schedule_and_then_it_is_dead(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
         let before_all = fixture.store.now().await.unwrap();
@@ -49,8 +49,8 @@ both_databases! {
 
     /// SPEC E1: failure n is final when n ≥ the tries allowed.
     #[test]
-    async fn a_message_that_allows_one_try_is_dead_after_it(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_message_that_allows_one_try_is_dead_after_it(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
         let _worker = fixture.work(handler);
         let mut message = message("k1");
@@ -62,8 +62,8 @@ both_databases! {
 
     /// SPEC F2: it would set out while the receiver remembers the key, and could arrive when it does not.
     #[test]
-    async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::unknown("no answer")) });
         let _worker = fixture.work(handler.honours_keys(DAY).settles_within(Duration::from_hours(2)));
         let id = fixture.put("k1").await;
@@ -75,8 +75,8 @@ both_databases! {
 
     /// `Retry-After` is a floor, whatever the schedule says.
     #[test]
-    async fn a_wait_that_was_asked_for_is_a_floor(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_wait_that_was_asked_for_is_a_floor(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async {
             Err::<Done, _>(Failed::throttled(Some(Duration::from_mins(30)), "slow down"))
         });
@@ -89,8 +89,8 @@ both_databases! {
 
     /// What one message waits for is no business of the others.
     #[test]
-    async fn a_wait_of_one_message_holds_up_no_other(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_wait_of_one_message_holds_up_no_other(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number == 1 { Err(Failed::retry_after(Duration::from_mins(30), "later")) } else { Ok(Done::default()) }
         });
@@ -108,7 +108,7 @@ both_databases! {
 
     /// SPEC E2: one bad message fails for good, and the others of its batch are sent and not charged.
     #[test]
-    async fn a_bad_message_charges_none_of_its_neighbours(fixture: Fixture) {
+    async fn a_bad_message_charges_none_of_its_neighbours(fixture: WorkerFixture) {
         let mut good = Vec::new();
         let mut bad = None;
         for number in 0..10 {
@@ -117,7 +117,7 @@ both_databases! {
             }
             good.push(fixture.put(&format!("k{number}")).await);
         }
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, job| async move {
             if &job.payload[..] == b"{\"n\":\"bad\"}" { Err(Failed::retry("bad")) } else { Ok(Done::default()) }
         });

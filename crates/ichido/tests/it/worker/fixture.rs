@@ -33,34 +33,34 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const CASE_MAX: Duration = Duration::from_mins(2);
 
 /// A fresh database and one node on it.
-pub(crate) struct Fixture {
+pub(crate) struct WorkerFixture {
     pub(crate) store: Store,
     pub(crate) url: String,
     /// Whether the case wrote what the store would not.
     pub(crate) is_touched: Arc<AtomicBool>,
-    database: Option<Arc<Database>>,
+    database: Option<Arc<DatabaseGuard>>,
 }
 
 /// What is removed with the fixture.
-enum Database {
+enum DatabaseGuard {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
 
-impl Fixture {
+impl WorkerFixture {
     pub(crate) async fn postgres() -> Self {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
-        Self::at(&url, Some(Database::Postgres { _database: database })).await
+        Self::at(&url, Some(DatabaseGuard::Postgres { _database: database })).await
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         let url = file.url.clone();
-        Self::at(&url, Some(Database::Sqlite { _file: file })).await
+        Self::at(&url, Some(DatabaseGuard::Sqlite { _file: file })).await
     }
 
-    async fn at(url: &str, database: Option<Database>) -> Self {
+    async fn at(url: &str, database: Option<DatabaseGuard>) -> Self {
         let store = Store::open(url, 4).await.expect("the store opens");
         let (url, is_touched) = (url.to_owned(), Arc::default());
         Self { store, url, is_touched, database: database.map(Arc::new) }
@@ -183,14 +183,14 @@ pub(crate) fn only<T: std::fmt::Debug>(mut all: Vec<T>) -> T {
 
 /// The far side: what was called, and what it answers.
 #[derive(Clone, Default)]
-pub(crate) struct Far {
-    calls: Arc<Mutex<Vec<Seen>>>,
+pub(crate) struct FakeReceiver {
+    calls: Arc<Mutex<Vec<ReceivedCall>>>,
     count: Arc<AtomicUsize>,
 }
 
 /// One call as the far side saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedCall {
     pub(crate) message: Uuid,
     pub(crate) identity: String,
     pub(crate) key: String,
@@ -199,7 +199,7 @@ pub(crate) struct Seen {
     pub(crate) body: Bytes,
 }
 
-impl Far {
+impl FakeReceiver {
     /// A handler that notes each call and answers as told, by the number of the call from 1.
     pub(crate) fn handler<A>(
         &self,
@@ -210,7 +210,7 @@ impl Far {
     {
         let far = self.clone();
         Handler::bytes(move |job: Job<Bytes>| {
-            let seen = Seen {
+            let seen = ReceivedCall {
                 message: job.message,
                 identity: job.identity.clone(),
                 key: job.key.as_str().to_owned(),
@@ -228,7 +228,7 @@ impl Far {
         self.handler(|_, _| async { Ok(Done::default()) })
     }
 
-    pub(crate) fn calls(&self) -> Vec<Seen> {
+    pub(crate) fn calls(&self) -> Vec<ReceivedCall> {
         self.calls.lock().unwrap().clone()
     }
 
@@ -244,9 +244,9 @@ impl Far {
 
 /// A point that a handler reaches and does not pass before it is let.
 #[derive(Clone)]
-pub(crate) struct Gate(Arc<(watch::Sender<usize>, Semaphore)>);
+pub(crate) struct HandlerGate(Arc<(watch::Sender<usize>, Semaphore)>);
 
-impl Gate {
+impl HandlerGate {
     pub(crate) fn shut() -> Self {
         Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
     }
@@ -279,7 +279,10 @@ pub(crate) async fn look_again() {
 }
 
 /// A case that waits for ever has failed, and says how things stand.
-pub(crate) async fn in_time<A: Future<Output = ()>>(fixture: Fixture, case: impl FnOnce(Fixture) -> A) {
+pub(crate) async fn in_time<A: Future<Output = ()>>(
+    fixture: WorkerFixture,
+    case: impl FnOnce(WorkerFixture) -> A,
+) {
     let (store, is_touched) = (fixture.store.clone(), Arc::clone(&fixture.is_touched));
     let _database = fixture.database.clone();
     if tokio::time::timeout(CASE_MAX, case(fixture)).await.is_ok() {
@@ -305,21 +308,21 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(fixture: Fixture, case: impl
 
 /// One behaviour, one test for each database.
 macro_rules! both_databases {
-    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: WorkerFixture) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
 
-            async fn case($fixture: Fixture) $body
+            async fn case($fixture: WorkerFixture) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::worker::fixture::in_time(Fixture::postgres().await, case).await;
+                $crate::worker::fixture::in_time(WorkerFixture::postgres().await, case).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::worker::fixture::in_time(Fixture::sqlite().await, case).await;
+                $crate::worker::fixture::in_time(WorkerFixture::sqlite().await, case).await;
             }
         }
     )+ };

@@ -7,19 +7,19 @@ use ichido_core::lifecycle::Stage;
 use ichido_core::verdict::Effect;
 use serde::Deserialize;
 
-use super::fixture::{BACKOFF, Far, Fixture, Gate, both_databases, many};
+use super::fixture::{BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
 
 /// How long a handler may run that never ends. Another that ends at once has as long, on a slow machine too.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
-struct Order {
+struct OrderPayload {
     n: String,
 }
 
 /// A handler whose every run ends so.
 fn failing(how: impl Fn() -> Failed + Send + Sync + 'static) -> Handler {
-    Far::default().handler(move |_, _| {
+    FakeReceiver::default().handler(move |_, _| {
         let failed = how();
         async move { Err(failed) }
     })
@@ -27,8 +27,8 @@ fn failing(how: impl Fn() -> Failed + Send + Sync + 'static) -> Handler {
 
 both_databases! {
     #[test]
-    async fn a_handler_gets_its_payload_typed(fixture: Fixture) {
-        let worker = fixture.draft().handle("orders", |job: Job<Order>| async move {
+    async fn a_handler_gets_its_payload_typed(fixture: WorkerFixture) {
+        let worker = fixture.draft().handle("orders", |job: Job<OrderPayload>| async move {
             if job.payload.n != "k1" {
                 return Err(Failed::dead("another order"));
             }
@@ -40,7 +40,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_payload_that_cannot_be_read_is_dead_with_the_reason(fixture: Fixture) {
+    async fn a_payload_that_cannot_be_read_is_dead_with_the_reason(fixture: WorkerFixture) {
         let worker = fixture.draft().handle("orders", |_: Job<u64>| async { Ok(()) });
         let _worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
@@ -51,7 +51,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_handler_says_dead(fixture: Fixture) {
+    async fn a_handler_says_dead(fixture: WorkerFixture) {
         let _worker = fixture.work(failing(|| Failed::dead("no such account")));
         let id = fixture.put("k1").await;
         let row = fixture.until(id, Stage::Dead).await;
@@ -60,8 +60,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_handler_says_retry_and_is_tried_again_whatever_it_promises(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_handler_says_retry_and_is_tried_again_whatever_it_promises(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number < 3 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
         });
@@ -77,8 +77,8 @@ both_databases! {
 
     /// SPEC F2.
     #[test]
-    async fn an_error_of_unknown_effect_is_parked_where_nothing_covers_it(fixture: Fixture) {
-        let far = Far::default();
+    async fn an_error_of_unknown_effect_is_parked_where_nothing_covers_it(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async {
             Err(std::io::Error::other("the line broke"))?;
             Ok(Done::default())
@@ -92,11 +92,11 @@ both_databases! {
 
     /// SPEC D9, F2.
     #[test]
-    async fn an_error_of_unknown_effect_is_retried_where_keys_or_a_promise_cover_it(fixture: Fixture) {
+    async fn an_error_of_unknown_effect_is_retried_where_keys_or_a_promise_cover_it(fixture: WorkerFixture) {
         for (key, covers) in [("k1", Handler::repeatable as fn(Handler) -> Handler), ("k2", |handler| {
             handler.honours_keys(Duration::from_hours(24))
         })] {
-            let far = Far::default();
+            let far = FakeReceiver::default();
             let handler = far.handler(|number, _| async move {
                 if number < 2 { Err(Failed::unknown("who knows")) } else { Ok(Done::default()) }
             });
@@ -113,8 +113,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_snooze_does_not_count(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_snooze_does_not_count(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
         });
@@ -129,8 +129,8 @@ both_databases! {
 
     /// A queue with marks cannot take a beginning back, so there a snooze counts.
     #[test]
-    async fn a_snooze_after_a_mark_counts(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_snooze_after_a_mark_counts(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
         });
@@ -143,8 +143,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_panic_is_a_failed_try_and_harms_nobody_else(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_panic_is_a_failed_try_and_harms_nobody_else(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, job| async move {
             assert_ne!(&job.payload[..], b"{\"n\":\"bad\"}", "a fault of the handler's");
             Ok(Done::default())
@@ -160,8 +160,8 @@ both_databases! {
 
     /// SPEC E1: a time-out counts as a failure, and frees the slot.
     #[test]
-    async fn a_time_out_frees_the_slot_and_tells_the_handler(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_time_out_frees_the_slot_and_tells_the_handler(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let inside = gate.clone();
         let handler = far.handler(move |_, job| {
@@ -190,7 +190,7 @@ both_databases! {
 
     /// A handler that blocks its thread cannot be interrupted, but its slot is free all the same.
     #[test]
-    async fn a_time_out_frees_the_slot_of_a_handler_that_blocks(fixture: Fixture) {
+    async fn a_time_out_frees_the_slot_of_a_handler_that_blocks(fixture: WorkerFixture) {
         let (release, blocked) = std::sync::mpsc::channel::<()>();
         let blocked = std::sync::Mutex::new(Some(blocked));
         let handler = Handler::bytes(move |job| {

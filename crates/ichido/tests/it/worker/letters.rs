@@ -18,7 +18,7 @@ use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement,
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
-use super::fixture::{DAY, Far, Fixture, QUEUE, both_databases, key, many, queue};
+use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, key, many, queue};
 
 const REQUEUE: Work = Work::Requeue { canary: None };
 /// No case waits so long.
@@ -66,7 +66,7 @@ async fn taken_by(bulk: &Bulk) -> Option<Uuid> {
     }
 }
 
-impl Fixture {
+impl WorkerFixture {
     /// Lets so many messages of a queue die.
     async fn dead_in(&self, queue: &QueueName, count: u32, effect: Effect) -> Vec<Uuid> {
         let new =
@@ -111,7 +111,7 @@ impl Fixture {
 
 both_databases! {
     #[test]
-    async fn a_bulk_says_first_what_would_happen_and_changes_nothing(fixture: Fixture) {
+    async fn a_bulk_says_first_what_would_happen_and_changes_nothing(fixture: WorkerFixture) {
         fixture.dead(3).await;
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         fixture.dead_in(&queue("mail"), 4, Effect::NotDone).await;
@@ -132,14 +132,14 @@ both_databases! {
     }
 
     #[test]
-    async fn what_may_go_is_requeued_and_sent_and_the_rest_stays_with_its_reason(fixture: Fixture) {
+    async fn what_may_go_is_requeued_and_sent_and_the_rest_stays_with_its_reason(fixture: WorkerFixture) {
         let ids = fixture.dead(5).await;
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!((report.moved, report.gone, report.ended), (5, 0, Ended::Done));
         assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::EffectUnknown, 2)]);
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let worker = fixture.work(far.done());
         fixture.until_count(Stage::Sent, 5).await;
         worker.stop();
@@ -151,7 +151,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queue_that_allows_no_requeue_refuses_with_the_reason(fixture: Fixture) {
+    async fn a_queue_that_allows_no_requeue_refuses_with_the_reason(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let policies = policies(false, Guarantee::Repeatable);
         let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
@@ -162,7 +162,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_effect_goes_while_the_key_is_remembered_and_not_after(fixture: Fixture) {
+    async fn an_unknown_effect_goes_while_the_key_is_remembered_and_not_after(fixture: WorkerFixture) {
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         let policies = policies(true, Guarantee::HonoursKeys { keeps_for: DAY });
         let early = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
@@ -176,7 +176,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_is_stopped_in_the_middle_and_goes_on_when_it_is_run_again(fixture: Fixture) {
+    async fn a_bulk_is_stopped_in_the_middle_and_goes_on_when_it_is_run_again(fixture: WorkerFixture) {
         let all = limits::BATCH_MAX * 3;
         fixture.dead(all).await;
         let policies = allowed();
@@ -194,7 +194,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_is_stopped_from_another_process(fixture: Fixture) {
+    async fn a_bulk_is_stopped_from_another_process(fixture: WorkerFixture) {
         fixture.dead(limits::BATCH_MAX * 2).await;
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
@@ -217,7 +217,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_that_was_killed_is_abandoned_once_its_lease_has_lapsed_and_the_next_one_goes_on(fixture: Fixture) {
+    async fn a_bulk_that_was_killed_is_abandoned_once_its_lease_has_lapsed_and_the_next_one_goes_on(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let policies = allowed();
         let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
@@ -235,7 +235,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_that_runs_says_so_again_and_again(fixture: Fixture) {
+    async fn a_bulk_that_runs_says_so_again_and_again(fixture: WorkerFixture) {
         fixture.dead(20).await;
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
@@ -259,7 +259,7 @@ both_databases! {
 
     /// As when a laptop slept: its letters are another's by now, and it says what it did.
     #[test]
-    async fn a_bulk_that_was_silent_for_too_long_leaves_its_letters_to_the_next_one(fixture: Fixture) {
+    async fn a_bulk_that_was_silent_for_too_long_leaves_its_letters_to_the_next_one(fixture: WorkerFixture) {
         fixture.dead(20).await;
         let policies = allowed();
         let sleepy = bulk(&fixture.store, &policies, CAREFUL);
@@ -280,7 +280,7 @@ both_databases! {
     }
 
     #[test]
-    async fn two_bulks_never_work_on_letters_of_one_queue(fixture: Fixture) {
+    async fn two_bulks_never_work_on_letters_of_one_queue(fixture: WorkerFixture) {
         fixture.dead(20).await;
         fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
         let policies = allowed().with(queue("mail"), QueuePolicy { requeue: true, guarantee: Guarantee::Nothing });
@@ -300,9 +300,9 @@ both_databases! {
     }
 
     #[test]
-    async fn a_canary_widens_until_all_are_sent(fixture: Fixture) {
+    async fn a_canary_widens_until_all_are_sent(fixture: WorkerFixture) {
         fixture.dead(200).await;
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let worker = fixture.work(far.done());
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
@@ -320,9 +320,9 @@ both_databases! {
     }
 
     #[test]
-    async fn a_canary_halts_when_the_receiver_still_fails(fixture: Fixture) {
+    async fn a_canary_halts_when_the_receiver_still_fails(fixture: WorkerFixture) {
         fixture.dead(200).await;
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let worker = fixture.work(far.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
@@ -337,9 +337,9 @@ both_databases! {
 
     /// What the next try mends between two looks failed all the same.
     #[test]
-    async fn a_canary_halts_though_the_next_tries_are_successes(fixture: Fixture) {
+    async fn a_canary_halts_though_the_next_tries_are_successes(fixture: WorkerFixture) {
         fixture.dead(200).await;
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, job| async move {
             if job.attempt == 1 { Err(Failed::retry("still shaky")) } else { Ok(Done::default()) }
         });
@@ -354,7 +354,7 @@ both_databases! {
     }
 
     #[test]
-    async fn two_operators_at_once_requeue_each_letter_once(fixture: Fixture) {
+    async fn two_operators_at_once_requeue_each_letter_once(fixture: WorkerFixture) {
         let all = limits::BATCH_MAX * 3;
         fixture.dead(all).await;
         let other = fixture.another_node().await;
@@ -375,7 +375,7 @@ both_databases! {
 
     /// Who names letters by their ids asks no bulk.
     #[test]
-    async fn a_bulk_and_one_who_names_letters_requeue_each_letter_once(fixture: Fixture) {
+    async fn a_bulk_and_one_who_names_letters_requeue_each_letter_once(fixture: WorkerFixture) {
         let all = limits::BATCH_MAX * 3;
         let ids = fixture.dead(all).await;
         let other = fixture.another_node().await;
@@ -396,9 +396,9 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_that_die_again_meanwhile_are_not_requeued_again(fixture: Fixture) {
+    async fn letters_that_die_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
         fixture.dead(40).await;
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let worker = fixture.work(far.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
@@ -409,7 +409,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_is_itself_recorded(fixture: Fixture) {
+    async fn a_bulk_is_itself_recorded(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
@@ -422,7 +422,7 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_are_discarded_in_bulk_whatever_their_queue_says(fixture: Fixture) {
+    async fn letters_are_discarded_in_bulk_whatever_their_queue_says(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let nothing = Policies::default();
         let (found, report) = run(&bulk(&fixture.store, &nothing, Work::Discard)).await;

@@ -11,7 +11,8 @@ use ichido_core::time::Timestamp;
 use ichido_store::message::{MessageFilter, NewMessage};
 
 use super::fixture::{
-    BACKOFF, Far, Fixture, LEASE, QUEUE, backoff, both_databases, key, look_again, many, message, queue,
+    BACKOFF, FakeReceiver, LEASE, QUEUE, WorkerFixture, backoff, both_databases, key, look_again, many,
+    message, queue,
 };
 
 /// So long that no case gets there by itself.
@@ -24,7 +25,7 @@ const CIRCUIT: CircuitSettings = CircuitSettings {
 };
 
 /// A receiver that is up, and fails whenever it gets a bad message.
-fn bad_fail(far: &Far) -> Handler {
+fn bad_fail(far: &FakeReceiver) -> Handler {
     far.handler(|_, job| async move {
         if job.payload.starts_with(b"{\"n\":\"bad") {
             Err(Failed::unreachable("it broke"))
@@ -35,24 +36,24 @@ fn bad_fail(far: &Far) -> Handler {
 }
 
 /// A worker whose destination has a pace of its own.
-fn paced(fixture: &Fixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
+fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
     let mut target = Target::new("broker", handler);
     change(&mut target);
     let orders =
         Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
     let worker = fixture.draft().destination(target).queue(orders);
     // Another destination, by which it is seen that the worker goes on.
-    worker.handler("mail", Far::default().done()).start().unwrap()
+    worker.handler("mail", FakeReceiver::default().done()).start().unwrap()
 }
 
 /// Waits until a worker has sent something to the other destination.
-async fn goes_on(fixture: &Fixture, name: &str) {
+async fn goes_on(fixture: &WorkerFixture, name: &str) {
     let id = fixture.put_in(NewMessage::new(queue("mail"), "alice", key(name), Vec::new())).await;
     fixture.until(id, Stage::Sent).await;
 }
 
 /// Lets time pass when nothing is in hand or about to be: the claim would lapse with it.
-async fn pass_at_rest(fixture: &Fixture, time: Duration) {
+async fn pass_at_rest(fixture: &WorkerFixture, time: Duration) {
     loop {
         let now = fixture.store.now().await.unwrap();
         let rows = fixture.store.messages().list(&MessageFilter::default(), 100).await.unwrap();
@@ -70,8 +71,8 @@ async fn pass_at_rest(fixture: &Fixture, time: Duration) {
 both_databases! {
     /// SPEC D6: a refusal with a wait pauses every worker, and they go on by themselves.
     #[test]
-    async fn a_refusal_pauses_all_workers_for_as_long_as_it_asks(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_refusal_pauses_all_workers_for_as_long_as_it_asks(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
         });
@@ -102,8 +103,8 @@ both_databases! {
 
     /// Messages that were claimed when the pause began have gone back.
     #[test]
-    async fn messages_that_waited_for_a_pause_go_on_when_it_is_lifted(fixture: Fixture) {
-        let far = Far::default();
+    async fn messages_that_waited_for_a_pause_go_on_when_it_is_lifted(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
         });
@@ -121,10 +122,10 @@ both_databases! {
 
     /// A limit is kept by all workers together: no slot is handed out twice.
     #[test]
-    async fn a_rate_is_shared_by_all_workers(fixture: Fixture) {
+    async fn a_rate_is_shared_by_all_workers(fixture: WorkerFixture) {
         const SPACING: Duration = Duration::from_millis(5);
         let before = fixture.store.now().await.unwrap();
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let other = fixture.another_node().await;
         let at_most = |target: &mut Target| target.pace.rate_max = Some(PerSecond::clamped(200.0));
         let _workers = [paced(&fixture, far.done(), at_most), paced(&other, far.done(), at_most)];
@@ -138,8 +139,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_rate_is_set_while_workers_run(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_rate_is_set_while_workers_run(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let _worker = paced(&fixture, far.done(), |_| ());
         let paces = Paces::of(fixture.store.clone());
         let id = fixture.put("k0").await;
@@ -159,8 +160,8 @@ both_databases! {
 
     /// A destination that is down is left alone by all, asked again after its rest, and then served.
     #[test]
-    async fn a_destination_that_is_down_is_left_alone(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_destination_that_is_down_is_left_alone(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|number, _| async move {
             if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
         });
@@ -191,9 +192,9 @@ both_databases! {
 
     /// SPEC E2: messages that always fail open no circuit for the good ones among them, however often they are tried.
     #[test]
-    async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: Fixture) {
+    async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: WorkerFixture) {
         const TRIES: u32 = 4;
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
         let paces = Paces::of(fixture.store.clone());
         let (mut bad, mut good) = (Vec::new(), Vec::new());
@@ -226,8 +227,8 @@ both_databases! {
 
     /// SPEC E2: where as many bad ones in a row did open it, the probe after the rest is a good one, though they are older and due.
     #[test]
-    async fn a_message_that_has_not_failed_is_the_probe(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_message_that_has_not_failed_is_the_probe(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
         let paces = Paces::of(fixture.store.clone());
         let mut bad = Vec::new();
@@ -261,9 +262,9 @@ both_databases! {
 
     /// SPEC B4: inside its slot, each message waits the interval before its first call.
     #[test]
-    async fn a_first_call_waits_the_interval(fixture: Fixture) {
+    async fn a_first_call_waits_the_interval(fixture: WorkerFixture) {
         const INTERVAL: Duration = Duration::from_millis(120);
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let _worker = paced(&fixture, far.done(), |target| target.interval = INTERVAL);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;

@@ -13,13 +13,14 @@ use ichido_store::message::{NewMessage, Note};
 use uuid::Uuid;
 
 use super::fixture::{
-    BACKOFF, DAY, Far, Fixture, QUEUE, both_databases, key, look_again, many, message, only, queue,
+    BACKOFF, DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, key, look_again, many, message, only,
+    queue,
 };
 
 const SETTLES_WITHIN: Duration = Duration::from_mins(10);
 
 /// A handler whose first call is lost, and which can be asked.
-fn askable(far: &Far, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
+fn askable(far: &FakeReceiver, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let handler = far.handler(|number, _| async move {
@@ -47,8 +48,8 @@ async fn rounds(store: &Store, node: Uuid) {
 
 both_databases! {
     #[test]
-    async fn what_proves_to_be_done_is_sent_and_not_called_again(fixture: Fixture) {
-        let far = Far::default();
+    async fn what_proves_to_be_done_is_sent_and_not_called_again(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let (handler, asked) = askable(&far, Asked::done());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
@@ -63,8 +64,8 @@ both_databases! {
     }
 
     #[test]
-    async fn what_proves_not_to_be_done_is_called_again(fixture: Fixture) {
-        let far = Far::default();
+    async fn what_proves_not_to_be_done_is_called_again(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let (handler, _) = askable(&far, Asked::not_done());
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
@@ -78,8 +79,8 @@ both_databases! {
     }
 
     #[test]
-    async fn what_cannot_be_said_stays_parked_and_is_asked_again(fixture: Fixture) {
-        let far = Far::default();
+    async fn what_cannot_be_said_stays_parked_and_is_asked_again(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let (handler, asked) = askable(&far, Asked::unknown());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
@@ -98,11 +99,11 @@ both_databases! {
 
     /// SPEC D17: what is dead stays so, and states from then on what is known of its effect; its history tells how that was learnt.
     #[test]
-    async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: Fixture) {
+    async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: WorkerFixture) {
         for (answer, key, effect) in
             [(Asked::done(), "k1", Effect::Done), (Asked::not_done(), "k2", Effect::NotDone)]
         {
-            let far = Far::default();
+            let far = FakeReceiver::default();
             let (handler, asked) = askable(&far, answer);
             // Keys are honoured, so it is not parked; and no try is left.
             let worker = fixture.work(handler.honours_keys(DAY));
@@ -130,8 +131,8 @@ both_databases! {
 
     /// SPEC D17: an answer that says neither leaves the letter as it was, and it is asked again later, not at once.
     #[test]
-    async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let (handler, asked) = askable(&far, Asked::unknown());
         let worker = fixture.work(handler.honours_keys(DAY));
         let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
@@ -156,8 +157,8 @@ both_databases! {
     }
 
     #[test]
-    async fn one_node_asks(fixture: Fixture) {
-        let far = Far::default();
+    async fn one_node_asks(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let (handler, asked) = askable(&far, Asked::unknown());
         let workers = [fixture.work(handler.clone()), fixture.work(handler)];
         let id = fixture.put("k1").await;

@@ -9,13 +9,14 @@ use ichido_store::message::NewMessage;
 use ichido_store::testing::while_busy;
 
 use super::fixture::{
-    Far, Fixture, Gate, LEASE, QUEUE, both_databases, key, many, message, message_of, queue,
+    FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, both_databases, key, many, message, message_of,
+    queue,
 };
 
 both_databases! {
     #[test]
-    async fn a_message_is_sent_once_and_its_audit_shows_it(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_message_is_sent_once_and_its_audit_shows_it(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async { Ok(Done { receipt: Some("o-1".to_owned()), ..Done::default() }) });
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
@@ -32,8 +33,8 @@ both_databases! {
     }
 
     #[test]
-    async fn new_work_wakes_an_idle_worker_at_once(fixture: Fixture) {
-        let far = Far::default();
+    async fn new_work_wakes_an_idle_worker_at_once(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         // It would look by itself only after the case is over.
         let worker = fixture.draft_as(far.done(), |_| ()).idle_sleep(Duration::from_hours(1));
         let _worker = worker.start().unwrap();
@@ -45,11 +46,11 @@ both_databases! {
     }
 
     #[test]
-    async fn what_exceeds_the_free_slots_is_held_and_refills_as_slots_free(fixture: Fixture) {
+    async fn what_exceeds_the_free_slots_is_held_and_refills_as_slots_free(fixture: WorkerFixture) {
         for number in 0..6 {
             fixture.put(&format!("k{number}")).await;
         }
-        let (far, gate) = (Far::default(), Gate::shut());
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let handler = far.handler(move |_, _| {
             let gate = inside.clone();
@@ -76,8 +77,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_slow_message_holds_up_neither_its_queue_nor_another(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_slow_message_holds_up_neither_its_queue_nor_another(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let slow = far.handler(move |_, job| {
             let gate = inside.clone();
@@ -88,7 +89,7 @@ both_databases! {
                 Ok(Done::default())
             }
         });
-        let other = Far::default();
+        let other = FakeReceiver::default();
         let worker = fixture.draft_as(slow, |queue| queue.parallelism = many(2));
         let worker = worker.handler("mail", other.done()).start().unwrap();
         let stuck = fixture.put("slow").await;
@@ -106,8 +107,8 @@ both_databases! {
 
     /// SPEC D7.
     #[test]
-    async fn a_queue_is_not_served_under_another_kind_of_key(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_queue_is_not_served_under_another_kind_of_key(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let first = fixture.work(far.done());
         let sent = fixture.put("k1").await;
         fixture.until(sent, Stage::Sent).await;
@@ -126,8 +127,8 @@ both_databases! {
 
     /// SPEC D7.
     #[test]
-    async fn two_identities_with_one_key_are_two_keys_at_the_destination(fixture: Fixture) {
-        let far = Far::default();
+    async fn two_identities_with_one_key_are_two_keys_at_the_destination(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let _worker = fixture.work(far.done());
         for identity in ["alice", "bob"] {
             let id = fixture.put_in(message_of(identity, "same")).await;
@@ -143,8 +144,8 @@ both_databases! {
 
     /// SPEC D7.
     #[test]
-    async fn a_queue_of_unique_keys_sends_the_clients_own(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_queue_of_unique_keys_sends_the_clients_own(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let _worker = fixture.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
         let id = fixture.put("0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e").await;
         fixture.until(id, Stage::Sent).await;
@@ -153,9 +154,9 @@ both_databases! {
 
     /// SPEC D3, D16: many workers over many messages, each done once.
     #[test]
-    async fn sixteen_workers_send_each_of_many_messages_once(fixture: Fixture) {
+    async fn sixteen_workers_send_each_of_many_messages_once(fixture: WorkerFixture) {
         const MESSAGES: usize = 400;
-        let far = Far::default();
+        let far = FakeReceiver::default();
         let handler = far.done();
         let workers: Vec<_> = (0..16).map(|_| fixture.work(handler.clone())).collect();
         let messages = (0..MESSAGES).map(|number| message(&format!("k{number}"))).collect();
@@ -177,8 +178,8 @@ both_databases! {
 
     /// SPEC D16: one key put in ten times at once is sent once.
     #[test]
-    async fn one_key_put_in_ten_times_at_once_is_sent_once(fixture: Fixture) {
-        let far = Far::default();
+    async fn one_key_put_in_ten_times_at_once_is_sent_once(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let _workers = [fixture.work(far.done()), fixture.work(far.done())];
         let putting: Vec<_> = (0..10)
             .map(|_| {
@@ -196,8 +197,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_destination_of_two_queues_bounds_the_calls_of_both(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_destination_of_two_queues_bounds_the_calls_of_both(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let handler: Handler = far.handler(move |_, _| {
             let gate = inside.clone();
@@ -225,8 +226,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_paused_queue_is_left_alone(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_paused_queue_is_left_alone(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         fixture.store.queues().pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
         let _worker = fixture.draft_as(far.done(), |_| ()).handler("mail", far.done()).start().unwrap();
         let paused = fixture.put("k1").await;

@@ -6,10 +6,10 @@ use ichido::destination::{Done, Handler};
 use ichido_core::lifecycle::Stage;
 use ichido_core::verdict::Effect;
 
-use super::fixture::{AFTER_LEASE, BACKOFF, Far, Fixture, Gate, both_databases, many};
+use super::fixture::{AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
 
 /// A handler that waits at a gate.
-fn gated(far: &Far, gate: &Gate) -> Handler {
+fn gated(far: &FakeReceiver, gate: &HandlerGate) -> Handler {
     let gate = gate.clone();
     far.handler(move |_, _| {
         let gate = gate.clone();
@@ -22,12 +22,12 @@ fn gated(far: &Far, gate: &Gate) -> Handler {
 
 both_databases! {
     #[test]
-    async fn a_stop_gives_back_what_was_not_begun_and_lets_the_rest_end(fixture: Fixture) {
+    async fn a_stop_gives_back_what_was_not_begun_and_lets_the_rest_end(fixture: WorkerFixture) {
         let mut ids = Vec::new();
         for number in 0..4 {
             ids.push(fixture.put(&format!("k{number}")).await);
         }
-        let (far, gate) = (Far::default(), Gate::shut());
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work_as(gated(&far, &gate), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         fixture.until_count(Stage::Sending, 4).await;
@@ -50,8 +50,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_handler_sees_that_its_worker_stops(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_handler_sees_that_its_worker_stops(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let handler = far.handler(move |_, job| {
             let gate = inside.clone();
@@ -72,10 +72,10 @@ both_databases! {
 
     /// SPEC F2: a call that was given up on counts, and nobody knows what it did.
     #[test]
-    async fn a_call_that_outlasts_the_stop_counts_and_its_effect_is_unknown(fixture: Fixture) {
+    async fn a_call_that_outlasts_the_stop_counts_and_its_effect_is_unknown(fixture: WorkerFixture) {
         let day = Duration::from_hours(24);
         for (key, stage) in [("keyed", Stage::Failed), ("opaque", Stage::Parked)] {
-            let (far, gate) = (Far::default(), Gate::shut());
+            let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
             let handler = gated(&far, &gate);
             let handler = if key == "keyed" { handler.honours_keys(day) } else { handler };
             let draft = fixture.draft_as(handler, |_| ()).stop_within(Duration::from_millis(1));
@@ -91,8 +91,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_second_stop_ends_at_once_and_nothing_is_lost(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_second_stop_ends_at_once_and_nothing_is_lost(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work(gated(&far, &gate).repeatable());
         let id = fixture.put("k1").await;
         gate.reached(1).await;
@@ -112,8 +112,8 @@ both_databases! {
     }
 
     #[test]
-    async fn a_worker_stops_while_its_destination_is_paused(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_worker_stops_while_its_destination_is_paused(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let handler = far.handler(|_, _| async {
             Err::<Done, _>(ichido::destination::Failed::throttled(Some(Duration::from_hours(1)), "slow down"))
         });

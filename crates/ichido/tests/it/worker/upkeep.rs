@@ -12,12 +12,12 @@ use sqlx::{PgPool, SqlitePool};
 
 use uuid::Uuid;
 
-use super::fixture::{Far, Fixture, Gate, both_databases, look_again, many, message};
+use super::fixture::{FakeReceiver, HandlerGate, WorkerFixture, both_databases, look_again, many, message};
 
 both_databases! {
     #[test]
-    async fn what_was_sent_long_ago_is_forgotten(fixture: Fixture) {
-        let far = Far::default();
+    async fn what_was_sent_long_ago_is_forgotten(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let worker = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1)).name("web-1");
         let worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
@@ -32,8 +32,8 @@ both_databases! {
 
     /// SPEC F5: nobody has to think of it.
     #[test]
-    async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: Fixture) {
-        let far = Far::default();
+    async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let draft = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
         let _worker = draft.audit_key(audit_key()).start().unwrap();
         let id = fixture.put("k1").await;
@@ -49,8 +49,8 @@ both_databases! {
 
     /// What it would forget without the key would be missed.
     #[test]
-    async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: Fixture) {
-        let far = Far::default();
+    async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let draft = || fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
         let with_key = draft().audit_key(audit_key()).start().unwrap();
         let id = fixture.put("k1").await;
@@ -85,8 +85,8 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_delayed_is_sent_when_it_is_due(fixture: Fixture) {
-        let far = Far::default();
+    async fn what_is_delayed_is_sent_when_it_is_due(fixture: WorkerFixture) {
+        let far = FakeReceiver::default();
         let _worker = fixture.work(far.done());
         let mut later = message("later");
         later.delay = Duration::from_hours(1);
@@ -100,8 +100,8 @@ both_databases! {
 
     /// A slot is free only when its settle is durable.
     #[test]
-    async fn a_slot_stays_taken_until_its_settle_is_durable(fixture: Fixture) {
-        let (far, gate) = (Far::default(), Gate::shut());
+    async fn a_slot_stays_taken_until_its_settle_is_durable(fixture: WorkerFixture) {
+        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let handler = far.handler(move |_, _| {
             let gate = inside.clone();
@@ -114,7 +114,7 @@ both_databases! {
         let _worker = fixture.work_as(handler.repeatable(), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         fixture.until_count(Stage::Sending, 2).await;
-        let held = Held::take(&fixture).await;
+        let held = WriteBlock::take(&fixture).await;
         gate.open(2);
         // Nobody can write that the first one was sent, so the second one is not begun.
         for _ in 0..100 {
@@ -133,7 +133,7 @@ fn audit_key() -> AuditKey {
     AuditKey::parse(b"from a file that the database's owner cannot read").unwrap()
 }
 
-async fn until_sealed(fixture: &Fixture) {
+async fn until_sealed(fixture: &WorkerFixture) {
     while fixture.store.audit().head().await.unwrap().is_none() {
         fixture.pass(Duration::from_secs(5));
         look_again().await;
@@ -141,13 +141,13 @@ async fn until_sealed(fixture: &Fixture) {
 }
 
 /// Somebody who keeps everybody from writing that anything was sent.
-enum Held {
+enum WriteBlock {
     Postgres(sqlx::Transaction<'static, sqlx::Postgres>),
     Sqlite(sqlx::Transaction<'static, sqlx::Sqlite>),
 }
 
-impl Held {
-    async fn take(fixture: &Fixture) -> Self {
+impl WriteBlock {
+    async fn take(fixture: &WorkerFixture) -> Self {
         if fixture.store.is_sqlite() {
             let pool = SqlitePool::connect(&fixture.url).await.unwrap();
             return Self::Sqlite(Store::begin_immediate(&pool).await.unwrap());

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::destination::Promise;
 use crate::destination::http::reach::Reach;
-use crate::destination::http::reading::{Reading, Sign};
-use crate::destination::http::reconcile::{Found, PLACE, Reconcile};
+use crate::destination::http::reconcile::{Found, KEY_PLACEHOLDER, ReconcileEndpoint};
+use crate::destination::http::response::{ResponsePattern, ResponseReader};
 use crate::destination::http::sign::Secret;
 
 use crate::destination::http::Http;
@@ -30,13 +30,13 @@ impl HttpSettings {
         let secrets = self.secrets(&mut problems);
         let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
         let post = reach.client("url", &self.url, &mut problems);
-        let rules = signs("rules", &self.rules, &mut problems);
+        let rules = patterns("rules", &self.rules, &mut problems);
         let key_at = problems.check("key_pointer", Pointer::parse(&self.key_pointer));
         let receipt_at = self.receipt_pointer.as_ref();
         let receipt_at =
             receipt_at.and_then(|pointer| problems.check("receipt_pointer", Pointer::parse(pointer)));
-        let asked = self.reconcile.as_ref();
-        let reconcile = asked.and_then(|asked| reconcile(asked, &mut reach, &mut problems));
+        let settings = self.reconcile.as_ref();
+        let reconcile = settings.and_then(|settings| reconcile(settings, &mut reach, &mut problems));
         // What could not be read is a problem, and then nothing is built.
         let ((client, url), key_at) = problems.or(post.zip(key_at))?;
         Ok(Http {
@@ -45,7 +45,7 @@ impl HttpSettings {
             headers,
             secrets,
             limits: self.limits(),
-            reading: Reading::new(rules, self.echoes_key, key_at, receipt_at),
+            reader: ResponseReader::new(rules, self.echoes_key, key_at, receipt_at),
             reconcile,
             promise: Promise {
                 guarantee: self.guarantee,
@@ -65,13 +65,13 @@ impl HttpSettings {
     }
 
     fn check_bounds(&self, problems: &mut Faults) {
-        let least = Duration::from_millis(1);
-        problems.within("total_time_out", self.total_time_out, least..=TIME_OUT_MAX);
-        for (place, time_out) in
+        let min = Duration::from_millis(1);
+        problems.within("total_time_out", self.total_time_out, min..=TIME_OUT_MAX);
+        for (path, timeout) in
             [("connect_time_out", self.connect_time_out), ("answer_time_out", self.answer_time_out)]
         {
-            if time_out < least || self.total_time_out < time_out {
-                problems.add(place, "must be at least 1 ms, and not longer than total_time_out");
+            if timeout < min || self.total_time_out < timeout {
+                problems.add(path, "must be at least 1 ms, and not longer than total_time_out");
             }
         }
         problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
@@ -80,10 +80,10 @@ impl HttpSettings {
         if matches!(self.guarantee, Guarantee::HonoursKeys { keeps_for } if keeps_for < self.total_time_out) {
             problems.add("guarantee", "the receiver must remember a key for longer than one call may take");
         }
-        let hosts = [Some(&self.url), self.reconcile.as_ref().map(|asked| &asked.url)];
+        let hosts = [Some(&self.url), self.reconcile.as_ref().map(|settings| &settings.url)];
         for host in &self.allow_link_local {
             let is_used = |url: &&String| {
-                HttpUrl::parse(&url.replace(PLACE, STAND_IN))
+                HttpUrl::parse(&url.replace(KEY_PLACEHOLDER, KEY_STAND_IN))
                     .is_ok_and(|url| url.authority.host().eq_ignore_ascii_case(host))
             };
             if !hosts.iter().flatten().any(is_used) {
@@ -98,15 +98,15 @@ impl HttpSettings {
     fn header_map(&self, problems: &mut Faults) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (index, (name, value)) in self.headers.iter().enumerate() {
-            let place = format!("headers[{index}]");
+            let path = format!("headers[{index}]");
             let name = match HeaderName::from_bytes(name.as_bytes()) {
                 Ok(name) if is_ours(&name) => {
-                    problems.add(place, format!("{name} is set by Ichido itself; take it out"));
+                    problems.add(path, format!("{name} is set by Ichido itself; take it out"));
                     continue;
                 }
                 Ok(name) => name,
                 Err(_) => {
-                    problems.add(place, "its name is no name of a header field");
+                    problems.add(path, "its name is no name of a header field");
                     continue;
                 }
             };
@@ -117,7 +117,7 @@ impl HttpSettings {
                     headers.append(name, value);
                 }
                 Err(_) => problems
-                    .add(place, format!("the value of {name} has characters that no header field may have")),
+                    .add(path, format!("the value of {name} has characters that no header field may have")),
             }
         }
         headers
@@ -138,44 +138,45 @@ fn reconcile(
     settings: &ReconcileSettings,
     reach: &mut Reach<'_>,
     problems: &mut Faults,
-) -> Option<Reconcile> {
+) -> Option<ReconcileEndpoint> {
     problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
     if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
         problems.add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
     }
-    let rules = signs("reconcile.rules", &settings.rules, problems);
-    if !settings.url.contains(PLACE) {
+    let rules = patterns("reconcile.rules", &settings.rules, problems);
+    if !settings.url.contains(KEY_PLACEHOLDER) {
         problems.add(
             "reconcile.url",
             "has no {key}, so that the answer would be the same for every message; put {key} where the key goes, in the path or the query",
         );
     }
     // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
-    let (client, url) = reach.client("reconcile.url", &settings.url.replace(PLACE, STAND_IN), problems)?;
-    if url.authority.as_str().contains(STAND_IN) {
+    let (client, url) =
+        reach.client("reconcile.url", &settings.url.replace(KEY_PLACEHOLDER, KEY_STAND_IN), problems)?;
+    if url.authority.as_str().contains(KEY_STAND_IN) {
         problems
             .add("reconcile.url", "a key cannot be a part of the host; put {key} into the path or the query");
     }
-    let template = url.target.as_str().replace(STAND_IN, PLACE);
-    Some(Reconcile { client, template, rules })
+    let template = url.target.as_str().replace(KEY_STAND_IN, KEY_PLACEHOLDER);
+    Some(ReconcileEndpoint { client, template, rules })
 }
 
 /// Stands for a key where a URL is taken apart.
-const STAND_IN: &str = "ichido--key--stand-in";
+const KEY_STAND_IN: &str = "ichido--key--stand-in";
 
 /// Rules, read from their texts. One that cannot be read is a problem.
-fn signs<M: Copy>(place: &str, rules: &[Rule<M>], problems: &mut Faults) -> Vec<(Sign, M)> {
-    let mut signs = Vec::new();
+fn patterns<M: Copy>(path: &str, rules: &[Rule<M>], problems: &mut Faults) -> Vec<(ResponsePattern, M)> {
+    let mut patterns = Vec::new();
     for (index, Rule { status, at, means }) in rules.iter().enumerate() {
-        let place = format!("{place}[{index}]");
-        let status = problems.check(&format!("{place}.status"), statuses(status));
+        let path = format!("{path}[{index}]");
+        let status = problems.check(&format!("{path}.status"), statuses(status));
         let at = at.as_ref().and_then(|(pointer, text)| {
-            let pointer = problems.check(&format!("{place}.at"), Pointer::parse(pointer))?;
+            let pointer = problems.check(&format!("{path}.at"), Pointer::parse(pointer))?;
             Some((pointer, text.clone()))
         });
-        signs.extend(status.map(|status| (Sign { status, at }, *means)));
+        patterns.extend(status.map(|status| (ResponsePattern { status, at }, *means)));
     }
-    signs
+    patterns
 }
 
 /// `409`, or `520-527`.

@@ -10,32 +10,33 @@ use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 
 use super::row::Row;
-use crate::worker::meter::{CircuitIs, Stands};
+use crate::worker::metrics::{CircuitState, DestinationGauges};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Standing {
+struct PaceStatus {
     paused_until: Option<Timestamp>,
-    circuit: CircuitIs,
+    circuit: CircuitState,
     /// It refused calls, and all workers go by what it bears.
     is_slowed: bool,
     /// What an operator set in place of the configured rate.
     set: Option<PerSecond>,
 }
 
-impl Standing {
+impl PaceStatus {
     /// Nothing is in the way, as far as is known.
-    const PLAIN: Self = Self { paused_until: None, circuit: CircuitIs::Closed, is_slowed: false, set: None };
+    const UNRESTRICTED: Self =
+        Self { paused_until: None, circuit: CircuitState::Closed, is_slowed: false, set: None };
 
-    fn of(row: &Row, settings: &Settings, now: Timestamp) -> Self {
+    fn new(row: &Row, settings: &Settings, now: Timestamp) -> Self {
         let pace = &row.pace;
         let paused_until = pace.paused_until.min(now.plus(settings.pause_max));
         Self {
             paused_until: Some(paused_until).filter(|until| now < *until),
             circuit: match pace.circuit {
-                Circuit::Closed { .. } => CircuitIs::Closed,
-                Circuit::Open { until, .. } if now < until => CircuitIs::Open,
+                Circuit::Closed { .. } => CircuitState::Closed,
+                Circuit::Open { until, .. } if now < until => CircuitState::Open,
                 // The next call is a probe, whoever makes it.
-                Circuit::Open { .. } | Circuit::HalfOpen { .. } => CircuitIs::HalfOpen,
+                Circuit::Open { .. } | Circuit::HalfOpen { .. } => CircuitState::HalfOpen,
             },
             is_slowed: matches!(pace.rate, Rate::Paced(_)),
             set: row.rate_max,
@@ -44,19 +45,19 @@ impl Standing {
 }
 
 /// What was told of a destination.
-pub(super) struct Told {
-    last: Mutex<Standing>,
-    stands: Stands,
+pub(super) struct StatusReporter {
+    last: Mutex<PaceStatus>,
+    gauges: DestinationGauges,
 }
 
-impl Told {
-    pub(super) fn nothing(destination: &str) -> Self {
-        Self { last: Mutex::new(Standing::PLAIN), stands: Stands::of(destination) }
+impl StatusReporter {
+    pub(super) fn new(destination: &str) -> Self {
+        Self { last: Mutex::new(PaceStatus::UNRESTRICTED), gauges: DestinationGauges::new(destination) }
     }
 
     /// Shows how a destination stands, and logs what has changed since it was last told. What is known is asked for in its turn, so
     /// that nothing older is told after it.
-    pub(super) fn tell(
+    pub(super) fn report(
         &self,
         destination: &str,
         settings: &Settings,
@@ -65,14 +66,14 @@ impl Told {
         let mut last = lock(&self.last);
         let (row, now) = known();
         let settings = row.settings(settings);
-        let is = Standing::of(&row, &settings, now);
+        let is = PaceStatus::new(&row, &settings, now);
         let limit = row.pace.limit(&settings).map(PerSecond::get);
-        self.stands.set(is.paused_until.is_some(), is.circuit, limit);
+        self.gauges.set(is.paused_until.is_some(), is.circuit, limit);
         log(destination, std::mem::replace(&mut *last, is), is, limit, now);
     }
 }
 
-fn log(destination: &str, was: Standing, is: Standing, per_second: Option<f64>, now: Timestamp) {
+fn log(destination: &str, was: PaceStatus, is: PaceStatus, per_second: Option<f64>, now: Timestamp) {
     match (was.paused_until, is.paused_until) {
         (None, Some(until)) => {
             let pause = until.since(now);
@@ -87,16 +88,16 @@ fn log(destination: &str, was: Standing, is: Standing, per_second: Option<f64>, 
     }
     match is.circuit {
         circuit if circuit == was.circuit => (),
-        CircuitIs::Open => {
+        CircuitState::Open => {
             tracing::warn!(
                 destination,
                 "a destination counts as down (circuit open); it is left alone, and then probed"
             );
         }
-        CircuitIs::HalfOpen => {
+        CircuitState::HalfOpen => {
             tracing::info!(destination, "a destination that counted as down is probed (circuit half open)");
         }
-        CircuitIs::Closed => tracing::warn!(destination, "a destination is up again (circuit closed)"),
+        CircuitState::Closed => tracing::warn!(destination, "a destination is up again (circuit closed)"),
     }
     if is.is_slowed && !was.is_slowed {
         tracing::warn!(

@@ -1,7 +1,7 @@
 use super::*;
 
 fn judged(payload: &str) -> (Verdict, Note) {
-    match judge("ORDERS", Seen::Replied(Bytes::copy_from_slice(payload.as_bytes()))) {
+    match judge("ORDERS", PublishOutcome::Replied(Bytes::copy_from_slice(payload.as_bytes()))) {
         Came::Judged { verdict, note } => (verdict, note),
         Came::Snoozed { .. } => panic!("it was made"),
     }

@@ -8,13 +8,13 @@ use ichido_store::error::StoreError;
 
 use super::row::Row;
 
-pub(super) enum Home {
+pub(super) enum PaceStorage {
     Shared(Store),
     /// A row that nobody else sees.
     Alone(Mutex<Row>),
 }
 
-impl Home {
+impl PaceStorage {
     /// Of a destination that nobody else calls.
     pub(super) fn alone() -> Self {
         Self::Alone(Mutex::new(Row::NEW))

@@ -59,18 +59,18 @@ impl Meaning {
 
 /// Which answers a rule is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sign {
+pub(super) struct ResponsePattern {
     pub(super) status: RangeInclusive<u16>,
     /// A place in the answer's JSON, and the text of what must be there.
     pub(super) at: Option<(Pointer, String)>,
 }
 
-impl Sign {
-    pub(super) fn fits(&self, status: u16, document: Option<&Document<'_>>) -> bool {
+impl ResponsePattern {
+    pub(super) fn matches(&self, status: u16, document: Option<&Document<'_>>) -> bool {
         let is_there = |(pointer, wanted): &(Pointer, String)| {
             document
                 .and_then(|document| document.at(pointer))
-                .and_then(text_of)
+                .and_then(scalar_text)
                 .is_some_and(|text| text == *wanted)
         };
         self.status.contains(&status) && self.at.as_ref().is_none_or(is_there)
@@ -78,7 +78,7 @@ impl Sign {
 }
 
 /// The text of a string, a number as it is written, `true` or `false`.
-fn text_of<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
+fn scalar_text<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
     let truth = |truth| if truth { "true" } else { "false" };
     value
         .as_str()
@@ -87,9 +87,9 @@ fn text_of<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
 }
 
 /// How a destination's answers are read.
-pub(super) struct Reading {
+pub(super) struct ResponseReader {
     /// Its own rules; the first that fits wins.
-    rules: Vec<(Sign, Table)>,
+    rules: Vec<(ResponsePattern, Table)>,
     table: Table,
     /// Where an answer's JSON carries our key back.
     key_at: Pointer,
@@ -97,9 +97,9 @@ pub(super) struct Reading {
     receipt_at: Option<Pointer>,
 }
 
-impl Reading {
+impl ResponseReader {
     pub(super) fn new(
-        rules: Vec<(Sign, Meaning)>,
+        rules: Vec<(ResponsePattern, Meaning)>,
         promises_echo: bool,
         key_at: Pointer,
         receipt_at: Option<Pointer>,
@@ -110,7 +110,8 @@ impl Reading {
             table.promises_echo = promises_echo;
             table
         };
-        let rules = rules.into_iter().map(|(sign, meaning)| (sign, table(vec![meaning.row()]))).collect();
+        let rules =
+            rules.into_iter().map(|(pattern, meaning)| (pattern, table(vec![meaning.row()]))).collect();
         Self { rules, table: table(Vec::new()), key_at, receipt_at }
     }
 
@@ -118,34 +119,34 @@ impl Reading {
     pub(super) fn judge(
         &self,
         key: &IdempotencyKey,
-        seen: Result<FullResponse, NetworkError>,
+        result: Result<FullResponse, NetworkError>,
         now: Timestamp,
     ) -> Came {
-        let answered = match seen {
-            Ok(answered) => answered,
+        let response = match result {
+            Ok(response) => response,
             Err(NetworkError { kind, why, .. }) => {
                 return Came::said(self.table.judge(&Seen::Network(kind), now), why);
             }
         };
-        let document = document(&answered);
-        let own = self.rules.iter().find(|(sign, _)| sign.fits(answered.status, document.as_ref()));
+        let document = document(&response);
+        let own = self.rules.iter().find(|(pattern, _)| pattern.matches(response.status, document.as_ref()));
         let table = own.map_or(&self.table, |(_, table)| table);
-        let fields = fields(&answered);
+        let fields = fields(&response);
         let answer = Answer {
-            status: answered.status,
+            status: response.status,
             headers: &fields,
-            body: &answered.body,
-            echo: self.echo(key, &answered, document.as_ref()),
+            body: &response.body,
+            echo: self.echo(key, &response, document.as_ref()),
         };
         let verdict = table.judge(&Seen::Answer(answer), now);
-        Came::Judged { verdict, note: self.note(verdict, &answered, document.as_ref()) }
+        Came::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
     }
 
     /// Whether an answer carries our key back, in a header field or in its JSON. Where the two differ, it is not ours.
     pub(super) fn echo(
         &self,
         key: &IdempotencyKey,
-        answered: &FullResponse,
+        response: &FullResponse,
         document: Option<&Document<'_>>,
     ) -> Echo {
         let in_body = document.and_then(|document| document.at(&self.key_at)).map_or(Echo::Absent, |value| {
@@ -156,7 +157,7 @@ impl Reading {
                 _ => Echo::Other,
             }
         });
-        match (Echo::of(key, fields(answered)), in_body) {
+        match (Echo::of(key, fields(response)), in_body) {
             (Echo::Other, _) | (_, Echo::Other) => Echo::Other,
             (Echo::Same, _) | (_, Echo::Same) => Echo::Same,
             (Echo::Absent, Echo::Absent) => Echo::Absent,
@@ -168,8 +169,8 @@ impl Reading {
         self.table.promises_echo
     }
 
-    fn note(&self, verdict: Verdict, answered: &FullResponse, document: Option<&Document<'_>>) -> Note {
-        let evidence = self.evidence(answered, document);
+    fn note(&self, verdict: Verdict, response: &FullResponse, document: Option<&Document<'_>>) -> Note {
+        let evidence = self.evidence(response, document);
         Note {
             code: verdict.code,
             // What an earlier call under this key gave is not known: the audit's word for that is `sha256:from-conflict`.
@@ -182,46 +183,47 @@ impl Reading {
     }
 
     /// All that an answer holds for the audit.
-    pub(super) fn evidence(&self, answered: &FullResponse, document: Option<&Document<'_>>) -> Note {
-        let receipt = self.receipt_at.as_ref().and_then(|pointer| document?.at(pointer)).and_then(text_of);
+    pub(super) fn evidence(&self, response: &FullResponse, document: Option<&Document<'_>>) -> Note {
+        let receipt =
+            self.receipt_at.as_ref().and_then(|pointer| document?.at(pointer)).and_then(scalar_text);
         Note {
-            status: Some(answered.status),
-            result_digest: answered.is_whole.then(|| digest(answered)),
+            status: Some(response.status),
+            result_digest: response.is_whole.then(|| digest(response)),
             receipt: receipt.map(Cow::into_owned),
-            excerpt: excerpt(answered),
+            excerpt: excerpt(response),
             ..Note::default()
         }
     }
 }
 
 /// The answer as JSON, if it is, whatever its media type says.
-pub(super) fn document(answered: &FullResponse) -> Option<Document<'_>> {
-    if !answered.is_whole {
+pub(super) fn document(response: &FullResponse) -> Option<Document<'_>> {
+    if !response.is_whole {
         return None;
     }
-    Document::parse(&answered.body, answered.body.len()).ok()
+    Document::parse(&response.body, response.body.len()).ok()
 }
 
 /// The digest of a result: of its canonical form if it is JSON, else of its bytes (SPEC D10).
-fn digest(answered: &FullResponse) -> Digest {
+fn digest(response: &FullResponse) -> Digest {
     let media_type =
-        answered.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let rules = BodyRules { bytes_max: answered.body.len(), ..BodyRules::default() };
-    Digest::of_body(media_type, &answered.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&answered.body))
+        response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let rules = BodyRules { bytes_max: response.body.len(), ..BodyRules::default() };
+    Digest::of_body(media_type, &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
 /// The beginning of the answer as text; before what a failure says, its status, which most who look at it want to know first.
-fn excerpt(answered: &FullResponse) -> Option<String> {
-    let start = &answered.body[..answered.body.len().min(limits::EXCERPT_BYTES_MAX)];
-    let said = (!start.is_empty()).then(|| String::from_utf8_lossy(start));
-    let status = StatusCode::from_u16(answered.status).ok().filter(|status| !status.is_success());
-    match (status, said) {
-        (Some(status), Some(said)) => Some(format!("{status}: {said}")),
+fn excerpt(response: &FullResponse) -> Option<String> {
+    let start = &response.body[..response.body.len().min(limits::EXCERPT_BYTES_MAX)];
+    let body_text = (!start.is_empty()).then(|| String::from_utf8_lossy(start));
+    let status = StatusCode::from_u16(response.status).ok().filter(|status| !status.is_success());
+    match (status, body_text) {
+        (Some(status), Some(body_text)) => Some(format!("{status}: {body_text}")),
         (Some(status), None) => Some(status.to_string()),
-        (None, said) => said.map(Cow::into_owned),
+        (None, body_text) => body_text.map(Cow::into_owned),
     }
 }
 
-fn fields(answered: &FullResponse) -> Vec<(&str, &[u8])> {
-    answered.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
+fn fields(response: &FullResponse) -> Vec<(&str, &[u8])> {
+    response.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
 }

@@ -5,50 +5,52 @@
 
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
-use async_nats::jetstream::{Error, ErrorCode as Said};
+use async_nats::jetstream::{Error, ErrorCode as StreamError};
 use bytes::Bytes;
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::Note;
 
 use super::super::Came;
-use super::line::{Fault, Seen};
+use super::connection::{PublishOutcome, TransportError};
 
 /// The status by which NATS says that nobody listens.
 const NO_RESPONDERS: u16 = 503;
 
 /// What a try came to.
-pub(super) fn judge(stream: &str, seen: Seen) -> Came {
-    match seen {
-        Seen::Replied(payload) => replied(stream, &payload),
-        Seen::NoResponders => {
+pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> Came {
+    match outcome {
+        PublishOutcome::Replied(payload) => replied(stream, &payload),
+        PublishOutcome::NoResponders => {
             let why = "nobody took it: no stream listens to the subject at the moment";
-            let note = Note { status: Some(NO_RESPONDERS), ..said(why) };
+            let note = Note { status: Some(NO_RESPONDERS), ..note_of(why) };
             failed(ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, PaceReport::Failure, note)
         }
-        Seen::TooLarge { why } => {
-            let note =
-                said(format!("not sent: it is more than the server takes: {why}; raise max_payload there"));
+        PublishOutcome::TooLarge { why } => {
+            let note = note_of(format!(
+                "not sent: it is more than the server takes: {why}; raise max_payload there"
+            ));
             failed(ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, PaceReport::Success, note)
         }
-        Seen::Denied => {
-            let note =
-                said("the server does not allow us to publish to the subject; mend the user's permissions");
+        PublishOutcome::Denied => {
+            let note = note_of(
+                "the server does not allow us to publish to the subject; mend the user's permissions",
+            );
             failed(ErrorCode::Unauthorized, Effect::NotDone, Advice::GiveUp, PaceReport::Success, note)
         }
-        Seen::Late => lost("no acknowledgement came in time"),
-        Seen::Broken => lost("the connection was lost before the acknowledgement came"),
+        PublishOutcome::Late => lost("no acknowledgement came in time"),
+        PublishOutcome::Broken => lost("the connection was lost before the acknowledgement came"),
     }
 }
 
 /// There was no connection.
-pub(super) fn not_sent(fault: &Fault) -> Came {
-    let (code, advice) = if fault.is_unauthorized {
+pub(super) fn not_sent(error: &TransportError) -> Came {
+    let (code, advice) = if error.is_unauthorized {
         (ErrorCode::Unauthorized, Advice::GiveUp)
     } else {
         (ErrorCode::NetworkTimeout, Advice::Retry)
     };
-    failed(code, Effect::NotDone, advice, PaceReport::Failure, said(&fault.why))
+    failed(code, Effect::NotDone, advice, PaceReport::Failure, note_of(&error.why))
 }
 
 fn replied(stream: &str, payload: &Bytes) -> Came {
@@ -57,7 +59,13 @@ fn replied(stream: &str, payload: &Bytes) -> Came {
         Ok(Response::Err { error }) => refused(&error),
         Err(_) => {
             let why = "the answer is no acknowledgement of a stream; somebody else answers on the subject";
-            failed(ErrorCode::AnswerUnusable, Effect::Unknown, Advice::Retry, PaceReport::Success, said(why))
+            failed(
+                ErrorCode::AnswerUnusable,
+                Effect::Unknown,
+                Advice::Retry,
+                PaceReport::Success,
+                note_of(why),
+            )
         }
     }
 }
@@ -70,11 +78,11 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> Came {
             Effect::Unknown,
             Advice::Retry,
             PaceReport::Success,
-            said(why),
+            note_of(why),
         );
     }
     if ack.sequence == 0 {
-        let note = said("the stream knows the key, and has not stored the message yet");
+        let note = note_of("the stream knows the key, and has not stored the message yet");
         return failed(ErrorCode::InProgress, Effect::Unknown, Advice::Retry, PaceReport::Success, note);
     }
     let receipt = Some(format!("{}:{}", ack.stream, ack.sequence));
@@ -92,29 +100,31 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> Came {
 /// The stream, or the server for it, says that something is wrong.
 fn refused(error: &Error) -> Came {
     use PaceReport::{Failure, Success, Throttled};
-    let note = Note { status: u16::try_from(error.code()).ok(), ..said(error.to_string()) };
+    let note = Note { status: u16::try_from(error.code()).ok(), ..note_of(error.to_string()) };
     let (code, effect, advice, report) = match error.error_code() {
-        Said::STREAM_MESSAGE_EXCEEDS_MAXIMUM | Said::STREAM_HEADER_EXCEEDS_MAXIMUM => {
+        StreamError::STREAM_MESSAGE_EXCEEDS_MAXIMUM | StreamError::STREAM_HEADER_EXCEEDS_MAXIMUM => {
             (ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, Success)
         }
         // Another publish under this key is under way.
-        Said::STREAM_DUPLICATE_MESSAGE_CONFLICT => {
+        StreamError::STREAM_DUPLICATE_MESSAGE_CONFLICT => {
             (ErrorCode::InProgress, Effect::Unknown, Advice::Retry, Success)
         }
-        Said::STREAM_TOO_MANY_REQUESTS => (ErrorCode::RateLimited, Effect::NotDone, Advice::Retry, Throttled),
+        StreamError::STREAM_TOO_MANY_REQUESTS => {
+            (ErrorCode::RateLimited, Effect::NotDone, Advice::Retry, Throttled)
+        }
         // The stream is full and discards what is new; other failures to store may have stored a part.
-        Said::STREAM_STORE_FAILED if says_full(error) => {
+        StreamError::STREAM_STORE_FAILED if says_full(error) => {
             (ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, Failure)
         }
         // Each is found before the message is looked at.
-        Said::INSUFFICIENT_RESOURCES
-        | Said::STORAGE_RESOURCES_EXCEEDED
-        | Said::MEMORY_RESOURCES_EXCEEDED
-        | Said::ACCOUNT_RESOURCES_EXCEEDED
-        | Said::JETSTREAM_NOT_ENABLED
-        | Said::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
-        | Said::STREAM_NOT_MATCH
-        | Said::STREAM_SEALED => (ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, Failure),
+        StreamError::INSUFFICIENT_RESOURCES
+        | StreamError::STORAGE_RESOURCES_EXCEEDED
+        | StreamError::MEMORY_RESOURCES_EXCEEDED
+        | StreamError::ACCOUNT_RESOURCES_EXCEEDED
+        | StreamError::JETSTREAM_NOT_ENABLED
+        | StreamError::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
+        | StreamError::STREAM_NOT_MATCH
+        | StreamError::STREAM_SEALED => (ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, Failure),
         _ => (ErrorCode::Broker5xx, Effect::Unknown, Advice::Retry, Failure),
     };
     failed(code, effect, advice, report, note)
@@ -127,14 +137,14 @@ fn says_full(error: &Error) -> bool {
 }
 
 fn lost(why: &str) -> Came {
-    failed(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, PaceReport::Failure, said(why))
+    failed(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, PaceReport::Failure, note_of(why))
 }
 
 fn failed(code: ErrorCode, effect: Effect, advice: Advice, report: PaceReport, note: Note) -> Came {
     Came::judged(Verdict::said(Some(code), effect, advice, None, Some(report)), note)
 }
 
-fn said(why: impl Into<String>) -> Note {
+fn note_of(why: impl Into<String>) -> Note {
     Note { excerpt: Some(why.into()), ..Note::default() }
 }
 

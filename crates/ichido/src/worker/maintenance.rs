@@ -13,8 +13,8 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Count, LetterState, QueueName};
 use ichido_store::rescue::RescueTerms;
 
-use super::meter::{self, Outcome};
-use super::node::Node;
+use super::metrics::{self, Outcome};
+use super::node::WorkerNode;
 use super::pacer::FRESH_FOR;
 
 /// How often a node says that it lives, and hears the store's clock.
@@ -29,9 +29,9 @@ const MEASURE_EVERY: Duration = Duration::from_secs(5);
 /// How often what was counted is added to the counts of all nodes.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// The most rows in one statement.
-const PART: u32 = 1_000;
+const BATCH_SIZE: u32 = 1_000;
 /// The most statements of one kind in one round.
-const PARTS_MAX: usize = 10;
+const BATCHES_MAX: usize = 10;
 /// The most dead claims that are rescued in one round.
 const RESCUES_MAX: usize = 100;
 /// How long after its claim a call of a queue that nobody here knows may still be travelling.
@@ -40,28 +40,28 @@ const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 /// What is logged when the facts could not be published.
 pub(super) const NOT_PUBLISHED: &str = "what is known of the queues could not be published";
 
-pub(super) struct Upkeep {
-    node: Arc<Node>,
-    beat: Due,
-    publish: Due,
-    rescue: Due,
-    measure: Due,
-    pace: Due,
-    flush: Due,
+pub(super) struct Maintenance {
+    node: Arc<WorkerNode>,
+    beat: Timer,
+    publish: Timer,
+    rescue: Timer,
+    measure: Timer,
+    pace: Timer,
+    flush: Timer,
 }
 
-impl Upkeep {
-    pub(super) fn new(node: Arc<Node>) -> Self {
+impl Maintenance {
+    pub(super) fn new(node: Arc<WorkerNode>) -> Self {
         // The first ones were at the start.
         let started = node.clock.own();
         Self {
             node,
-            beat: Due::after(started, BEAT_EVERY),
-            publish: Due::after(started, PUBLISH_EVERY),
-            rescue: Due::every(RESCUE_EVERY),
-            measure: Due::every(MEASURE_EVERY),
-            pace: Due::every(FRESH_FOR),
-            flush: Due::every(FLUSH_EVERY),
+            beat: Timer::after(started, BEAT_EVERY),
+            publish: Timer::after(started, PUBLISH_EVERY),
+            rescue: Timer::every(RESCUE_EVERY),
+            measure: Timer::every(MEASURE_EVERY),
+            pace: Timer::every(FRESH_FOR),
+            flush: Timer::every(FLUSH_EVERY),
         }
     }
 
@@ -75,59 +75,59 @@ impl Upkeep {
 
     async fn run_once(&mut self) {
         let now = self.node.clock.own();
-        if self.beat.has_come(now) {
+        if self.beat.is_due(now) {
             self.node.beat().await;
         }
-        if self.publish.has_come(now) {
-            said(NOT_PUBLISHED, self.node.publish().await);
+        if self.publish.is_due(now) {
+            ok_or_log(NOT_PUBLISHED, self.node.publish().await);
         }
         self.node.promote().await;
-        if self.rescue.has_come(now) {
+        if self.rescue.is_due(now) {
             self.node.rescue().await;
         }
-        if self.pace.has_come(now) {
-            for aim in &self.node.targets {
-                aim.pacer.report().await;
+        if self.pace.is_due(now) {
+            for dispatcher in &self.node.dispatchers {
+                dispatcher.pacer.report().await;
                 // A pause and a rest end by themselves.
-                aim.pacer.tell();
+                dispatcher.pacer.report_status();
             }
         }
-        if self.measure.has_come(now) {
+        if self.measure.is_due(now) {
             self.node.measure().await;
         }
-        if self.flush.has_come(now) {
+        if self.flush.is_due(now) {
             self.node.flush().await;
         }
     }
 }
 
 /// A round that is made every so often.
-pub(super) trait Round: Send {
+pub(super) trait PeriodicTask: Send {
     /// How often.
     const EVERY: Duration;
 
     /// Makes one.
-    fn make(&mut self) -> impl Future<Output = ()> + Send;
+    fn run_once(&mut self) -> impl Future<Output = ()> + Send;
 }
 
 /// Makes rounds until it is aborted; nothing is left half done then, since each step of a round is one transaction.
-pub(super) async fn make_rounds<R: Round>(node: Arc<Node>, mut round: R) {
-    let mut due = Due::every(R::EVERY);
+pub(super) async fn run_periodically<R: PeriodicTask>(node: Arc<WorkerNode>, mut task: R) {
+    let mut due = Timer::every(R::EVERY);
     loop {
-        if due.has_come(node.clock.own()) {
-            round.make().await;
+        if due.is_due(node.clock.own()) {
+            task.run_once().await;
         }
         tokio::time::sleep(node.idle_sleep).await;
     }
 }
 
 /// Something that is done every so often, by our own clock.
-struct Due {
+struct Timer {
     every: Duration,
     at: Duration,
 }
 
-impl Due {
+impl Timer {
     fn every(every: Duration) -> Self {
         Self { every, at: Duration::ZERO }
     }
@@ -137,35 +137,39 @@ impl Due {
         Self { every, at: now + every }
     }
 
-    fn has_come(&mut self, now: Duration) -> bool {
-        let has_come = self.at <= now;
-        if has_come {
+    fn is_due(&mut self, now: Duration) -> bool {
+        let is_due = self.at <= now;
+        if is_due {
             self.at = now + self.every;
         }
-        has_come
+        is_due
     }
 }
 
-impl Node {
+impl WorkerNode {
     pub(super) async fn beat(&self) {
-        said("the heartbeat could not be written", self.store.nodes().beat(self.id, &self.name).await);
+        ok_or_log("the heartbeat could not be written", self.store.nodes().beat(self.id, &self.name).await);
         let asked = self.clock.ask();
-        if let Some(now) = said("the store's clock could not be read", self.store.now().await) {
+        if let Some(now) = ok_or_log("the store's clock could not be read", self.store.now().await) {
             self.clock.hear(asked, now);
         }
     }
 
     /// Adds what was counted here to the counts of all nodes.
     pub(super) async fn flush(&self) {
-        said("what was counted could not be added to the counts of all", self.store.tallies().flush().await);
+        ok_or_log(
+            "what was counted could not be added to the counts of all",
+            self.store.tallies().flush().await,
+        );
     }
 
     /// Makes claimable what has come due.
     async fn promote(&self) {
-        for _ in 0..PARTS_MAX {
-            let promoted = said("what is due could not be promoted", self.store.claims().promote(PART).await);
+        for _ in 0..BATCHES_MAX {
+            let promoted =
+                ok_or_log("what is due could not be promoted", self.store.claims().promote(BATCH_SIZE).await);
             let count: u64 = promoted.iter().flatten().map(|(_, count)| count).sum();
-            if count < u64::from(PART) {
+            if count < u64::from(BATCH_SIZE) {
                 return;
             }
         }
@@ -176,20 +180,22 @@ impl Node {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         for _ in 0..RESCUES_MAX {
             let rescued = self.store.claims().rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
-            let Some(Some(rescued)) = said("dead workers could not be looked for", rescued) else { return };
+            let Some(Some(rescued)) = ok_or_log("dead workers could not be looked for", rescued) else {
+                return;
+            };
             let queue = rescued.queue.as_str();
-            meter::count(meter::RESCUED, queue, rescued.count);
+            metrics::count(metrics::RESCUED, queue, rescued.count);
             tracing::warn!(
                 queue,
                 messages = rescued.count,
                 "messages were taken back from a worker that is gone"
             );
             for message in rescued.dead {
-                meter::ended(queue, Outcome::Dead);
+                metrics::count_outcome(queue, Outcome::Dead);
                 tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "dead_letter: a message was given up after its workers died");
             }
             for message in rescued.parked {
-                meter::ended(queue, Outcome::Parked);
+                metrics::count_outcome(queue, Outcome::Parked);
                 tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "parked: a worker died with a message that may have taken effect");
             }
         }
@@ -204,7 +210,7 @@ impl Node {
         RescueTerms {
             guarantee: served.guarantee(),
             wait: served.settings.retry.wait(std::num::NonZeroU32::MIN, fastrand::f64(), None),
-            travels_for: served.aim.travels_for(),
+            travels_for: served.dispatcher.max_time_in_flight(),
         }
     }
 
@@ -212,20 +218,22 @@ impl Node {
     /// vanish with one.
     async fn measure(&self) {
         for queue in self.queues.keys() {
-            let oldest =
-                said("the oldest message could not be looked for", self.store.queues().oldest(queue).await);
+            let oldest = ok_or_log(
+                "the oldest message could not be looked for",
+                self.store.queues().oldest(queue).await,
+            );
             if let Some(oldest) = oldest {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
-                meter::oldest_waiting(queue.as_str(), age);
+                metrics::oldest_waiting(queue.as_str(), age);
             }
         }
-        if let Some(counts) = said("messages could not be counted", self.store.queues().counts().await) {
+        if let Some(counts) = ok_or_log("messages could not be counted", self.store.queues().counts().await) {
             for queue in self.queues.keys() {
                 self.measure_waiting(queue, &counts).await;
             }
         }
-        for aim in &self.targets {
-            aim.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+        for dispatcher in &self.dispatchers {
+            dispatcher.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
         }
     }
 
@@ -234,22 +242,22 @@ impl Node {
             let found = counts.iter().find(|count| count.queue == queue.as_str() && count.state == state);
             found.map_or(0, |count| count.count)
         };
-        for state in meter::WAITING {
-            meter::waiting(queue.as_str(), state, of(state));
+        for state in metrics::WAITING {
+            metrics::waiting(queue.as_str(), state, of(state));
         }
         for (state, stage) in [(LetterState::Dead, Stage::Dead), (LetterState::Parked, Stage::Parked)] {
             // Where none waits nobody is asked.
             let oldest =
                 if of(stage) == 0 { Ok(None) } else { self.store.dead_letters().oldest(state, queue).await };
-            if let Some(oldest) = said("the oldest letter could not be looked for", oldest) {
+            if let Some(oldest) = ok_or_log("the oldest letter could not be looked for", oldest) {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
-                meter::oldest_letter(queue.as_str(), state, age);
+                metrics::oldest_letter(queue.as_str(), state, age);
             }
         }
     }
 }
 
 /// An error of the upkeep is logged; the next round tries again.
-pub(super) fn said<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
+pub(super) fn ok_or_log<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
     result.map_err(|error| tracing::warn!(error = error.in_full(), "{what}; trying again")).ok()
 }

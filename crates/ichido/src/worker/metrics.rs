@@ -98,14 +98,14 @@ pub fn describe_metrics() {
 }
 
 /// Shows the counts of a queue from the start: what is missing cannot be told from what never happened.
-pub(super) fn begin(queue: &str) {
+pub(super) fn register_queue(queue: &str) {
     for result in ["success", "empty"] {
         counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(0);
     }
     for outcome in Outcome::ALL {
-        sends(queue, outcome).increment(0);
+        sent_counter(queue, outcome).increment(0);
         for is_retry in [false, true] {
-            tries(queue, is_retry, outcome).increment(0);
+            attempts_counter(queue, is_retry, outcome).increment(0);
         }
     }
     for name in [EXECUTED, REPLAYED, SUPPRESSED, FENCED, UNKNOWN, RESCUED] {
@@ -117,11 +117,11 @@ pub(super) fn begin(queue: &str) {
 }
 
 /// What every message of a queue moves, found once: looking for a name takes longer than counting.
-pub(super) struct Meters {
+pub(super) struct QueueMetrics {
     executed: Counter,
     in_flight: Gauge,
     /// The calls of all queues that are under way.
-    under_way: Arc<AtomicUsize>,
+    in_flight_total: Arc<AtomicUsize>,
     sent: Counter,
     /// First tries that were successes, and retries that were.
     succeeded: [Counter; 2],
@@ -129,24 +129,24 @@ pub(super) struct Meters {
     retries: Histogram,
 }
 
-impl Meters {
-    pub(super) fn of(queue: &str, under_way: &Arc<AtomicUsize>) -> Self {
+impl QueueMetrics {
+    pub(super) fn new(queue: &str, in_flight_total: &Arc<AtomicUsize>) -> Self {
         Self {
-            under_way: Arc::clone(under_way),
+            in_flight_total: Arc::clone(in_flight_total),
             executed: counter!(EXECUTED, "queue" => queue.to_owned()),
             in_flight: gauge!("outbox_inflight", "queue" => queue.to_owned()),
-            sent: sends(queue, Outcome::Success),
-            succeeded: [false, true].map(|is_retry| tries(queue, is_retry, Outcome::Success)),
+            sent: sent_counter(queue, Outcome::Success),
+            succeeded: [false, true].map(|is_retry| attempts_counter(queue, is_retry, Outcome::Success)),
             lag: histogram!("outbox_lag_seconds", "queue" => queue.to_owned()),
             retries: histogram!("outbox_retry_count", "queue" => queue.to_owned()),
         }
     }
 
     /// A call is made; it is under way until what this returns is dropped.
-    pub(super) fn execute(&self) -> InFlight<'_> {
+    pub(super) fn start_call(&self) -> InFlight<'_> {
         self.executed.increment(1);
         self.in_flight.increment(1.0);
-        self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.in_flight_total.fetch_add(1, Ordering::Relaxed);
         InFlight(self)
     }
 
@@ -157,7 +157,7 @@ impl Meters {
     }
 
     /// A message left for good: how long it took from its creation, and how many retries.
-    pub(super) fn left(&self, lag: Duration, retries: u32) {
+    pub(super) fn finished(&self, lag: Duration, retries: u32) {
         self.lag.record(lag.as_secs_f64());
         self.retries.record(f64::from(retries));
     }
@@ -170,22 +170,22 @@ pub(super) fn dequeued(queue: &str, count: usize) {
 }
 
 /// A try has ended, with its message in a new state.
-pub(super) fn tried(queue: &str, is_retry: bool, outcome: Outcome) {
-    ended(queue, outcome);
-    tries(queue, is_retry, outcome).increment(1);
+pub(super) fn count_attempt(queue: &str, is_retry: bool, outcome: Outcome) {
+    count_outcome(queue, outcome);
+    attempts_counter(queue, is_retry, outcome).increment(1);
 }
 
-fn tries(queue: &str, is_retry: bool, outcome: Outcome) -> Counter {
+fn attempts_counter(queue: &str, is_retry: bool, outcome: Outcome) -> Counter {
     let (queue, retry) = (queue.to_owned(), if is_retry { "yes" } else { "no" });
     counter!(TRIES, "queue" => queue, "retry" => retry, "outcome" => outcome.as_str())
 }
 
 /// A message is in a new state, by a try or without one.
-pub(super) fn ended(queue: &str, outcome: Outcome) {
-    sends(queue, outcome).increment(1);
+pub(super) fn count_outcome(queue: &str, outcome: Outcome) {
+    sent_counter(queue, outcome).increment(1);
 }
 
-fn sends(queue: &str, outcome: Outcome) -> Counter {
+fn sent_counter(queue: &str, outcome: Outcome) -> Counter {
     counter!("outbox_send_total", "queue" => queue.to_owned(), "outcome" => outcome.as_str())
 }
 
@@ -217,33 +217,33 @@ pub(super) fn count(what: &'static str, queue: &str, count: usize) {
 ichido_core::words! {
     /// Whether a destination's calls are let through.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum CircuitIs {
+    pub(super) enum CircuitState {
         Closed = "closed",
         HalfOpen = "half_open",
         Open = "open",
     }
 }
 
-/// How a destination stands, found once as [`Meters`] are.
-pub(super) struct Stands {
+/// How a destination stands, found once as [`QueueMetrics`] are.
+pub(super) struct DestinationGauges {
     paused: Gauge,
-    circuit: [(CircuitIs, Gauge); 3],
+    circuit: [(CircuitState, Gauge); 3],
     rate: Gauge,
 }
 
-impl Stands {
-    pub(super) fn of(destination: &str) -> Self {
-        let circuit = |is: CircuitIs| {
+impl DestinationGauges {
+    pub(super) fn new(destination: &str) -> Self {
+        let circuit = |is: CircuitState| {
             (is, gauge!(CIRCUIT, "destination" => destination.to_owned(), "state" => is.as_str()))
         };
         Self {
             paused: gauge!(PAUSED, "destination" => destination.to_owned()),
-            circuit: CircuitIs::ALL.map(circuit),
+            circuit: CircuitState::ALL.map(circuit),
             rate: gauge!(RATE, "destination" => destination.to_owned()),
         }
     }
 
-    pub(super) fn set(&self, is_paused: bool, circuit: CircuitIs, calls_per_second_max: Option<f64>) {
+    pub(super) fn set(&self, is_paused: bool, circuit: CircuitState, calls_per_second_max: Option<f64>) {
         self.paused.set(f64::from(u8::from(is_paused)));
         for (is, gauge) in &self.circuit {
             gauge.set(f64::from(u8::from(*is == circuit)));
@@ -264,11 +264,11 @@ pub(super) fn firing(rule: &'static str, count: usize) {
 }
 
 /// A call under way, until this is dropped.
-pub(super) struct InFlight<'a>(&'a Meters);
+pub(super) struct InFlight<'a>(&'a QueueMetrics);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.decrement(1.0);
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight_total.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 use super::body::Body;
 use super::claim::{Made, RunAgain};
+use super::claim_guard::panicked;
 use super::fields;
-use super::handler::{Panicked, caught};
-use super::owner::panicked;
+use super::handler::{Panicked, catch_panic};
 use super::problem::{Code, Problem};
 use super::settings::Settings;
 
 /// A response that was listened to for as long as it can be kept.
-pub(crate) struct Heard<R: http_body::Body> {
+pub(crate) struct CapturedResponse<R: http_body::Body> {
     /// For the first caller: nothing is missing from it.
     pub(crate) response: Response<Body<R>>,
     pub(crate) outcome: Outcome,
@@ -32,24 +32,24 @@ pub(crate) struct Heard<R: http_body::Body> {
     pub(crate) run_again: bool,
 }
 
-impl<R: http_body::Body<Data = Bytes>> Heard<R> {
+impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
     /// Takes a response in. A body is read only where the outcome is to be kept, and only up to the bounds.
     pub(crate) async fn from(response: Response<R>, settings: &Settings) -> Self {
         let (mut parts, body) = response.into_parts();
         let run_again = parts.extensions.remove::<RunAgain>().is_some();
         let message_id = parts.extensions.remove::<Made>().map(|made| made.0);
-        let said = parts.extensions.remove::<Outcome>();
-        let mut outcome = said.unwrap_or(Outcome::Responded { status: parts.status.as_u16() });
-        let is_kept = matches!(settlement(outcome, settings), Settlement::Keep { .. });
-        let (body, kept) = if is_kept {
+        let declared = parts.extensions.remove::<Outcome>();
+        let mut outcome = declared.unwrap_or(Outcome::Responded { status: parts.status.as_u16() });
+        let is_stored = matches!(settlement(outcome, settings), Settlement::Keep { .. });
+        let (body, stored_body) = if is_stored {
             match read(body, settings).await {
-                Read::Whole { body, bytes } => (body, Some(bytes)),
-                Read::GoesOn(body) => (body, None),
-                Read::Broken(body) => {
+                BodyRead::Whole { body, bytes } => (body, Some(bytes)),
+                BodyRead::GoesOn(body) => (body, None),
+                BodyRead::Broken(body) => {
                     outcome = Outcome::Lost;
                     (body, None)
                 }
-                Read::Panicked => {
+                BodyRead::Panicked => {
                     let (response, outcome) = (panicked(), Outcome::Panicked);
                     return Self { response, outcome, body: None, message_id: None, run_again: false };
                 }
@@ -57,7 +57,13 @@ impl<R: http_body::Body<Data = Bytes>> Heard<R> {
         } else {
             (Body::passed(body), None)
         };
-        Self { response: Response::from_parts(parts, body), outcome, body: kept, message_id, run_again }
+        Self {
+            response: Response::from_parts(parts, body),
+            outcome,
+            body: stored_body,
+            message_id,
+            run_again,
+        }
     }
 
     /// What the store is to keep of it, with the digest of its body (SPEC D10).
@@ -72,7 +78,7 @@ impl<R: http_body::Body<Data = Bytes>> Heard<R> {
         });
         let response = stored::Response {
             status: self.response.status().as_u16(),
-            headers: fields::kept(headers),
+            headers: fields::stored_headers(headers),
             body: self.body.as_ref().map(|body| body.to_vec()),
         };
         (response, digest)
@@ -85,7 +91,7 @@ pub(crate) fn settlement(outcome: Outcome, settings: &Settings) -> Settlement {
 }
 
 /// How far a body was read.
-enum Read<R: http_body::Body> {
+enum BodyRead<R: http_body::Body> {
     Whole {
         body: Body<R>,
         bytes: Bytes,
@@ -96,13 +102,13 @@ enum Read<R: http_body::Body> {
     Panicked,
 }
 
-async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) -> Read<R> {
+async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) -> BodyRead<R> {
     let bytes_max = settings.response_bytes_max;
     let hint = body.size_hint();
     let mut rest = Box::pin(body);
     let mut front = VecDeque::new();
     if (bytes_max as u64) < hint.lower() {
-        return Read::GoesOn(Body::resumed(front, rest));
+        return BodyRead::GoesOn(Body::resumed(front, rest));
     }
     let reading = read_up_to(bytes_max, &mut rest, &mut front);
     let ended = match hint.upper() {
@@ -110,20 +116,20 @@ async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) ->
         // It may never end: what is not over soon is a stream.
         None => tokio::time::timeout(settings.response_whole_within, reading)
             .await
-            .unwrap_or(Ok(Ok(Ended::NotYet))),
+            .unwrap_or(Ok(Ok(BodyEnd::NotYet))),
     };
-    let Ok(ended) = ended else { return Read::Panicked };
+    let Ok(ended) = ended else { return BodyRead::Panicked };
     match ended {
-        Ok(Ended::Now) => {
-            let bytes = joined(&front);
-            Read::Whole { body: Body::whole(bytes.clone(), None), bytes }
+        Ok(BodyEnd::Now) => {
+            let bytes = concatenated(&front);
+            BodyRead::Whole { body: Body::whole(bytes.clone(), None), bytes }
         }
-        Ok(Ended::NotYet) => Read::GoesOn(Body::resumed(front, rest)),
-        Err(error) => Read::Broken(Body::broken(front, error)),
+        Ok(BodyEnd::NotYet) => BodyRead::GoesOn(Body::resumed(front, rest)),
+        Err(error) => BodyRead::Broken(Body::broken(front, error)),
     }
 }
 
-enum Ended {
+enum BodyEnd {
     Now,
     NotYet,
 }
@@ -132,10 +138,10 @@ async fn read_up_to<R: http_body::Body<Data = Bytes>>(
     bytes_max: usize,
     rest: &mut Pin<Box<R>>,
     front: &mut VecDeque<Frame<Bytes>>,
-) -> Result<Result<Ended, R::Error>, Panicked> {
+) -> Result<Result<BodyEnd, R::Error>, Panicked> {
     let mut bytes = 0;
     while !rest.is_end_stream() {
-        let frame = match poll_fn(|cx| caught(|| rest.as_mut().poll_frame(cx))).await? {
+        let frame = match poll_fn(|cx| catch_panic(|| rest.as_mut().poll_frame(cx))).await? {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => return Ok(Err(error)),
             None => break,
@@ -144,13 +150,13 @@ async fn read_up_to<R: http_body::Body<Data = Bytes>>(
         let is_trailers = frame.is_trailers();
         front.push_back(frame);
         if is_trailers || bytes_max < bytes {
-            return Ok(Ok(Ended::NotYet));
+            return Ok(Ok(BodyEnd::NotYet));
         }
     }
-    Ok(Ok(Ended::Now))
+    Ok(Ok(BodyEnd::Now))
 }
 
-fn joined(frames: &VecDeque<Frame<Bytes>>) -> Bytes {
+fn concatenated(frames: &VecDeque<Frame<Bytes>>) -> Bytes {
     let mut parts = frames.iter().filter_map(Frame::data_ref);
     match (parts.next(), parts.next()) {
         (None, _) => Bytes::new(),

@@ -41,13 +41,13 @@ impl Result {
 }
 
 /// A request was answered: which try of its client it was, what it came to, and whether the answer is of work that was done.
-pub(crate) fn answered(operation: &str, which: Try, result: Result, status: Option<StatusCode>) {
+pub(crate) fn count_request(operation: &str, attempt: Try, result: Result, status: Option<StatusCode>) {
     let is_answer = matches!(result, Result::First | Result::Replayed | Result::Keyless);
     let is_success = is_answer && status.is_some_and(|status| status.is_success() || status.is_redirection());
     let labels = [
         ("operation", operation.to_owned().into()),
         ("result", result.as_str().into()),
-        ("try", which.as_str().into()),
+        ("try", attempt.as_str().into()),
         ("success", SharedString::from(if is_success { "true" } else { "false" })),
     ];
     counter!("ichido_once_requests_total", &labels).increment(1);

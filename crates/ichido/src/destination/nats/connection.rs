@@ -2,7 +2,7 @@
 //!
 //! Guarantee: there is at most one connection that takes new publishes. A publish is written to the connection it was handed to, or
 //! never: the client library's own reconnecting, which would send what it holds to the next server, is taken from it. A connection on
-//! which an answer is late is used no more, and is let go of within [`LET_GO_WITHIN`] of its last call.
+//! which an answer is late is used no more, and is let go of within [`CLOSE_WITHIN`] of its last call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use async_nats::{
 use bytes::Bytes;
 use ichido_core::sync::lock;
 use rustls::ClientConfig;
-use tokio::sync::{Mutex as Turn, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::settings::Credentials;
@@ -24,15 +24,15 @@ use super::settings::Credentials;
 /// How often an idle connection is asked whether it lives.
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// A connection is closed when it did not answer two of them, at the third.
-pub(super) const LET_GO_WITHIN: Duration = PING_EVERY.saturating_mul(3);
+pub(super) const CLOSE_WITHIN: Duration = PING_EVERY.saturating_mul(3);
 /// Where the client library is sent to reconnect: nobody can listen on this port.
-const NOWHERE: &str = "nats://127.0.0.1:0";
+const UNREACHABLE_URL: &str = "nats://127.0.0.1:0";
 /// How a server begins to say that a publish was not allowed; the subject follows in quotes.
-const DENIED: &str = "permissions violation for publish to";
+const DENIAL_PREFIX: &str = "permissions violation for publish to";
 
 /// How the servers are reached.
 #[derive(Clone)]
-pub(super) struct Way {
+pub(super) struct NatsServers {
     pub(super) servers: Vec<ServerAddr>,
     pub(super) credentials: Option<Credentials>,
     pub(super) tls: Option<ClientConfig>,
@@ -41,29 +41,29 @@ pub(super) struct Way {
 
 /// There is no connection, and nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct TransportError {
     /// Whether it was refused because of who we are.
     pub(super) is_unauthorized: bool,
     pub(super) why: String,
 }
 
 /// The connection in use, opened when there is none.
-pub(super) struct Lines {
-    way: Way,
+pub(super) struct NatsClient {
+    servers: NatsServers,
     subject: String,
-    line: Turn<Option<Arc<Line>>>,
+    connection: AsyncMutex<Option<Arc<NatsConnection>>>,
 }
 
 /// One connection, which is never another.
-pub(super) struct Line {
+pub(super) struct NatsConnection {
     pub(super) client: Client,
-    heard: Arc<Heard>,
-    is_given_up: AtomicBool,
+    reports: Arc<ServerReports>,
+    is_abandoned: AtomicBool,
 }
 
 /// What came of a publish that was handed to a connection.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum PublishOutcome {
     /// An answer, which should be an acknowledgement.
     Replied(Bytes),
     /// Nobody listens to the subject.
@@ -78,50 +78,51 @@ pub(super) enum Seen {
     Broken,
 }
 
-impl Lines {
-    pub(super) fn new(way: Way, subject: String) -> Self {
-        Self { way, subject, line: Turn::new(None) }
+impl NatsClient {
+    pub(super) fn new(servers: NatsServers, subject: String) -> Self {
+        Self { servers, subject, connection: AsyncMutex::new(None) }
     }
 
     /// A connection that takes a publish, before `deadline`.
-    pub(super) async fn take(&self, deadline: Instant) -> Result<Arc<Line>, Fault> {
+    pub(super) async fn take(&self, deadline: Instant) -> Result<Arc<NatsConnection>, TransportError> {
         // One opens, the others wait for it.
-        let taken = timeout_at(deadline, async {
-            let mut kept = self.line.lock().await;
-            if let Some(line) = kept.as_ref().filter(|line| line.is_good()) {
-                return Ok(Arc::clone(line));
+        let connecting = timeout_at(deadline, async {
+            let mut current = self.connection.lock().await;
+            if let Some(connection) = current.as_ref().filter(|connection| connection.is_usable()) {
+                return Ok(Arc::clone(connection));
             }
-            *kept = None;
-            let line = Arc::new(self.way.open(&self.subject).await?);
-            *kept = Some(Arc::clone(&line));
-            Ok(line)
+            *current = None;
+            let connection = Arc::new(self.servers.open(&self.subject).await?);
+            *current = Some(Arc::clone(&connection));
+            Ok(connection)
         });
-        taken.await.unwrap_or_else(|_| Err(self.way.late()))
+        connecting.await.unwrap_or_else(|_| Err(self.servers.late()))
     }
 }
 
-impl Way {
+impl NatsServers {
     /// The servers, as a person knows them.
     pub(super) fn names(&self) -> String {
         self.servers.iter().map(ServerAddr::as_url_str).collect::<Vec<_>>().join(", ")
     }
 
-    async fn open(&self, subject: &str) -> Result<Line, Fault> {
-        let heard = Arc::new(Heard::new(subject));
-        let options = self.options(&heard).map_err(|why| self.fault(true, why))?;
+    async fn open(&self, subject: &str) -> Result<NatsConnection, TransportError> {
+        let reports = Arc::new(ServerReports::new(subject));
+        let options = self.options(&reports).map_err(|why| self.error(true, why))?;
         let opened = timeout(self.connect_time_out, async {
             let client = options.connect(&self.servers[..]).await.map_err(|error| self.refused(&error))?;
-            let nowhere: ServerAddr = NOWHERE.parse().map_err(|error| self.fault(false, error))?;
-            client.set_server_pool(nowhere).await.map_err(|error| self.fault(false, error))?;
+            let unreachable: ServerAddr =
+                UNREACHABLE_URL.parse().map_err(|error| self.error(false, error))?;
+            client.set_server_pool(unreachable).await.map_err(|error| self.error(false, error))?;
             Ok(client)
         });
         let client = opened.await.unwrap_or_else(|_| Err(self.late()))?;
-        Ok(Line { client, heard, is_given_up: AtomicBool::new(false) })
+        Ok(NatsConnection { client, reports, is_abandoned: AtomicBool::new(false) })
     }
 
-    fn options(&self, heard: &Arc<Heard>) -> Result<ConnectOptions, &'static str> {
+    fn options(&self, reports: &Arc<ServerReports>) -> Result<ConnectOptions, &'static str> {
         let count = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
-        let heard = Arc::clone(heard);
+        let reports = Arc::clone(reports);
         let mut options = ConnectOptions::new()
             .name(concat!("ichido/", env!("CARGO_PKG_VERSION")))
             // Each server has its share of the time, so that one that is silent leaves some to the rest.
@@ -132,7 +133,7 @@ impl Way {
             .ignore_discovered_servers()
             .ping_interval(PING_EVERY)
             .event_callback(move |event| {
-                heard.note(&event);
+                reports.note(&event);
                 std::future::ready(())
             });
         if let Some(tls) = &self.tls {
@@ -141,30 +142,30 @@ impl Way {
         self.credentials.iter().try_fold(options, |options, credentials| credentials.added_to(options))
     }
 
-    fn fault(&self, is_unauthorized: bool, why: impl std::fmt::Display) -> Fault {
-        Fault { is_unauthorized, why: format!("no connection to {}: {why}", self.names()) }
+    fn error(&self, is_unauthorized: bool, why: impl std::fmt::Display) -> TransportError {
+        TransportError { is_unauthorized, why: format!("no connection to {}: {why}", self.names()) }
     }
 
-    fn refused(&self, error: &ConnectError) -> Fault {
+    fn refused(&self, error: &ConnectError) -> TransportError {
         match error.kind() {
             ConnectErrorKind::AuthorizationViolation => {
-                self.fault(true, "the server does not know who we are, or does not let us in")
+                self.error(true, "the server does not know who we are, or does not let us in")
             }
             ConnectErrorKind::Authentication => {
-                self.fault(true, "the credentials cannot sign what the server asks for")
+                self.error(true, "the credentials cannot sign what the server asks for")
             }
-            _ => self.fault(false, error),
+            _ => self.error(false, error),
         }
     }
 
-    fn late(&self) -> Fault {
-        self.fault(false, "it did not come about in time")
+    fn late(&self) -> TransportError {
+        self.error(false, "it did not come about in time")
     }
 }
 
-impl Line {
-    fn is_good(&self) -> bool {
-        self.client.connection_state() == State::Connected && !self.is_given_up.load(Ordering::Relaxed)
+impl NatsConnection {
+    fn is_usable(&self) -> bool {
+        self.client.connection_state() == State::Connected && !self.is_abandoned.load(Ordering::Relaxed)
     }
 
     /// Publishes once and waits for the answer.
@@ -174,91 +175,91 @@ impl Line {
         headers: HeaderMap,
         body: Bytes,
         deadline: Instant,
-    ) -> Seen {
+    ) -> PublishOutcome {
         let request = Request::new().headers(headers).payload(body).timeout(None);
-        let number = self.heard.handed();
+        let number = self.reports.start_publish();
         let replied = tokio::select! {
             biased;
             replied = timeout_at(deadline, self.client.send_request(subject.to_owned(), request)) => replied,
-            () = self.heard.denied(number) => return Seen::Denied,
+            () = self.reports.denied(number) => return PublishOutcome::Denied,
         };
         let Ok(replied) = replied else {
             // What may still wait to be written goes with the connection.
-            self.is_given_up.store(true, Ordering::Relaxed);
-            return Seen::Late;
+            self.is_abandoned.store(true, Ordering::Relaxed);
+            return PublishOutcome::Late;
         };
-        let seen = match replied {
-            Ok(message) => Seen::Replied(message.payload),
+        let outcome = match replied {
+            Ok(message) => PublishOutcome::Replied(message.payload),
             Err(error) => match error.kind() {
-                RequestErrorKind::NoResponders => Seen::NoResponders,
-                RequestErrorKind::MaxPayloadExceeded => Seen::TooLarge { why: error.to_string() },
+                RequestErrorKind::NoResponders => PublishOutcome::NoResponders,
+                RequestErrorKind::MaxPayloadExceeded => PublishOutcome::TooLarge { why: error.to_string() },
                 RequestErrorKind::InvalidSubject | RequestErrorKind::TimedOut | RequestErrorKind::Other => {
-                    return Seen::Broken;
+                    return PublishOutcome::Broken;
                 }
             },
         };
-        self.heard.answered();
-        seen
+        self.reports.answered();
+        outcome
     }
 
     /// The last complaint of the server.
     pub(super) fn complaint(&self) -> Option<String> {
-        lock(&self.heard.complaint).clone()
+        lock(&self.reports.complaint).clone()
     }
 }
 
 /// What a server says that is no answer to anything in particular. That a publish was denied is said so, without saying which one:
 /// it is known when all of them are accounted for.
-struct Heard {
+struct ServerReports {
     /// What a denial of ours says, in small letters.
     denial: String,
-    tally: watch::Sender<Tally>,
+    counts: watch::Sender<PublishCounts>,
     complaint: Mutex<Option<String>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    handed: u64,
+struct PublishCounts {
+    started: u64,
     answered: u64,
     denied: u64,
     /// Up to this one, each that was handed over was either answered or denied.
     accounted: u64,
 }
 
-impl Tally {
+impl PublishCounts {
     fn count(&mut self, change: impl FnOnce(&mut Self)) {
         change(self);
-        if self.handed == self.answered + self.denied {
-            self.accounted = self.handed;
+        if self.started == self.answered + self.denied {
+            self.accounted = self.started;
         }
     }
 }
 
-impl Heard {
+impl ServerReports {
     fn new(subject: &str) -> Self {
         let denial = format!("{DENIED} {:?}", subject.to_lowercase());
-        Self { denial, tally: watch::Sender::default(), complaint: Mutex::default() }
+        Self { denial, counts: watch::Sender::default(), complaint: Mutex::default() }
     }
 
     /// A publish is handed over: its number on this connection.
-    fn handed(&self) -> u64 {
+    fn start_publish(&self) -> u64 {
         let mut number = 0;
-        self.tally.send_modify(|tally| {
-            tally.handed += 1;
-            number = tally.handed;
+        self.counts.send_modify(|counts| {
+            counts.started += 1;
+            number = counts.started;
         });
         number
     }
 
     /// One of them was answered.
     fn answered(&self) {
-        self.tally.send_modify(|tally| tally.count(|tally| tally.answered += 1));
+        self.counts.send_modify(|counts| counts.count(|counts| counts.answered += 1));
     }
 
     /// Waits until it is certain that a publish, which was not answered, was denied.
     async fn denied(&self, number: u64) {
-        let mut tally = self.tally.subscribe();
-        if tally.wait_for(|tally| number <= tally.accounted).await.is_err() {
+        let mut counts = self.counts.subscribe();
+        if counts.wait_for(|counts| number <= counts.accounted).await.is_err() {
             // Not reached: the sender is ours.
             std::future::pending::<()>().await;
         }
@@ -269,7 +270,7 @@ impl Heard {
             return;
         };
         if text.to_lowercase().starts_with(&self.denial) {
-            self.tally.send_modify(|tally| tally.count(|tally| tally.denied += 1));
+            self.counts.send_modify(|counts| counts.count(|counts| counts.denied += 1));
         }
         *lock(&self.complaint) = Some(text.clone());
     }
@@ -283,32 +284,32 @@ mod tests {
         Event::ServerError(ServerError::Other("Permissions Violation for Publish to \"Orders\"".to_owned()))
     }
 
-    fn accounted(heard: &Heard) -> u64 {
-        heard.tally.borrow().accounted
+    fn accounted(reports: &ServerReports) -> u64 {
+        reports.counts.borrow().accounted
     }
 
     #[test]
     fn a_denial_is_whose_when_every_publish_is_accounted_for() {
-        let heard = Heard::new("Orders");
-        assert_eq!((heard.handed(), heard.handed()), (1, 2));
-        heard.note(&denial());
-        assert_eq!(accounted(&heard), 0, "it may be the one or the other");
-        heard.answered();
-        assert_eq!(accounted(&heard), 2, "the one that was not answered");
-        assert_eq!(heard.handed(), 3);
-        assert_eq!(accounted(&heard), 2, "the next is open");
+        let reports = ServerReports::new("Orders");
+        assert_eq!((reports.start_publish(), reports.start_publish()), (1, 2));
+        reports.note(&denial());
+        assert_eq!(accounted(&reports), 0, "it may be the one or the other");
+        reports.answered();
+        assert_eq!(accounted(&reports), 2, "the one that was not answered");
+        assert_eq!(reports.start_publish(), 3);
+        assert_eq!(accounted(&reports), 2, "the next is open");
     }
 
     #[test]
     fn what_is_said_of_another_subject_is_no_denial() {
-        let heard = Heard::new("orders");
-        heard.handed();
+        let reports = ServerReports::new("orders");
+        reports.start_publish();
         for text in [
             "Permissions Violation for Publish to \"orders.eu\"",
             "Permissions Violation for Subscription to \"orders\"",
         ] {
-            heard.note(&Event::ServerError(ServerError::Other(text.to_owned())));
+            reports.note(&Event::ServerError(ServerError::Other(text.to_owned())));
         }
-        assert_eq!(accounted(&heard), 0);
+        assert_eq!(accounted(&reports), 0);
     }
 }

@@ -44,7 +44,7 @@ impl Living {
 
 /// The letters of a queue, or of all, held by one bulk.
 #[derive(Clone)]
-pub(super) struct Hold {
+pub(super) struct BulkClaim {
     store: Store,
     queue: Option<QueueName>,
     operation: Uuid,
@@ -52,19 +52,19 @@ pub(super) struct Hold {
     lost: Cancel,
 }
 
-impl Hold {
+impl BulkClaim {
     /// Takes hold, or says which bulk has.
     pub(super) async fn take(
         store: &Store,
         queue: Option<&QueueName>,
         operation: Uuid,
     ) -> Result<Result<Self, Uuid>, StoreError> {
-        let hold = Self { store: store.clone(), queue: queue.cloned(), operation, lost: Cancel::new() };
+        let claim = Self { store: store.clone(), queue: queue.cloned(), operation, lost: Cancel::new() };
         for _ in 0..BUSY_TRIES {
             // First taken and then looked around, so that of two that overlap at least one sees the other.
-            let is_taken = hold.lease().await?;
-            match (is_taken, hold.other().await?) {
-                (true, None) => return Ok(Ok(hold)),
+            let is_taken = claim.claim_lease().await?;
+            match (is_taken, claim.other().await?) {
+                (true, None) => return Ok(Ok(claim)),
                 (true, Some(other)) => {
                     store.nodes().release_duties(operation).await?;
                     return Ok(Err(other));
@@ -100,7 +100,7 @@ impl Hold {
         }
     }
 
-    async fn lease(&self) -> Result<bool, StoreError> {
+    async fn claim_lease(&self) -> Result<bool, StoreError> {
         self.store.nodes().claim_duty(Duty::Letters(self.queue.as_ref()), self.operation, LEASE).await
     }
 
@@ -111,13 +111,13 @@ impl Hold {
     }
 }
 
-impl Renew for Hold {
-    type On = ();
+impl Renew for BulkClaim {
+    type Subject = ();
 
     /// Another that came while this one was silent keeps what it has.
-    async fn renew(&self, on: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
-        let is_ours = self.other().await?.is_none() && self.lease().await?;
-        Ok(vec![is_ours; on.len()])
+    async fn renew(&self, subjects: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
+        let is_ours = self.other().await?.is_none() && self.claim_lease().await?;
+        Ok(vec![is_ours; subjects.len()])
     }
 
     fn lost(&self, (): &()) {

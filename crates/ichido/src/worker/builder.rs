@@ -14,13 +14,13 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::Alerts;
-use super::claim::Works;
-use super::meter::{self, Meters};
-use super::node::{Aim, Marks, Node, Served};
+use super::claim::MessageClaims;
+use super::metrics::{self, QueueMetrics};
+use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
 use super::pacer::Pacer;
 use super::running::Running;
 use super::settings::{Queue, Target, limits};
-use super::stop::Stop;
+use super::stop::StopSignal;
 use crate::clock::Clock;
 use crate::destination::{Destination, Done, Failed, Handler, Job, Promise};
 use crate::lease::Leases;
@@ -122,27 +122,32 @@ impl Worker {
     pub fn start(self) -> Result<Running, BuildErrors> {
         BuildErrors::or(self.errors(), Some(()))?;
         let clock = Arc::new(Clock::new(self.store.clone()));
-        let aims: HashMap<String, Arc<Aim>> =
-            self.targets.iter().map(|target| (target.name.clone(), self.aim(target, &clock))).collect();
+        let dispatchers: HashMap<String, Arc<Dispatcher>> = self
+            .targets
+            .iter()
+            .map(|target| (target.name.clone(), self.dispatcher(target, &clock)))
+            .collect();
         let under_way = Arc::default();
         let mut queues = HashMap::new();
         for settings in &self.all_queues() {
-            let (Some(name), Some(aim)) = (QueueName::parse(&settings.name), aims.get(&settings.destination))
+            let (Some(name), Some(dispatcher)) =
+                (QueueName::parse(&settings.name), dispatchers.get(&settings.destination))
             else {
                 continue; // Not reached: both were checked.
             };
-            warn_of_short_memory(settings, &aim.destination);
-            meter::begin(name.as_str());
-            let (settings, meters) = (settings.clone(), Meters::of(name.as_str(), &under_way));
-            let served = Served { name: name.clone(), settings, aim: Arc::clone(aim), meters };
+            warn_of_short_key_retention(settings, &dispatcher.destination);
+            metrics::register_queue(name.as_str());
+            let (settings, metrics) = (settings.clone(), QueueMetrics::new(name.as_str(), &under_way));
+            let served =
+                ServedQueue { name: name.clone(), settings, dispatcher: Arc::clone(dispatcher), metrics };
             queues.insert(name, Arc::new(served));
         }
-        let (sender, stop) = Stop::new();
-        let node = Node {
+        let (sender, stop) = StopSignal::new();
+        let node = WorkerNode {
             id: Uuid::now_v7(),
             name: self.name,
-            claims: Leases::new(Works(self.store.clone()), Arc::clone(&clock)),
-            marks: Batcher::start(Bounds::DEFAULT, Arc::new(Marks(self.store.clone()))),
+            claims: Leases::new(MessageClaims(self.store.clone()), Arc::clone(&clock)),
+            marks: Batcher::start(Bounds::DEFAULT, Arc::new(StartMarks(self.store.clone()))),
             clock,
             suspect: Arc::new(Semaphore::new(1)),
             stop,
@@ -151,23 +156,23 @@ impl Worker {
             audit_key: self.audit_key,
             alerts: self.alerts.map(Arc::new),
             queues,
-            targets: aims.into_values().collect(),
+            dispatchers: dispatchers.into_values().collect(),
             under_way,
             store: self.store,
         };
         Ok(Running::start(Arc::new(node), sender, self.stop_within))
     }
 
-    fn aim(&self, target: &Target, clock: &Arc<Clock>) -> Arc<Aim> {
-        let places = target.max_parallel.map(|count| {
+    fn dispatcher(&self, target: &Target, clock: &Arc<Clock>) -> Arc<Dispatcher> {
+        let permits = target.max_parallel.map(|count| {
             let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
             Semaphore::new(count.min(Semaphore::MAX_PERMITS))
         });
-        Arc::new(Aim {
+        Arc::new(Dispatcher {
             promise: target.destination.promise(),
             destination: target.destination.clone(),
             pacer: Pacer::of(target.name.clone(), target.pace, Some(&self.store), Arc::clone(clock)),
-            places,
+            permits,
             interval: target.interval,
         })
     }
@@ -192,8 +197,8 @@ impl Worker {
 
     /// Those that were asked for, and those that tell of alerts.
     fn all_queues(&self) -> Vec<Queue> {
-        let telling = self.alerts.iter().flat_map(Alerts::queues);
-        self.queues.iter().cloned().chain(telling).collect()
+        let alert_queues = self.alerts.iter().flat_map(Alerts::queues);
+        self.queues.iter().cloned().chain(alert_queues).collect()
     }
 }
 
@@ -214,12 +219,12 @@ pub fn problems(destinations: &[(&str, Duration)], queues: &[Queue]) -> Vec<Buil
         if queues[..index].iter().any(|before| before.name == queue.name) {
             errors.push(BuildError::QueueTwice { queue: queue.name.clone() });
         }
-        errors.extend(problems_of(queue, destinations));
+        errors.extend(queue_errors(queue, destinations));
     }
     errors
 }
 
-fn problems_of(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildError> {
+fn queue_errors(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildError> {
     let name = || queue.name.clone();
     let mut errors = Vec::new();
     if QueueName::parse(&queue.name).is_none() {
@@ -230,10 +235,10 @@ fn problems_of(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildErr
             let destination = queue.destination.clone();
             errors.push(BuildError::NoDestination { queue: name(), destination });
         }
-        Some(&(_, time_out)) => {
+        Some(&(_, timeout)) => {
             let lease = queue.lease;
-            if lease <= time_out {
-                errors.push(BuildError::LeaseTooShort { queue: name(), lease, time_out });
+            if lease <= timeout {
+                errors.push(BuildError::LeaseTooShort { queue: name(), lease, timeout });
             }
         }
     }
@@ -247,9 +252,9 @@ fn problems_of(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildErr
         ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
         ("parallelism", queue.parallelism, limits::PARALLELISM_MAX),
     ];
-    for (what, found, most) in bounds {
-        if most < found.get() {
-            errors.push(BuildError::TooMany { queue: name(), what, found: found.get(), most });
+    for (what, found, max) in bounds {
+        if max < found.get() {
+            errors.push(BuildError::TooMany { queue: name(), what, found: found.get(), max });
         }
     }
     if let Err(error) = queue.retry.clone().checked() {
@@ -275,7 +280,7 @@ pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMem
     let horizon = horizon(queue, &promise);
     match promise.guarantee {
         Guarantee::HonoursKeys { keeps_for } if keeps_for < horizon => {
-            Some(ShortMemory { keeps_for, horizon, mend: destination.how_to_remember(horizon) })
+            Some(ShortMemory { keeps_for, horizon, mend: destination.key_retention_advice(horizon) })
         }
         Guarantee::HonoursKeys { .. } | Guarantee::Repeatable | Guarantee::Nothing => None,
     }
@@ -283,10 +288,10 @@ pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMem
 
 /// How long a queue may go on with a message. The last call may be under way for a while.
 pub(super) fn horizon(queue: &Queue, promise: &Promise) -> Duration {
-    queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.travels_for())
+    queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.max_time_in_flight())
 }
 
-fn warn_of_short_memory(queue: &Queue, destination: &Destination) {
+fn warn_of_short_key_retention(queue: &Queue, destination: &Destination) {
     if let Some(ShortMemory { keeps_for, horizon, mend }) = short_memory(queue, destination) {
         let queue = &queue.name;
         tracing::warn!(
@@ -360,7 +365,7 @@ pub enum BuildError {
     },
     /// The claim would lapse while its call is under way.
     #[error(
-        "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's time-out, {time_out:?}; lengthen the lease, or shorten the time-out"
+        "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's time-out, {timeout:?}; lengthen the lease, or shorten the time-out"
     )]
     LeaseTooShort {
         /// The queue.
@@ -368,7 +373,7 @@ pub enum BuildError {
         /// Its lease.
         lease: Duration,
         /// The time-out of its destination.
-        time_out: Duration,
+        timeout: Duration,
     },
     /// No database could keep up with it.
     #[error("queue `{queue}`: the lease, {lease:?}, is shorter than {:?}", limits::LEASE_MIN)]
@@ -390,7 +395,7 @@ pub enum BuildError {
         lease: Duration,
     },
     /// A number beyond its bound.
-    #[error("queue `{queue}`: {what} is {found}; at most {most}")]
+    #[error("queue `{queue}`: {what} is {found}; at most {max}")]
     TooMany {
         /// The queue.
         queue: String,
@@ -399,7 +404,7 @@ pub enum BuildError {
         /// The wish.
         found: u32,
         /// The bound.
-        most: u32,
+        max: u32,
     },
     /// A schedule that cannot be kept.
     #[error("queue `{queue}`: {error}")]

@@ -14,13 +14,13 @@ use ichido_store::ledger::{Began, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use tokio::time::{Instant, timeout};
 
 use super::arrival::Arrival;
-use super::attempt::{Answer, Came, tell};
+use super::attempt::{AttemptOutcome, ResponseSender, respond};
 use super::body::Body;
 use super::claim::Claim;
-use super::keeper::Keys;
-use super::kept::{Heard, replay, settlement};
-use super::meter;
+use super::keeper::KeyClaims;
+use super::metrics;
 use super::problem::{Code, Problem};
+use super::response::{CapturedResponse, replay, settlement};
 use super::service::Payload;
 use super::settings::{Pool, Settings, limits};
 use crate::lease::Lease;
@@ -29,16 +29,16 @@ use crate::lease::Lease;
 const SETTLE_WAIT_FIRST: Duration = Duration::from_millis(50);
 
 /// Whoever has the claim of a request, and keeps it alive.
-pub(crate) struct Owner {
+pub(crate) struct ClaimGuard {
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
     fence: Fence,
     /// Whether an earlier claim of the same action may have taken effect, whatever comes of this one.
     may_be_done: bool,
-    claim: Lease<Keys>,
+    claim: Lease<KeyClaims>,
 }
 
-impl Owner {
+impl ClaimGuard {
     pub(crate) fn new(
         settings: Arc<Settings>,
         arrival: Arc<Arrival>,
@@ -47,7 +47,8 @@ impl Owner {
     ) -> Self {
         // In transactional mode what was lost was rolled back.
         let may_be_done = matches!(began, Began::TakenOver { from: EffectMode::Keyed | EffectMode::Opaque });
-        let claim = settings.keeper.keep(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
+        let claim =
+            settings.keeper.hold_claim(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
         Self { settings, arrival, fence, may_be_done, claim }
     }
 
@@ -83,11 +84,14 @@ impl Owner {
     }
 
     /// What is stored of a response.
-    pub(crate) fn outcome<R: http_body::Body<Data = Bytes>>(&self, heard: &Heard<R>) -> KeyOutcome {
-        match settlement(heard.outcome, &self.settings) {
+    pub(crate) fn outcome<R: http_body::Body<Data = Bytes>>(
+        &self,
+        captured: &CapturedResponse<R>,
+    ) -> KeyOutcome {
+        match settlement(captured.outcome, &self.settings) {
             Settlement::Keep { outcome: settled, .. } => {
-                let (response, result_digest) = heard.to_stored();
-                let (message_id, ttl) = (heard.message_id, self.settings.policy.ttl());
+                let (response, result_digest) = captured.to_stored();
+                let (message_id, ttl) = (captured.message_id, self.settings.policy.ttl());
                 KeyOutcome::Keep { settled, response, result_digest, message_id, ttl }
             }
             Settlement::Release => KeyOutcome::Release,
@@ -104,7 +108,7 @@ impl Owner {
         }
     }
 
-    pub(crate) fn settle_of(&self, outcome: KeyOutcome) -> KeySettle {
+    pub(crate) fn to_settle(&self, outcome: KeyOutcome) -> KeySettle {
         let outcome = match outcome {
             // That this run did nothing says nothing of the one before it: the key stays bound to its request, and its age stays.
             KeyOutcome::Release if self.may_be_done => KeyOutcome::Hold,
@@ -114,7 +118,7 @@ impl Owner {
     }
 
     pub(crate) async fn settle(&self, outcome: KeyOutcome) -> Result<KeySettled, StoreError> {
-        self.store().keys().settle(self.settle_of(outcome)).await
+        self.store().keys().settle(self.to_settle(outcome)).await
     }
 
     /// A transaction that settled the claim was committed: tells those who wait.
@@ -123,7 +127,7 @@ impl Owner {
     }
 
     /// Gives a key back whose work was not begun. Whether that reaches the store is its lease's business.
-    pub(crate) async fn let_go(self) {
+    pub(crate) async fn release(self) {
         if let Err(error) = self.settle(KeyOutcome::Release).await {
             tracing::debug!(error = error.in_full(), "a lapsed claim was not given back");
         }
@@ -134,26 +138,26 @@ impl Owner {
         self,
         outcome: KeyOutcome,
         response: Result<Response<Body<R>>, E>,
-        answer: Answer<R, E>,
+        reply: ResponseSender<R, E>,
     ) {
         if matches!(outcome, KeyOutcome::Hold) {
-            meter::count(meter::HELD, &self.arrival.name.operation);
+            metrics::count(metrics::HELD, &self.arrival.name.operation);
         }
         let mut settling = pin!(self.settle(outcome.clone()));
         let Ok(settled) = timeout(self.settings.store_wait(), settling.as_mut()).await else {
             tracing::error!("the store is silent, and an outcome is not stored yet");
-            tell(answer, Came::Answered(response));
+            respond(reply, AttemptOutcome::Responded(response));
             if settling.await.is_err() {
                 self.settle_later(outcome).await;
             }
             return;
         };
         match settled {
-            Ok(KeySettled::Stands) => tell(answer, Came::Answered(response)),
-            Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, answer).await,
+            Ok(KeySettled::Stands) => respond(reply, AttemptOutcome::Responded(response)),
+            Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, reply).await,
             Err(error) => {
                 tracing::error!(error = error.in_full(), "an outcome could not be stored; trying again");
-                tell(answer, Came::Answered(response));
+                respond(reply, AttemptOutcome::Responded(response));
                 self.settle_later(outcome).await;
             }
         }
@@ -181,12 +185,12 @@ impl Owner {
     pub(crate) async fn overtaken<R: Payload, E>(
         &self,
         own: Result<Response<Body<R>>, E>,
-        answer: Answer<R, E>,
+        reply: ResponseSender<R, E>,
     ) {
-        meter::count(meter::OVERTAKEN, &self.arrival.name.operation);
+        metrics::count(metrics::OVERTAKEN, &self.arrival.name.operation);
         tracing::warn!("a handler ended after its claim was over; it answers with what is stored");
         let response = self.winner().await.map_or(own, Ok);
-        tell(answer, Came::Answered(response));
+        respond(reply, AttemptOutcome::Responded(response));
     }
 
     async fn winner<R: http_body::Body<Data = Bytes>>(&self) -> Option<Response<Body<R>>> {
@@ -199,13 +203,13 @@ impl Owner {
             }
             let left = until.saturating_duration_since(Instant::now());
             if !is_in_flight || found.record.fence == self.fence || left.is_zero() {
-                return self.answer_of(found);
+                return self.response_from(found);
             }
             self.store().keys().wait(&self.arrival.name, left.min(limits::LOOK_EVERY)).await;
         }
     }
 
-    fn answer_of<R: http_body::Body<Data = Bytes>>(&self, found: KeyRecord) -> Option<Response<Body<R>>> {
+    fn response_from<R: http_body::Body<Data = Bytes>>(&self, found: KeyRecord) -> Option<Response<Body<R>>> {
         let numbers = self.settings.numbers();
         match (found.record.phase, found.response) {
             (Phase::Settled { .. }, Some(response)) if response.body.is_none() => {

@@ -24,11 +24,11 @@ pub enum Reconciled {
     StillUnknown,
 }
 
-pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Reconciled, BoxError>> + Send>>;
-pub(crate) type Reconcile = Arc<dyn Fn(RecordName) -> Asked + Send + Sync>;
+pub(crate) type ReconcileFuture = Pin<Box<dyn Future<Output = Result<Reconciled, BoxError>> + Send>>;
+pub(crate) type ReconcileFn = Arc<dyn Fn(RecordName) -> ReconcileFuture + Send + Sync>;
 
 /// Asks after an action of unknown outcome, where the operation has a way to; answers whether its record has changed.
-pub(crate) async fn find_out(name: &RecordName, settings: &Settings) -> bool {
+pub(crate) async fn reconcile_unknown(name: &RecordName, settings: &Settings) -> bool {
     let Some(reconcile) = &settings.reconcile else { return false };
     let (resolution, response) = match reconcile(name.clone()).await {
         Ok(Reconciled::Applied(response)) => (Resolution::Applied, response),
@@ -42,7 +42,7 @@ pub(crate) async fn find_out(name: &RecordName, settings: &Settings) -> bool {
     };
     let response = response.map(|response| stored::Response {
         status: response.status().as_u16(),
-        headers: fields::kept(response.headers()),
+        headers: fields::stored_headers(response.headers()),
         body: Some(response.into_body()),
     });
     match settings.store().keys().resolve(name, resolution, response, &settings.policy).await {

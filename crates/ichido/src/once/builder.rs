@@ -14,9 +14,9 @@ use ichido_core::ledger::{
 
 use super::BoxError;
 use super::keeper::Keeper;
+use super::reconcile::{ReconcileFn, Reconciled};
 use super::service::OnceLayer;
-use super::settings::{Caller, CallerOf, Effect, NoIdentity, Operation, Pool, Settings, limits};
-use super::unknown::{Reconcile, Reconciled};
+use super::settings::{Caller, CallerFn, Effect, NoIdentity, OperationName, Pool, Settings, limits};
 
 /// What somebody wishes for an operation; [`Once::build`] makes a layer of it.
 ///
@@ -24,12 +24,12 @@ use super::unknown::{Reconcile, Reconciled};
 #[derive(Clone)]
 #[must_use = "a draft protects nothing until it is built and laid over a service"]
 pub struct Once {
-    operation: Operation,
+    operation: OperationName,
     policy: PolicyDraft,
     has_class: bool,
     effect: Effect,
-    caller: Option<CallerOf>,
-    reconcile: Option<Reconcile>,
+    caller: Option<CallerFn>,
+    reconcile: Option<ReconcileFn>,
     methods: Vec<Method>,
     form: Form,
     request_bytes_max: usize,
@@ -41,15 +41,15 @@ pub struct Once {
 impl Once {
     /// An operation by its name, such as `bookmarks.create`. The same key under another operation is another action.
     pub fn operation(name: impl Into<Arc<str>>) -> Self {
-        Self::draft(Operation::Named(name.into()))
+        Self::new(OperationName::Named(name.into()))
     }
 
     /// An operation whose name follows from the request, such as its route's pattern.
-    pub fn operation_by(of: impl Fn(&Parts) -> Cow<'static, str> + Send + Sync + 'static) -> Self {
-        Self::draft(Operation::By(Arc::new(of)))
+    pub fn operation_by(name_for: impl Fn(&Parts) -> Cow<'static, str> + Send + Sync + 'static) -> Self {
+        Self::new(OperationName::By(Arc::new(name_for)))
     }
 
-    fn draft(operation: Operation) -> Self {
+    fn new(operation: OperationName) -> Self {
         Self {
             operation,
             // The class is no default; `has_class` tells whether it was said.
@@ -85,13 +85,19 @@ impl Once {
     }
 
     /// Who asks, by the request's head: a stable name of the caller, never an address or the bytes of a token.
-    pub fn identity(self, of: impl Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync + 'static) -> Self {
-        self.caller(move |parts| Ok(Caller { identity: of(parts)?, inputs: None }))
+    pub fn identity(
+        self,
+        identify: impl Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync + 'static,
+    ) -> Self {
+        self.caller(move |parts| Ok(Caller { identity: identify(parts)?, inputs: None }))
     }
 
     /// Who asks, and what else of the request's head is compared, such as a tenant's claim or header.
-    pub fn caller(self, of: impl Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync + 'static) -> Self {
-        Self { caller: Some(Arc::new(of)), ..self }
+    pub fn caller(
+        self,
+        caller_for: impl Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync + 'static,
+    ) -> Self {
+        Self { caller: Some(Arc::new(caller_for)), ..self }
     }
 
     /// Who asks, by a header that something trusted in front of this service sets on every request. Without it: 403.
@@ -196,7 +202,7 @@ impl Once {
 
     /// Finds every contradiction, and makes the layer.
     pub fn build(self, keeper: &Keeper) -> Result<OnceLayer, BuildErrors> {
-        let mut errors = self.faults(keeper);
+        let mut errors = self.config_errors(keeper);
         let (mode, pool) = match self.effect {
             Effect::Transactional(pool) => (EffectMode::Transactional, Some(pool)),
             Effect::Keyed => (EffectMode::Keyed, None),
@@ -222,9 +228,9 @@ impl Once {
     }
 
     /// What is wrong apart from the policy.
-    fn faults(&self, keeper: &Keeper) -> Vec<BuildError> {
+    fn config_errors(&self, keeper: &Keeper) -> Vec<BuildError> {
         let mut errors = Vec::new();
-        if let Operation::Named(name) = &self.operation
+        if let OperationName::Named(name) = &self.operation
             && !is_name(name, limits::OPERATION_BYTES_MAX)
         {
             errors.push(BuildError::OperationName);

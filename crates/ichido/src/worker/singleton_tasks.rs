@@ -13,27 +13,27 @@ use ichido_store::message::QueueName;
 use ichido_store::node::Duty;
 use ichido_store::rescue::Unserved;
 
-use super::meter;
-use super::node::Node;
-use super::upkeep::{Round, said};
+use super::maintenance::{PeriodicTask, ok_or_log};
+use super::metrics;
+use super::node::WorkerNode;
 
 /// How often the rounds are done.
-const CARE_EVERY: Duration = Duration::from_secs(5);
+const RUN_EVERY: Duration = Duration::from_secs(5);
 /// How long a duty is had; several rounds, so that it does not wander about.
 const DUTY_LEASE: Duration = Duration::from_secs(30);
 /// How long after a claim has lapsed its queue counts as served by nobody: who serves it looks every second.
 const UNSERVED_AFTER: Duration = Duration::from_secs(30);
 /// The most rows in one statement.
-const PART: u32 = 1_000;
+const BATCH_SIZE: u32 = 1_000;
 /// The most statements of one kind in one round.
-const PARTS_MAX: usize = 10;
+const BATCHES_MAX: usize = 10;
 /// The most seals in one round: a busy outbox writes many entries, and what is not sealed is not protected.
 const SEALS_MAX: usize = 100;
 /// The most seals that are looked at for pruning in one round.
-const PRUNE_PART: u32 = 100;
+const PRUNE_BATCH_SIZE: u32 = 100;
 
-pub(super) struct Care {
-    node: Arc<Node>,
+pub(super) struct SingletonTasks {
+    node: Arc<WorkerNode>,
     /// The last seal that was looked at for pruning.
     pruned: u64,
     /// The trail is sealed under a key that we do not have.
@@ -42,62 +42,66 @@ pub(super) struct Care {
     unserved: BTreeMap<QueueName, u64>,
 }
 
-impl Round for Care {
-    const EVERY: Duration = CARE_EVERY;
+impl PeriodicTask for SingletonTasks {
+    const EVERY: Duration = RUN_EVERY;
 
-    async fn make(&mut self) {
+    async fn run_once(&mut self) {
         let node = Arc::clone(&self.node);
         let store = &node.store;
         if node.has(Duty::Ledger).await {
-            in_parts("expired keys could not be swept", || store.keys().sweep(PART)).await;
-            in_parts("old contents could not be swept", || store.messages().sweep_contents(PART)).await;
+            in_batches("expired keys could not be swept", || store.keys().sweep(BATCH_SIZE)).await;
+            in_batches("old contents could not be swept", || store.messages().sweep_contents(BATCH_SIZE))
+                .await;
         }
         if node.has(Duty::Outbox).await {
-            in_parts("counts could not be folded", || store.queues().fold_counts(PART)).await;
-            self.forget_alerts().await;
-            self.tell_unserved().await;
+            in_batches("counts could not be folded", || store.queues().fold_counts(BATCH_SIZE)).await;
+            self.prune_alerts().await;
+            self.report_unserved().await;
         } else {
             // Whoever has the duty tells.
             for queue in std::mem::take(&mut self.unserved).into_keys() {
-                meter::unserved(queue.as_str(), 0);
+                metrics::unserved(queue.as_str(), 0);
             }
         }
         // Who lacks the key must not take the duty from who has it.
         if !self.lacks_key && node.has(Duty::Trail).await {
-            self.trail().await;
+            self.maintain_trail().await;
         }
     }
 }
 
-impl Care {
-    pub(super) fn new(node: Arc<Node>) -> Self {
+impl SingletonTasks {
+    pub(super) fn new(node: Arc<WorkerNode>) -> Self {
         Self { node, pruned: 0, lacks_key: false, unserved: BTreeMap::new() }
     }
 
     /// Forgets counts that no window looks back to, and incidents that were over long ago.
-    async fn forget_alerts(&self) {
+    async fn prune_alerts(&self) {
         let store = &self.node.store;
-        for _ in 0..PARTS_MAX {
-            if said("old counts could not be forgotten", store.tallies().sweep().await)
+        for _ in 0..BATCHES_MAX {
+            if ok_or_log("old counts could not be forgotten", store.tallies().sweep().await)
                 .is_none_or(|gone| gone == 0)
             {
                 break;
             }
         }
         if let Some(before) = self.node.finished_before().await {
-            in_parts("old incidents could not be forgotten", || store.alerts().forget(before, PART)).await;
+            in_batches("old incidents could not be forgotten", || store.alerts().forget(before, BATCH_SIZE))
+                .await;
         }
     }
 
     /// Tells of what dead workers left in queues that nobody serves: nobody takes it back, since only who knows a queue's destination
     /// can judge what a repetition could do. A line each time that it changes.
-    async fn tell_unserved(&mut self) {
+    async fn report_unserved(&mut self) {
         let served: Vec<QueueName> = self.node.queues.keys().cloned().collect();
         let found = self.node.store.claims().lapsed_elsewhere(&served, UNSERVED_AFTER).await;
-        let Some(found) = said("queues that nobody serves could not be looked for", found) else { return };
+        let Some(found) = ok_or_log("queues that nobody serves could not be looked for", found) else {
+            return;
+        };
         let before = std::mem::take(&mut self.unserved);
         for Unserved { queue, claims, messages_max, since } in found {
-            meter::unserved(queue.as_str(), messages_max);
+            metrics::unserved(queue.as_str(), messages_max);
             if before.get(&queue) != Some(&messages_max) {
                 tracing::warn!(
                     queue = queue.as_str(),
@@ -110,29 +114,29 @@ impl Care {
             self.unserved.insert(queue, messages_max);
         }
         for queue in before.keys().filter(|queue| !self.unserved.contains_key(*queue)) {
-            meter::unserved(queue.as_str(), 0);
+            metrics::unserved(queue.as_str(), 0);
             tracing::info!(queue = queue.as_str(), "messages that a worker was gone with were taken back");
         }
     }
 
     /// Seals what is new, and then forgets what is old: with a reason under the same key, or it would be missed.
-    async fn trail(&mut self) {
+    async fn maintain_trail(&mut self) {
         self.seal().await;
         if self.lacks_key {
             return;
         }
         let (node, store) = (&self.node, &self.node.store);
         if let Some(before) = node.finished_before().await {
-            in_parts("old messages could not be forgotten", || async {
+            in_batches("old messages could not be forgotten", || async {
                 match &node.audit_key {
-                    Some(key) => store.messages().forget_keyed(key, before, PART).await,
-                    None => store.messages().forget(before, PART).await,
+                    Some(key) => store.messages().forget_keyed(key, before, BATCH_SIZE).await,
+                    None => store.messages().forget(before, BATCH_SIZE).await,
                 }
             })
             .await;
         }
-        let pruned = store.audit().prune(node.audit_key.as_ref(), self.pruned, PRUNE_PART).await;
-        if let Some(pruned) = said("seals could not be pruned", pruned) {
+        let pruned = store.audit().prune(node.audit_key.as_ref(), self.pruned, PRUNE_BATCH_SIZE).await;
+        if let Some(pruned) = ok_or_log("seals could not be pruned", pruned) {
             self.pruned = pruned.after.unwrap_or(0);
         }
     }
@@ -140,7 +144,7 @@ impl Care {
     async fn seal(&mut self) {
         for _ in 0..SEALS_MAX {
             let sealed = self.node.store.audit().seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
-            match said("the audit trail could not be sealed", sealed) {
+            match ok_or_log("the audit trail could not be sealed", sealed) {
                 Some(AuditSealed::Sealed { misfits: 0, .. }) => (),
                 Some(AuditSealed::Sealed { misfits, .. }) => {
                     tracing::error!(
@@ -161,26 +165,26 @@ impl Care {
     }
 }
 
-impl Node {
+impl WorkerNode {
     /// Whether a duty is ours for now.
     pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
         let has = self.store.nodes().claim_duty(duty, self.id, DUTY_LEASE).await;
-        said("a part of the upkeep could not be asked for", has) == Some(true)
+        ok_or_log("a part of the upkeep could not be asked for", has) == Some(true)
     }
 }
 
-impl Node {
+impl WorkerNode {
     /// Before when what is finished is forgotten. By the store's clock of this moment: our own may have heard it before it was set.
     async fn finished_before(&self) -> Option<Timestamp> {
-        let now = said("the store's clock could not be read", self.store.now().await)?;
+        let now = ok_or_log("the store's clock could not be read", self.store.now().await)?;
         let kept = i64::try_from(self.keep_finished.as_micros()).unwrap_or(i64::MAX);
         Some(Timestamp::from_micros(now.as_micros().saturating_sub(kept)))
     }
 
     /// Leaves its duties and what it says of its queues to other nodes, when it stops.
     pub(super) async fn leave(&self) {
-        said("other nodes could not be told that this one stops", self.store.facts().end(self.id).await);
-        said(
+        ok_or_log("other nodes could not be told that this one stops", self.store.facts().end(self.id).await);
+        ok_or_log(
             "the duties of a worker that stops could not be left to the next",
             self.store.nodes().release_duties(self.id).await,
         );
@@ -188,12 +192,12 @@ impl Node {
 }
 
 /// One statement after another, until one finds less than it may take.
-async fn in_parts<A>(what: &'static str, part: impl Fn() -> A)
+async fn in_batches<A>(what: &'static str, part: impl Fn() -> A)
 where
     A: Future<Output = Result<u64, StoreError>>,
 {
-    for _ in 0..PARTS_MAX {
-        if said(what, part().await) != Some(u64::from(PART)) {
+    for _ in 0..BATCHES_MAX {
+        if ok_or_log(what, part().await) != Some(u64::from(BATCH_SIZE)) {
             return;
         }
     }
