@@ -1,4 +1,4 @@
-//! Two clocks: our own, which only goes forward, and the store's, as far as we know it.
+//! Two clocks: a local one that only moves forward, and an estimate of the store's clock.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use tokio::time::Instant;
 
-/// When the store was asked, by our own clock, and by how much a test had moved the clocks.
+/// The local time of a query to the store, and the test skew at that moment.
 #[derive(Clone, Copy)]
 pub struct StoreQuery {
     pub(crate) at: Duration,
     skew: Duration,
 }
 
-/// A clock that only goes forward, and what it knows of the store's.
+/// A local clock that only moves forward and estimates the store's clock.
 pub struct Clock {
-    /// Whose clock it follows; without one it is a clock of its own.
+    /// The store whose clock it follows; `None` for a purely local clock.
     store: Option<Store>,
     since: Instant,
-    /// What the store said, and when it was asked.
+    /// The last time the store returned, with the local time of that query.
     last_reading: Mutex<(Duration, Timestamp)>,
 }
 
 impl Clock {
-    /// One that follows the store's.
+    /// Creates a clock that follows the store's clock.
     pub fn new(store: Store) -> Self {
         Self {
             store: Some(store),
@@ -34,9 +34,9 @@ impl Clock {
         }
     }
 
-    /// One that follows nobody's. Its moments compare with each other alone.
+    /// Creates a clock that follows no store. Compare its moments only with each other.
     pub fn alone() -> Self {
-        // Not the beginning of time, which stands for what never happened.
+        // Not the epoch, which means "never".
         const START: Timestamp = Timestamp::from_secs(1_000_000_000);
         Self { store: None, since: Instant::now(), last_reading: Mutex::new((Duration::ZERO, START)) }
     }
@@ -45,15 +45,15 @@ impl Clock {
         self.store.as_ref().map_or(Duration::ZERO, Store::skewed_by)
     }
 
-    /// Our own. A test that moves the store's clock moves this one with it.
+    /// Returns the local time. A test that moves the store's clock also moves this one.
     pub fn own(&self) -> Duration {
         self.since.elapsed() + self.skewed_by()
     }
 
-    /// The store was asked at this moment of our own clock, and said so.
+    /// Records the time that the store returned for a query made at `query`.
     ///
-    /// A clock that was moved meanwhile is not believed: nobody can tell whether the answer knows of the move, and counting it twice
-    /// would put every moment into the future. What was heard before stands; `false` says so.
+    /// Ignores the reading and returns `false` if a test moved the clock in the meantime: the reading may or may not
+    /// include the move, and counting the move twice would put every moment into the future. The previous reading remains.
     pub fn hear(&self, query: StoreQuery, store_time: Timestamp) -> bool {
         let is_reliable = self.skewed_by() == query.skew;
         if is_reliable {
@@ -62,13 +62,13 @@ impl Clock {
         is_reliable
     }
 
-    /// Now, for a question to the store.
+    /// Returns the current local time, for a query to the store.
     pub fn ask(&self) -> StoreQuery {
         let skew = self.skewed_by();
         StoreQuery { at: self.since.elapsed() + skew, skew }
     }
 
-    /// The store's, later by no more than its last answer took to come.
+    /// Returns the store's time. It is ahead by at most the duration of the last query.
     pub fn now(&self) -> Timestamp {
         let (asked_at, store_time) = *lock(&self.last_reading);
         store_time.plus(self.own().saturating_sub(asked_at))

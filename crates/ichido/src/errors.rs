@@ -1,13 +1,13 @@
-//! Everything that is wrong, at once.
+//! All errors of a builder at once.
 
 use std::fmt;
 
-/// Everything that is wrong with a draft. Shown one a line.
+/// All errors of a builder. Displays one error per line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildErrors<E>(Vec<E>); // Invariant: not empty.
 
 impl<E> BuildErrors<E> {
-    /// What was built, if nothing is wrong with it.
+    /// Returns what was built if there are no errors.
     pub(crate) fn or<T>(errors: Vec<E>, built: Option<T>) -> Result<T, Self> {
         match built {
             Some(built) if errors.is_empty() => Ok(built),

@@ -1,7 +1,8 @@
-//! The leases that this process holds, renewed together for as long as they are held.
+//! The leases of this process, renewed together while they are held.
 //!
-//! Guarantee: a lease is believed no longer than it runs by our own clock, counted from before the store was asked for it. A lease that
-//! the store says is over is not renewed again, and its holder is told. After [`run`] has ended, no renewal is under way.
+//! Guarantee: a lease is trusted no longer than it lasts by the local clock, counted from before the store was asked for
+//! it. A lease that the store reports as lost is not renewed again, and its holder is notified. After [`run`] returns, no
+//! renewal is in flight.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
@@ -13,33 +14,33 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 
-/// The part of a lease after which it is renewed: two more tries fit in before it lapses.
+/// A lease is renewed after this fraction of it; two more attempts fit in before it lapses.
 const RENEWALS_PER_LEASE: u32 = 3;
-/// How long to wait after the store could not be asked.
+/// The wait after the store could not be reached.
 const RENEW_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The most leases in one renewal.
+/// The most leases per renewal.
 const RENEW_BATCH_MAX: usize = 1_000;
 
-/// How leases of one kind are renewed.
+/// Renews leases of one kind.
 pub(crate) trait Renew: Send + Sync + 'static {
-    /// The longest wait without a look at our own clock, which timers do not notice to be moved.
+    /// The longest sleep between checks of the local clock: timers do not notice that a test moves it.
     const CHECK_EVERY: Duration = Duration::MAX;
 
-    /// What a lease is on.
+    /// What a lease covers.
     type Subject: Clone + Send + Sync;
 
-    /// Prolongs leases by `lease` from now; returns which of them are still ours, in order.
+    /// Extends leases by `lease` from now. Returns which of them are still ours, in order.
     fn renew(
         &self,
         subjects: &[Self::Subject],
         lease: Duration,
     ) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send;
 
-    /// A lease that is still held is over.
+    /// Handles the loss of a lease that is still held.
     fn lost(&self, subject: &Self::Subject);
 }
 
-/// The leases of one kind. They are renewed while [`run`] runs.
+/// The leases of one kind. [`run`] renews them.
 pub(crate) struct Leases<R: Renew> {
     renewer: R,
     clock: Arc<Clock>,
@@ -51,11 +52,11 @@ struct LeaseTable<T> {
     /// The number of the next lease.
     next: u64,
     by_number: HashMap<u64, LeaseTimes<T>>,
-    /// When the next renewal is planned, if one is.
+    /// When the next renewal is planned, if any.
     planned: Option<Duration>,
 }
 
-/// Moments are by our own clock, which only goes forward.
+/// Moments of the local clock, which only moves forward.
 struct LeaseTimes<T> {
     subject: T,
     lease: Duration,
@@ -71,7 +72,7 @@ impl<R: Renew> Leases<R> {
         Arc::new(Self { renewer, clock, table, changed: Arc::default() })
     }
 
-    /// Holds a lease that was asked for at `asked_at`, by our own clock.
+    /// Holds a lease that was requested at local time `asked_at`.
     pub(crate) fn hold(
         self: &Arc<Self>,
         subject: R::Subject,
@@ -80,7 +81,7 @@ impl<R: Renew> Leases<R> {
     ) -> Lease<R> {
         let (until, due) = (asked_at + lease, asked_at + lease / RENEWALS_PER_LEASE);
         let mut table = lock(&self.table);
-        // Most leases are over before any renewal: only one that is due sooner than planned is news.
+        // Most leases end before any renewal: only one that is due sooner than planned matters.
         if table.planned.is_none_or(|planned| due < planned) {
             table.planned = Some(due);
             self.changed.notify_one();
@@ -91,7 +92,7 @@ impl<R: Renew> Leases<R> {
         Lease { leases: Arc::clone(self), number }
     }
 
-    /// Renews what is due; returns how long to wait, or `None` when nothing is held.
+    /// Renews due leases. Returns how long to wait, or `None` if nothing is held.
     async fn renew_due(&self) -> Option<Duration> {
         let mut due: BTreeMap<Duration, Vec<(u64, R::Subject)>> = BTreeMap::new();
         let now = self.clock.own();
@@ -143,12 +144,12 @@ impl<R: Renew> Drop for Leases<R> {
     }
 }
 
-/// Renews until nobody has these leases any more.
+/// Renews leases until nobody owns them any more.
 pub(crate) async fn run<R: Renew>(leases: Weak<Leases<R>>) {
     let Some(changed) = leases.upgrade().map(|leases| Arc::clone(&leases.changed)) else { return };
     while let Some(alive) = leases.upgrade() {
         let wait = alive.renew_due().await;
-        // Not kept while waiting, or it would never be gone.
+        // Not held while waiting, or it would never be dropped.
         drop(alive);
         match wait {
             // A new lease may be due sooner.
@@ -158,15 +159,17 @@ pub(crate) async fn run<R: Renew>(leases: Weak<Leases<R>>) {
     }
 }
 
-/// A lease that is renewed, until this is dropped.
+/// A lease that is renewed until this is dropped.
 pub(crate) struct Lease<R: Renew> {
     leases: Arc<Leases<R>>,
     number: u64,
 }
 
 impl<R: Renew> Lease<R> {
-    /// Whether it holds for `long` more: by our own clock, or, where that is in doubt, whether it holds now by the store's word. Asked
-    /// right before an effect, because the process may have stood still since the lease was taken.
+    /// Returns whether the lease holds for `duration` more.
+    ///
+    /// The local clock decides; in doubt, the store is asked whether the lease holds now. Call this right before an effect,
+    /// because the process may have been suspended since it took the lease.
     pub(crate) async fn holds_for(&self, duration: Duration) -> bool {
         let (subject, lease) = {
             let table = lock(&self.leases.table);
@@ -176,12 +179,12 @@ impl<R: Renew> Lease<R> {
             }
             (times.subject.clone(), times.lease)
         };
-        // Apart, because few get here, and every caller would carry the room for it.
+        // Boxed because it is rare, and every caller's future would carry its size.
         Box::pin(self.leases.renew(&[(self.number, subject)], lease)).await;
         self.holds_now()
     }
 
-    /// Whether it holds at this moment, by our own clock.
+    /// Returns whether the lease holds now, by the local clock.
     pub(crate) fn holds_now(&self) -> bool {
         let now = self.leases.clock.own();
         lock(&self.leases.table).by_number.get(&self.number).is_some_and(|times| now < times.until)
@@ -202,7 +205,7 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(3);
 
-    /// A store that answers as it is told, and what it was asked and told.
+    /// A renewer with scripted answers that counts its calls.
     #[derive(Default)]
     struct FakeRenewer {
         answer: Mutex<Option<bool>>,

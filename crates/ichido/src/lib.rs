@@ -1,12 +1,12 @@
-//! Ichido as a library: what a service adds to make its state-changing work happen once in effect.
+//! Ichido as a library: makes a service's state-changing work take effect once.
 //!
-//! Guarantee: a request that is sent again, however often and by whomever on its way, has one effect and one outcome, as
-//! far as what it acts on can be known; where it cannot be known, nothing is guessed. The rules are those of
-//! [`ichido_core`], the memory is [`ichido_store`]'s.
+//! Guarantee: a request that is sent again, however often and by any hop on its way, has one effect and one outcome, as far
+//! as the effect can be known. An unknown effect is never guessed. [`ichido_core`] holds the rules, [`ichido_store`] the
+//! ledger and the outbox.
 //!
-//! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers what the outbox holds
-//! (feature `worker`). Messages that it could not deliver wait for a person: `letters`. `prometheus` is the metrics page (feature
-//! `prometheus`). Language models have a crate of their own, `ichido-llm`.
+//! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers the outbox
+//! (feature `worker`). `letters` handles messages that could not be delivered and wait for a person. `prometheus` renders
+//! the metrics page (feature `prometheus`). Language models have their own crate, `ichido-llm`.
 
 #[cfg(any(feature = "once", feature = "worker"))]
 #[cfg_attr(

@@ -1,9 +1,9 @@
-//! Once: an endpoint that takes effect once, however often it is called (SPEC A1 to A6, C1 to C7, C9, C10, D11, F2).
+//! An endpoint that takes effect once, however often it is called.
 //!
-//! Guarantee: of all the requests with one key, operation and identity, one runs; the others get its outcome, wait for it, or
-//! are told what stands in the way, and a different request under the same key is refused and shown nothing. The handler
-//! runs in a task of its own: a client that goes away takes nothing with it, so a request leaves either no effect and a free
-//! key, or its effect and a stored outcome. What cannot be known is never guessed. No key and no payload is ever logged.
+//! Guarantee: of all requests with the same key, operation and identity, one runs. The others receive its outcome, wait for
+//! it, or learn why they cannot have it. A different request under the same key is refused and learns nothing. The handler
+//! runs in its own task, so a client that disconnects does not interrupt it: a request leaves either no effect and a free
+//! key, or its effect and a stored outcome. An unknown outcome is never guessed. Keys and payloads are never logged.
 //!
 //! ```
 //! # use axum::{Router, http::HeaderName, routing::post};
@@ -29,29 +29,31 @@
 //! # }
 //! ```
 //!
-//! # What a handler may say
+//! # Report more than a status
 //!
-//! What is stored follows from the status ([`ichido_core::ledger::settle`]). A handler, or a service that forwards the request,
-//! that knows more puts it into its response's extensions: an [`Outcome`], a [`RunAgain`], a [`Made`] message. It finds its
-//! [`Claim`] among the request's extensions, and in transactional mode its [`Tx`]; with the feature `axum`, which is on by default, both are
-//! arguments of handlers.
+//! The status decides what is stored ([`ichido_core::ledger::settle`]). A handler or a forwarding service that knows more
+//! adds it to its response's extensions: an [`Outcome`], a [`RunAgain`], a [`Made`] message. The request's extensions hold
+//! its [`Claim`] and, in transactional mode, its [`Tx`]. With the feature `axum`, on by default, handlers can take both as
+//! arguments.
 //!
-//! # In transactional mode
+//! # Transactional mode
 //!
-//! The layer opens the transaction and ends it: it commits with a response of 2xx or 3xx, and rolls back with all others. The
-//! lease of the claim is renewed while the handler runs, on a row that the commit writes too: where the handler raises the
-//! isolation above READ COMMITTED, keep it well below a third of the lease, or the commit meets the renewal and runs again.
-//! On SQLite the open transaction keeps everybody else from writing: keep it short, and await nothing of the store inside it.
+//! The layer opens the transaction and ends it: it commits on a 2xx or 3xx response and rolls back on any other. The
+//! claim's lease is renewed while the handler runs, on a row that the commit also writes. If the handler raises the
+//! isolation level above READ COMMITTED, keep it well below a third of the lease; otherwise the commit conflicts with the
+//! renewal and the handler runs again. On SQLite the open transaction blocks every other writer: keep it short, and do not
+//! await the store inside it.
 //!
-//! # When a service stops, and between times
+//! # Shutdown and maintenance
 //!
-//! A handler goes on when its client has gone, so a service that stops waits for [`Keeper::drained`] after its server has shut
-//! down. Expired keys are forgotten by nobody but the service: one node calls `Keys::sweep` now and then
-//! ([`ichido_store::node`] shows the upkeep). A key expires by the clock that `key_sweep` advances, so a wall clock that is set ahead
-//! makes none new. What a crash left behind in opaque or keyed mode is found by the next request under its
-//! key, or by `Keys::lapse`, which brings it before a person.
+//! A handler continues after its client disconnects, so await [`Keeper::drained`] on shutdown, after the server has
+//! stopped. The service deletes expired keys: call `Keys::sweep` periodically on one node ([`ichido_store::node`] shows
+//! how). A key expires by the clock that `key_sweep` advances, so setting the wall clock ahead does not expire keys. The
+//! next request under a key finds what a crash left behind in opaque or keyed mode; so does `Keys::lapse`, which lists it
+//! for a person to decide.
 //!
-//! Start at [`Once`]; reading on, `service` is what happens to a request, `attempt` how one runs.
+//! Start at [`Once`]; then read `service`, which handles a request, and `attempt`, which runs one.
+// Spec: A1 to A6, C1 to C7, C9, C10, D11, F2.
 
 mod arrival;
 mod attempt;
@@ -87,5 +89,5 @@ pub use service::{OnceLayer, OnceService};
 pub use settings::{Caller, Effect, NoIdentity, Pool, limits};
 pub use transaction::{Tx, TxError, TxGuard};
 
-/// An error of any kind.
+/// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

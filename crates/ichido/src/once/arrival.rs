@@ -1,5 +1,5 @@
-//! A request that arrives: who asks for what under which key. Nothing is claimed here, and the body is not touched before the
-//! head alone could have refused the request.
+//! Reads an incoming request: its identity, operation and key. Nothing is claimed here, and the body is not read before the
+//! head has been checked.
 
 use std::sync::Arc;
 
@@ -22,10 +22,11 @@ use super::fields;
 use super::problem::{Code, Problem};
 use super::settings::{Caller, NoIdentity, Settings, limits};
 
-/// The member of a JSON body that repeats the key, where it has one (SPEC D11).
+/// The member of a JSON body that may repeat the key.
+// Spec: D11.
 const BODY_KEY: &str = "idempotency_key";
 
-/// A whole request with its key.
+/// A complete request with its key.
 pub(crate) struct Arrival {
     pub(crate) name: RecordName,
     pub(crate) fingerprint: Fingerprint,
@@ -47,20 +48,20 @@ impl Arrival {
         }
     }
 
-    /// The request as it came, as often as it is needed.
+    /// Rebuilds the original request, as often as needed.
     pub(crate) fn to_request<B: http_body::Body<Data = Bytes>>(&self) -> Request<Body<B>> {
         Request::from_parts(self.parts.clone(), Body::whole(self.body.clone(), self.trailers.clone()))
     }
 }
 
-/// What the head of a request says, before its body is read.
+/// The parts of a request's head, read before its body.
 pub(crate) struct RequestHead {
     pub(crate) name: RecordName,
     pub(crate) inputs: Option<Inputs>,
     pub(crate) echo: Option<(HeaderName, HeaderValue)>,
 }
 
-/// Reads the head; `None` when it brings no key and needs none.
+/// Reads the head. Returns `None` if it has no key and needs none.
 pub(crate) fn read_head(
     parts: &Parts,
     operation: &str,
@@ -100,7 +101,7 @@ fn no_identity(why: NoIdentity) -> Problem {
     }
 }
 
-/// Reads the rest of the request, bounded.
+/// Reads the body, within its limit.
 pub(crate) async fn read_request<B>(
     name: RecordName,
     inputs: Option<Inputs>,
@@ -132,7 +133,7 @@ where
     Ok(Arrival { name, fingerprint, request_digest, parts, body, trailers })
 }
 
-/// The address that the client asked for.
+/// Returns the URI that the client requested.
 fn requested_uri(parts: &Parts) -> &Uri {
     #[cfg(feature = "axum")]
     if let Some(original) = super::extract::original_uri(parts) {
@@ -141,7 +142,7 @@ fn requested_uri(parts: &Parts) -> &Uri {
     &parts.uri
 }
 
-/// The digest of a JSON body, once the key that it may repeat agrees.
+/// Digests a JSON body after checking that a repeated key agrees.
 fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Result<Digest, Problem> {
     let invalid = |error: JsonError| {
         let detail = format!("the body says that it is JSON, and is not: {error}; nothing was done");
@@ -149,7 +150,7 @@ fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Resul
     };
     let document = Document::parse(body, rules.bytes_max).map_err(invalid)?;
     if let Some(repeated) = document.root().get(BODY_KEY).filter(|value| value.kind() != Kind::Null) {
-        // Anything but a string is no key, and so not this one.
+        // Anything but a string is not a key, and therefore not this one.
         let text = repeated.as_str().unwrap_or_default();
         key.agrees_with_body(&text).map_err(Problem::of_key)?;
     }

@@ -1,5 +1,5 @@
-//! One attempt to run a request: claim, run, settle. It is a task of its own, so that once the claim has been asked for, nobody
-//! who goes away leaves it half done.
+//! One attempt to run a request: claim, run, settle. It runs in its own task, so a disconnecting client cannot leave it
+//! half done once the claim was requested.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,36 +21,36 @@ use super::service::{Inner, Payload};
 use super::settings::Settings;
 use super::transactional;
 
-/// What an attempt came to, for the request that asked.
+/// The outcome of an attempt, for the request that started it.
 pub(crate) enum AttemptOutcome<R: http_body::Body, E> {
-    /// This is the answer.
+    /// The handler's response.
     Responded(Result<Response<Body<R>>, E>),
-    /// It was not run: this stood in its way.
+    /// Not run: the key's record prevents it.
     Blocked(KeyClaimed),
-    /// It was not run: the store could not say.
+    /// Not run: the store failed.
     StoreFailed(StoreError),
-    /// It was not run: the store has said nothing for too long. Should it have been claimed, the claim is given back.
+    /// Not run: the store did not respond in time. If it did claim the key, the claim is released.
     StoreTimedOut,
-    /// It was not run: its claim lapsed before the handler began.
+    /// Not run: the claim lapsed before the handler started.
     ClaimLapsed,
 }
 
-/// The way back to the request.
+/// Sends the outcome back to the request.
 pub(crate) type ResponseSender<R, E> = oneshot::Sender<AttemptOutcome<R, E>>;
 
 pub(crate) fn respond<R: http_body::Body, E>(reply: ResponseSender<R, E>, outcome: AttemptOutcome<R, E>) {
-    // Whoever asked may have gone away.
+    // The request may be gone.
     drop(reply.send(outcome));
 }
 
-/// Claims, and if that succeeds runs and settles.
+/// Claims the key; on success, runs the handler and settles.
 pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
     mut inner: S,
     reply: ResponseSender<R, S::Error>,
 ) {
-    // Before the store is asked: the lease is not longer than we think.
+    // Read before the store is asked, so the lease is never shorter than assumed.
     let asked_at = settings.keeper.now();
     let store = settings.store().clone();
     let mut claiming = pin!(store.keys().claim(arrival.claim(&settings)));
@@ -94,7 +94,7 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     }
 }
 
-/// The owner, if its claim still holds; else it is given back first, so that whoever asks again does not meet it.
+/// Returns the guard if its claim still holds. Otherwise releases the claim first, so a retry does not find it.
 async fn confirm_claim(guard: ClaimGuard) -> Option<ClaimGuard> {
     if guard.still_holds().await {
         return Some(guard);
@@ -103,7 +103,7 @@ async fn confirm_claim(guard: ClaimGuard) -> Option<ClaimGuard> {
     None
 }
 
-/// Runs the handler; the outcome is settled after it.
+/// Runs the handler, then settles its outcome.
 async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
     guard: ClaimGuard,
     mut inner: S,

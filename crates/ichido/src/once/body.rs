@@ -1,4 +1,4 @@
-//! Bodies: as they come, or held in memory, or begun in memory and continued as they come.
+//! Bodies: streamed, buffered, or buffered at the start and then streamed.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -8,35 +8,37 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
-/// The body of a request or a response that went through the layer: what was read of it first, then the rest of it.
+/// The body of a request or response that passed the layer.
+///
+/// It yields the buffered part first, then the rest.
 pub struct Body<B: http_body::Body> {
     front: VecDeque<Frame<Bytes>>,
     broken: Option<B::Error>,
     rest: Option<Pin<Box<B>>>,
 }
 
-// Nothing in it is pinned in place: the rest has a place of its own.
+// Nothing in it is structurally pinned: the rest is boxed.
 impl<B: http_body::Body> Unpin for Body<B> {}
 
 impl<B: http_body::Body<Data = Bytes>> Body<B> {
-    /// A body that is not looked at.
+    /// A body that is passed through unread.
     pub(crate) fn passed(rest: B) -> Self {
         Self { front: VecDeque::new(), broken: None, rest: Some(Box::pin(rest)) }
     }
 
-    /// A body that is all in memory.
+    /// A body that is fully buffered.
     pub(crate) fn whole(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
         let data = (!bytes.is_empty()).then(|| Frame::data(bytes));
         let front = data.into_iter().chain(trailers.map(Frame::trailers)).collect();
         Self { front, broken: None, rest: None }
     }
 
-    /// A body whose beginning was read already.
+    /// A body whose start was already read.
     pub(crate) fn resumed(front: VecDeque<Frame<Bytes>>, rest: Pin<Box<B>>) -> Self {
         Self { front, broken: None, rest: Some(rest) }
     }
 
-    /// A body that broke off after its beginning was read.
+    /// A body that failed after its start was read.
     pub(crate) fn broken(front: VecDeque<Frame<Bytes>>, error: B::Error) -> Self {
         Self { front, broken: Some(error), rest: None }
     }
@@ -77,7 +79,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
     }
 }
 
-/// Payloads stay out of logs.
+/// Keeps payloads out of logs.
 impl<B: http_body::Body> std::fmt::Debug for Body<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Body").field("frames_read", &self.front.len()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! From wishes to a layer: every contradiction is found when the service starts, all at once.
+//! Builder of the layer. `build` validates everything and reports all errors together.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::reconcile::{ReconcileFn, Reconciled};
 use super::service::OnceLayer;
 use super::settings::{Caller, CallerFn, Effect, NoIdentity, OperationName, Pool, Settings, limits};
 
-/// What somebody wishes for an operation; [`Once::build`] makes a layer of it.
+/// Settings of an operation; [`Once::build`] turns them into a layer.
 ///
-/// Who asks must be said, and what kind of work it is; all else has a default.
+/// The identity and the class are required; everything else has a default.
 #[derive(Clone)]
 #[must_use = "a draft protects nothing until it is built and laid over a service"]
 pub struct Once {
@@ -39,12 +39,14 @@ pub struct Once {
 }
 
 impl Once {
-    /// An operation by its name, such as `bookmarks.create`. The same key under another operation is another action.
+    /// Names an operation, such as `bookmarks.create`.
+    ///
+    /// The same key under another operation is another action.
     pub fn operation(name: impl Into<Arc<str>>) -> Self {
         Self::new(OperationName::Named(name.into()))
     }
 
-    /// An operation whose name follows from the request, such as its route's pattern.
+    /// Derives the operation's name from the request, such as from its route pattern.
     pub fn operation_by(name_for: impl Fn(&Parts) -> Cow<'static, str> + Send + Sync + 'static) -> Self {
         Self::new(OperationName::By(Arc::new(name_for)))
     }
@@ -52,7 +54,7 @@ impl Once {
     fn new(operation: OperationName) -> Self {
         Self {
             operation,
-            // The class is no default; `has_class` tells whether it was said.
+            // The class has no default; `has_class` records whether it was set.
             policy: PolicyDraft::of(Class::Mutate),
             has_class: false,
             effect: Effect::Opaque,
@@ -67,24 +69,27 @@ impl Once {
         }
     }
 
-    /// Takes all rules of the operation at once, in place of those set before. Its mode follows from [`Once::effect`].
+    /// Sets the whole policy, replacing earlier settings. [`Once::effect`] determines its mode.
     pub fn policy(self, policy: PolicyDraft) -> Self {
         Self { policy, has_class: true, ..self }
     }
 
-    /// What kind of work it is (SPEC C10).
+    /// Sets the class of work.
+    // Spec: C10.
     pub fn class(mut self, class: Class) -> Self {
         self.policy.class = class;
         self.has_class = true;
         self
     }
 
-    /// How its outcome becomes durable; [`Effect::Opaque`] unless said otherwise.
+    /// Sets how the outcome becomes durable; the default is [`Effect::Opaque`].
     pub fn effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
     }
 
-    /// Who asks, by the request's head: a stable name of the caller, never an address or the bytes of a token.
+    /// Derives the identity from the request's head.
+    ///
+    /// It is a stable name of the caller, never an address or the bytes of a token.
     pub fn identity(
         self,
         identify: impl Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync + 'static,
@@ -92,7 +97,7 @@ impl Once {
         self.caller(move |parts| Ok(Caller { identity: identify(parts)?, inputs: None }))
     }
 
-    /// Who asks, and what else of the request's head is compared, such as a tenant's claim or header.
+    /// Derives the identity and further compared inputs, such as a tenant's claim or header.
     pub fn caller(
         self,
         caller_for: impl Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync + 'static,
@@ -100,7 +105,9 @@ impl Once {
         Self { caller: Some(Arc::new(caller_for)), ..self }
     }
 
-    /// Who asks, by a header that something trusted in front of this service sets on every request. Without it: 403.
+    /// Reads the identity from a header that a trusted proxy sets on every request.
+    ///
+    /// A request without it gets 403.
     pub fn identity_header(self, name: HeaderName) -> Self {
         self.identity(move |parts| {
             let mut lines = parts.headers.get_all(&name).iter();
@@ -111,55 +118,56 @@ impl Once {
         })
     }
 
-    /// All requests come from this one caller: for a service with a single client.
+    /// Uses one identity for all requests, for a service with a single client.
     pub fn single_identity(self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.identity(move |_| Ok(name.clone()))
     }
 
-    /// Whose habits the answers follow.
+    /// Sets the API whose conventions the responses follow.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.policy.profile = profile;
         self
     }
 
-    /// Whether a request must bring a key; without one that is optional it runs unprotected.
+    /// Sets whether a key is required. Without an optional key, a request runs unprotected.
     pub fn key(mut self, need: KeyNeed) -> Self {
         self.policy.key = Some(need);
         self
     }
 
-    /// How long a settled key is kept.
+    /// Sets how long a settled key is stored.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.policy.ttl = Some(ttl);
         self
     }
 
-    /// How long what the handler calls remembers a key, in keyed mode.
+    /// Sets how long the upstream remembers a key, in keyed mode.
     pub fn upstream_keeps_keys_for(mut self, time: Duration) -> Self {
         self.policy.upstream_keeps_keys_for = Some(time);
         self
     }
 
-    /// How long a duplicate waits for the first one's outcome.
+    /// Sets how long a duplicate waits for the first request's outcome.
     pub fn in_flight_wait(mut self, wait: Duration) -> Self {
         self.policy.in_flight_wait = Some(wait);
         self
     }
 
-    /// How long a claim holds without being renewed: so long a crashed process blocks its keys.
+    /// Sets how long a claim holds without renewal. A crashed process blocks its keys for that long.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.policy.lease = Some(lease);
         self
     }
 
-    /// What to do about an outcome that nobody knows.
+    /// Sets what to do about an unknown outcome.
     pub fn on_unknown(mut self, what: OnUnknown) -> Self {
         self.policy.on_unknown = Some(what);
         self
     }
 
-    /// Asks by key what came of an action of unknown outcome, when a request with that key arrives (SPEC F2).
+    /// Sets a function that looks up an unknown outcome when its key arrives again.
+    // Spec: F2.
     pub fn reconcile<F, A>(mut self, ask: F) -> Self
     where
         F: Fn(RecordName) -> A + Send + Sync + 'static,
@@ -170,37 +178,43 @@ impl Once {
         self
     }
 
-    /// The methods that are protected; POST and PATCH unless said otherwise. All others pass through untouched.
+    /// Sets the protected methods; POST and PATCH by default. All others pass through untouched.
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         Self { methods: methods.into_iter().collect(), ..self }
     }
 
-    /// What makes two JSON bodies equal: numbers, Unicode, and fields that do not count (SPEC C9).
+    /// Sets when two JSON bodies are equal: numbers, Unicode, and ignored fields.
+    // Spec: C9.
     pub fn form(self, form: Form) -> Self {
         Self { form, ..self }
     }
 
-    /// The largest request body; a larger one is refused before anything is done.
+    /// Sets the largest request body; a larger one is refused before anything is done.
     pub fn request_bytes_max(self, bytes: usize) -> Self {
         Self { request_bytes_max: bytes, ..self }
     }
 
-    /// The largest response body that is kept; a larger one is passed on, and a replay says that it was not kept.
+    /// Sets the largest stored response body.
+    ///
+    /// A larger one is passed on, and a replay reports that it was not stored.
     pub fn response_bytes_max(self, bytes: usize) -> Self {
         Self { response_bytes_max: bytes, ..self }
     }
 
-    /// How long a response of unknown length may take to end before it is taken for a stream.
+    /// Sets how long a response of unknown length may take before it counts as a stream.
     pub fn response_whole_within(self, time: Duration) -> Self {
         Self { response_whole_within: time, ..self }
     }
 
-    /// Whether responses echo the key (SPEC C5); off unless said otherwise, and to be the same at all boundaries.
+    /// Sets whether responses echo the key; off by default.
+    ///
+    /// Use the same setting at all boundaries.
+    // Spec: C5.
     pub fn echo_key(self, echo: bool) -> Self {
         Self { echo_key: echo, ..self }
     }
 
-    /// Finds every contradiction, and makes the layer.
+    /// Validates the settings and builds the layer.
     pub fn build(self, keeper: &Keeper) -> Result<OnceLayer, BuildErrors> {
         let mut errors = self.config_errors(keeper);
         let (mode, pool) = match self.effect {
@@ -227,7 +241,7 @@ impl Once {
         }))
     }
 
-    /// What is wrong apart from the policy.
+    /// Finds the errors outside of the policy.
     fn config_errors(&self, keeper: &Keeper) -> Vec<BuildError> {
         let mut errors = Vec::new();
         if let OperationName::Named(name) = &self.operation
@@ -267,7 +281,7 @@ impl Once {
     }
 }
 
-/// Whether a text can name an operation or an identity in the store.
+/// Returns whether a text can name an operation or identity in the store.
 pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
     !text.is_empty() && text.len() <= bytes_max && !text.contains('\0')
 }
@@ -276,49 +290,49 @@ ichido_core::debug_only! {
     Once as once { policy, effect }
 }
 
-/// Why wishes do not make a layer.
+/// Why the settings do not make a layer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// No name, or none that can be stored.
+    /// The name is missing or cannot be stored.
     #[error("an operation's name has 1 to {} bytes and no NUL", limits::OPERATION_BYTES_MAX)]
     OperationName,
-    /// Nobody said what kind of work it is.
+    /// The class is missing.
     #[error("say what kind of work it is: class(Class::Mutate), Irreversible or ExternalEffect")]
     NoClass,
-    /// Nobody said who asks.
+    /// The identity is missing.
     #[error(
         "say who asks: identity(…) by the request, identity_header(…), or single_identity(…) where there is only one caller"
     )]
     NoIdentity,
-    /// Nothing would be protected.
+    /// No method would be protected.
     #[error("name at least one method to protect, or leave methods(…) out for POST and PATCH")]
     NoMethod,
-    /// A read has nothing to protect.
+    /// A safe method has nothing to protect.
     #[error("{method} changes nothing, so it is not deduplicated; take it out of methods(…)")]
     SafeMethod {
-        /// Which.
+        /// The method.
         method: Method,
     },
-    /// A bound beyond what is held in memory for one request.
+    /// A limit above the memory allowed for one request.
     #[error("{what} is {bytes} bytes; at most {} are held in memory", limits::BYTES_MAX)]
     BoundTooLarge {
-        /// Which bound.
+        /// The limit.
         what: &'static str,
-        /// The wish.
+        /// Its value.
         bytes: usize,
     },
-    /// The transaction could not hold the outcome.
+    /// The transaction could not store the outcome.
     #[error(
         "the transaction's pool and the store are not on the same kind of database; give the layer a pool on the store's own"
     )]
     OtherDatabase,
-    /// A way to ask without the wish to, or the other way round.
+    /// A reconcile function without the policy, or the policy without a function.
     #[error("OnUnknown::Reconcile and reconcile(…) go together: give both, or neither")]
     ReconcileHalf,
-    /// The rules contradict each other.
+    /// The policy contradicts itself.
     #[error(transparent)]
     Policy(PolicyError),
 }
 
-/// Everything that is wrong with a draft. Shown one a line.
+/// All errors of a builder. Displays one error per line.
 pub type BuildErrors = crate::BuildErrors<BuildError>;

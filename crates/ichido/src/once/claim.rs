@@ -1,22 +1,25 @@
-//! What passes between the layer and the handler, beside the request and the response themselves.
+//! Types that the layer and the handler exchange besides request and response.
 
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::RecordName;
 use uuid::Uuid;
 
-/// The claim under which a handler runs, among its request's extensions.
+/// The claim under which a handler runs, in its request's extensions.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Operation, identity and key.
     pub name: RecordName,
-    /// Grows with each claim of the key. A receiver that remembers the greatest one it saw can refuse a call that was overtaken.
+    /// Grows with each claim of the key.
+    ///
+    /// A receiver that remembers the greatest fence can refuse a call that was overtaken.
     pub fence: Fence,
 }
 
 impl Claim {
-    /// The key for a call to somebody else that is one step of this action: the same on every run, another for each step, and
-    /// telling nobody the client's own key.
+    /// Derives the key for a call that is one step of this action.
+    ///
+    /// The key is the same on every run, differs between steps, and does not reveal the client's own key.
     pub fn key_for(&self, step: &str) -> IdempotencyKey {
         let RecordName { operation, identity, key } = &self.name;
         IdempotencyKey::derived(
@@ -26,18 +29,22 @@ impl Claim {
     }
 }
 
-/// Among a response's extensions: the message that was made with it. The key is not forgotten while that message may still
-/// be sent (SPEC A5).
+/// The message that was enqueued with a response, in its extensions.
+///
+/// The key is kept while that message may still be sent.
+// Spec: A5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made(pub Uuid);
 
-/// Among a response's extensions, in transactional mode: the transaction met another one (a serialisation failure, a
-/// deadlock), so roll it back and run the handler again. Bounded; the last response is then the answer.
+/// Requests another run of the transaction, in a response's extensions.
+///
+/// Use it in transactional mode after a serialisation failure or deadlock: the layer rolls back and runs the handler again.
+/// The number of runs is limited; the last response is then returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunAgain;
 
 impl RunAgain {
-    /// Whether this is what an error of the database says.
+    /// Returns whether a database error calls for another run.
     pub fn is_called_for(error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         matches!(code.as_deref(), Some("40001" | "40P01"))

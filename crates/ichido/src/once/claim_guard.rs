@@ -1,4 +1,4 @@
-//! The owner of a claim: it reports what came of it, and learns whether that stands.
+//! The guard of a claim: it keeps the claim alive and settles its outcome.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use super::service::Payload;
 use super::settings::{Pool, Settings, limits};
 use crate::lease::Lease;
 
-/// The first wait before a settle is tried again; it doubles.
+/// The first wait before settling is retried; it doubles.
 const SETTLE_WAIT_FIRST: Duration = Duration::from_millis(50);
 
-/// Whoever has the claim of a request, and keeps it alive.
+/// Keeps the claim of a request alive until it is settled.
 pub(crate) struct ClaimGuard {
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
     fence: Fence,
-    /// Whether an earlier claim of the same action may have taken effect, whatever comes of this one.
+    /// Whether an earlier claim of the same action may have taken effect.
     may_be_done: bool,
     claim: Lease<KeyClaims>,
 }
@@ -45,7 +45,7 @@ impl ClaimGuard {
         (fence, began): (Fence, Began),
         asked_at: Duration,
     ) -> Self {
-        // In transactional mode what was lost was rolled back.
+        // In transactional mode, whatever was lost was rolled back.
         let may_be_done = matches!(began, Began::TakenOver { from: EffectMode::Keyed | EffectMode::Opaque });
         let claim =
             settings.keeper.hold_claim(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
@@ -64,26 +64,26 @@ impl ClaimGuard {
         self.settings.pool.clone()
     }
 
-    /// Whether the claim has not lapsed since it was made.
+    /// Returns whether the claim still holds.
     pub(crate) async fn still_holds(&self) -> bool {
-        // Half of a lease is ample for a call to leave the machine.
+        // Half a lease is ample for a call to leave the machine.
         self.claim.holds_for(self.settings.policy.lease() / 2).await
     }
 
-    /// Whether the store knows the claim as the current one.
+    /// Returns whether the store considers this claim current.
     pub(crate) async fn is_current(&self) -> bool {
         let found = self.store().keys().get(&self.arrival.name).await;
         matches!(found, Ok(Some(found)) if may_settle(&found.record, self.fence) == Standing::Owner)
     }
 
-    /// The request as the handler gets it.
+    /// Returns the request as the handler receives it.
     pub(crate) fn request<B: http_body::Body<Data = Bytes>>(&self) -> Request<Body<B>> {
         let mut request = self.arrival.to_request();
         request.extensions_mut().insert(Claim { name: self.arrival.name.clone(), fence: self.fence });
         request
     }
 
-    /// What is stored of a response.
+    /// Returns what to store of a response.
     pub(crate) fn outcome<R: http_body::Body<Data = Bytes>>(
         &self,
         captured: &CapturedResponse<R>,
@@ -99,18 +99,18 @@ impl ClaimGuard {
         }
     }
 
-    /// What is stored where no response came.
+    /// Returns what to store if there was no response.
     pub(crate) fn without_response(&self, outcome: Outcome) -> KeyOutcome {
         match settlement(outcome, &self.settings) {
             Settlement::Release => KeyOutcome::Release,
-            // There is nothing to keep.
+            // There is nothing to store.
             Settlement::Hold | Settlement::Keep { .. } => KeyOutcome::Hold,
         }
     }
 
     pub(crate) fn to_settle(&self, outcome: KeyOutcome) -> KeySettle {
         let outcome = match outcome {
-            // That this run did nothing says nothing of the one before it: the key stays bound to its request, and its age stays.
+            // This run did nothing, but the previous one may have: the key stays bound to its request, and its age stays.
             KeyOutcome::Release if self.may_be_done => KeyOutcome::Hold,
             outcome => outcome,
         };
@@ -121,19 +121,21 @@ impl ClaimGuard {
         self.store().keys().settle(self.to_settle(outcome)).await
     }
 
-    /// A transaction that settled the claim was committed: tells those who wait.
+    /// Wakes waiters after a transaction that settled the claim was committed.
     pub(crate) fn committed(&self) {
         self.store().keys().wake(&self.arrival.name, self.fence);
     }
 
-    /// Gives a key back whose work was not begun. Whether that reaches the store is its lease's business.
+    /// Releases a key whose work was not started. If the store is not reached, the lease lapses.
     pub(crate) async fn release(self) {
         if let Err(error) = self.settle(KeyOutcome::Release).await {
             tracing::debug!(error = error.in_full(), "a lapsed claim was not given back");
         }
     }
 
-    /// Settles, and answers. If the store is away or silent, the answer is true all the same: it goes out, and settling goes on.
+    /// Settles and responds.
+    ///
+    /// If the store is unreachable or silent, the response is still correct: it is sent, and settling continues.
     pub(crate) async fn finish<R: Payload, E>(
         self,
         outcome: KeyOutcome,
@@ -163,8 +165,9 @@ impl ClaimGuard {
         }
     }
 
-    /// Goes on settling when the store was away. The claim is renewed meanwhile, as far as that goes; should it lapse, a late
-    /// settle still counts unless somebody took over.
+    /// Keeps settling after the store was unreachable.
+    ///
+    /// The claim is still renewed where possible. If it lapses, a late settle counts unless another claim took over.
     pub(crate) async fn settle_later(&self, outcome: KeyOutcome) {
         let mut wait = SETTLE_WAIT_FIRST;
         for _ in 0..limits::SETTLE_TRIES_MAX {
@@ -180,8 +183,9 @@ impl ClaimGuard {
         );
     }
 
-    /// Answers for an owner whose claim is over: with what the winner stored, or that it is still at it; with its own answer
-    /// where the store has neither.
+    /// Responds for a guard whose claim was taken over.
+    ///
+    /// Returns what the winner stored, or that it is still running; its own response if the store has neither.
     pub(crate) async fn overtaken<R: Payload, E>(
         &self,
         own: Result<Response<Body<R>>, E>,

@@ -1,4 +1,4 @@
-//! What services on axum need: the transaction and the claim as arguments of handlers, and the path as the client sent it.
+//! axum support: transaction and claim as handler arguments, and the original path.
 
 use axum::extract::{FromRequestParts, OriginalUri};
 use axum::response::{IntoResponse, Response};
@@ -9,12 +9,12 @@ use sqlx::Database;
 use super::claim::Claim;
 use super::transaction::Tx;
 
-/// The address that the client asked for. A nested router takes off what it was nested under before the layer sees it.
+/// Returns the URI that the client requested. A nested router strips its prefix before the layer sees it.
 pub(crate) fn original_uri(parts: &Parts) -> Option<&Uri> {
     parts.extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
-/// The request did not come through a layer that gives the handler this.
+/// The request did not pass a layer that provides this extractor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotProtected {
     /// There is no claim.

@@ -1,4 +1,4 @@
-//! Header fields: our own, and which of a response's are kept for its replays.
+//! Header fields: our own, and which response fields are stored for replays.
 
 use http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue,
@@ -8,7 +8,8 @@ use http::request::Parts;
 use ichido_core::key;
 use uuid::Uuid;
 
-/// The header that says how far an action in flight is (SPEC C6); the value is `processing`.
+/// The header for the progress of an action in flight; its value is `processing`.
+// Spec: C6.
 pub const STATUS: &str = "Idempotency-Status";
 
 pub(crate) const STATUS_NAME: HeaderName = HeaderName::from_static("idempotency-status");
@@ -16,10 +17,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 pub(crate) const TRACE: HeaderName = HeaderName::from_static("traceparent");
 
-/// What belongs to one connection, one answer or one caller, and not to the outcome.
+/// Fields of one connection, response or caller, which are not part of the outcome.
 const NOT_STORED: [HeaderName; 20] = [
     CONNECTION,
-    // The length is told anew from the body.
+    // The length is computed from the body again.
     CONTENT_LENGTH,
     DATE,
     HeaderName::from_static("keep-alive"),
@@ -35,18 +36,18 @@ const NOT_STORED: [HeaderName; 20] = [
     HeaderName::from_static("x-correlation-id"),
     HeaderName::from_static("traceresponse"),
     HOPS,
-    // Ours: a replay has its own.
+    // Ours: each replay has its own.
     STATUS_NAME,
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("idempotency-replayed"),
     HeaderName::from_static("idempotent-replayed"),
 ];
-/// The same by their beginning: CORS, which depends on who asks, and limits, which change from call to call.
+/// The same by prefix: CORS, which depends on the caller, and rate limits, which change from call to call.
 const NOT_STORED_PREFIXES: [&str; 4] = ["access-control-", "ratelimit", "x-ratelimit", "x-rate-limit"];
 
-/// The fields of a response that its replays have, repeats and order kept.
+/// Returns the response fields that replays repeat, with duplicates and order preserved.
 pub(crate) fn stored_headers(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
-    // `Connection` names fields that end with this connection.
+    // `Connection` lists fields that end with this connection.
     let named: Vec<&str> = headers
         .get_all(CONNECTION)
         .iter()
@@ -64,16 +65,16 @@ pub(crate) fn stored_headers(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Gives a response an id of its own, unless the handler gave it one.
+/// Adds a request id to a response unless the handler set one.
 pub(crate) fn ensure_request_id(headers: &mut HeaderMap) {
     if !headers.contains_key(REQUEST_ID) {
         let id = HeaderValue::from_str(&Uuid::now_v7().to_string());
-        // A UUID is always a header value.
+        // A UUID is always a valid header value.
         headers.extend(id.ok().map(|id| (REQUEST_ID, id)));
     }
 }
 
-/// The key as it was sent, to be echoed byte for byte: the name it came under, and its value.
+/// Returns the key's header exactly as sent: name and value.
 pub(crate) fn echo(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
     key::NAMES.into_iter().find_map(|name| {
         let (name, value) = (HeaderName::try_from(name).ok()?, headers.get(name)?);
@@ -81,11 +82,11 @@ pub(crate) fn echo(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
     })
 }
 
-/// A field where it is a plain text within a bound.
+/// Returns a field's text if it is plain and within the limit.
 pub(crate) fn joined_text(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
     let mut joined = String::new();
     for value in parts.headers.get_all(name) {
-        // Visible ASCII and spaces only: it will be shown.
+        // Visible ASCII and spaces only, because it is displayed.
         let value = value.to_str().ok()?;
         if !joined.is_empty() {
             joined.push_str(", ");
@@ -98,11 +99,11 @@ pub(crate) fn joined_text(parts: &Parts, name: HeaderName, bytes_max: usize) -> 
     (!joined.is_empty()).then_some(joined)
 }
 
-/// What a request says of its body.
+/// The media type of a request's body.
 pub(crate) struct Media {
     /// Type and encoding as one text, which is part of the request's fingerprint.
     pub(crate) text: String,
-    /// Of an encoded body nothing but its bytes is known.
+    /// An encoded body is compared by its bytes.
     pub(crate) is_encoded: bool,
 }
 

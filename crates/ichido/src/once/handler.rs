@@ -1,4 +1,4 @@
-//! Calling the service behind the layer so that whatever it does is an outcome.
+//! Calls the service behind the layer and turns everything it does into an outcome.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,14 +7,14 @@ use std::task::Poll;
 
 use tower_service::Service;
 
-/// What came of a call.
+/// The outcome of a handler's call.
 pub(crate) enum HandlerOutcome<R, E> {
     Responded(R),
     Failed(E),
     Panicked,
 }
 
-/// Waits until the service can take a request.
+/// Waits until the service is ready for a request.
 pub(crate) async fn ready<S: Service<Q>, Q>(service: &mut S) -> Result<(), S::Error> {
     poll_fn(|cx| service.poll_ready(cx)).await
 }
@@ -24,7 +24,7 @@ pub(crate) async fn call<S: Service<Q>, Q>(
     service: &mut S,
     request: Q,
 ) -> HandlerOutcome<S::Response, S::Error> {
-    // What a panic leaves half changed belongs to the service, and the clone of it that was called is not called again.
+    // State that a panic leaves inconsistent belongs to the service, and the called clone is not called again.
     let Ok(called) = catch_unwind(AssertUnwindSafe(|| service.call(request))) else {
         return HandlerOutcome::Panicked;
     };
@@ -36,10 +36,10 @@ pub(crate) async fn call<S: Service<Q>, Q>(
     }
 }
 
-/// Something of the service's panicked, and is not to be polled again.
+/// The service panicked and must not be polled again.
 pub(crate) struct Panicked;
 
-/// Polls what is the service's own.
+/// Polls the service's future and catches a panic.
 pub(crate) fn catch_panic<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<Result<T, Panicked>> {
     catch_unwind(AssertUnwindSafe(poll)).map_or(Poll::Ready(Err(Panicked)), |polled| polled.map(Ok))
 }

@@ -1,7 +1,6 @@
-//! The keeper of a store's live claims: their leases are renewed while their handlers run, all of them together.
+//! Keeps a store's live claims: renews all their leases together while their handlers run.
 //!
-//! It also knows how much is under way, because work that is detached from its connection must be waited for when a process
-//! stops.
+//! It also counts requests in flight, because a stopping process must wait for work that is detached from its connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +16,9 @@ use super::settings::limits;
 use crate::clock::Clock;
 use crate::lease::{self, Lease, Leases, Renew};
 
-/// Keeps the claims of one store alive for as long as their handlers run. Cheap to clone; all clones are the same keeper, and
-/// all operations of a store are best built with one.
+/// Keeps the claims of one store alive while their handlers run.
+///
+/// Cheap to clone; all clones share one keeper. Use one keeper for all operations of a store.
 #[derive(Clone)]
 pub struct Keeper(Arc<KeeperInner>);
 
@@ -27,11 +27,12 @@ struct KeeperInner {
     clock: Arc<Clock>,
     claims: Arc<Leases<KeyClaims>>,
     in_flight: watch::Sender<usize>,
-    /// Duplicates, by the hash of their record's name: ten thousand that each asked the store would keep everybody else from it.
+    /// Waiting duplicates by the hash of their record's name. Ten thousand that each queried the store would block
+    /// everybody else.
     duplicates: Waiters<[u8; 32]>,
 }
 
-/// Claims of keys.
+/// Renews claims of keys.
 pub(crate) struct KeyClaims(Store);
 
 impl Renew for KeyClaims {
@@ -49,7 +50,7 @@ impl Renew for KeyClaims {
 }
 
 impl Keeper {
-    /// The keeper of a store. Must be called within a tokio runtime, on which it renews.
+    /// Creates the keeper of a store. Call it within a tokio runtime, which runs the renewals.
     pub fn of(store: Store) -> Self {
         let clock = Arc::new(Clock::new(store.clone()));
         let claims = Leases::new(KeyClaims(store.clone()), Arc::clone(&clock));
@@ -58,20 +59,21 @@ impl Keeper {
         Self(Arc::new(KeeperInner { store, clock, claims, in_flight, duplicates }))
     }
 
-    /// The store whose claims are kept.
+    /// Returns the store whose claims it keeps.
     pub fn store(&self) -> &Store {
         &self.0.store
     }
 
-    /// Waits until nothing is under way: for a process that stops, after it has stopped to take requests. Wrap it in a time-out;
-    /// what is left then is as if the process had crashed, and the leases resolve it.
+    /// Waits until nothing is in flight; call it on shutdown, after the server has stopped.
+    ///
+    /// Wrap it in a timeout. Requests still in flight then are treated as after a crash, and their leases resolve them.
     pub async fn drained(&self) {
         let mut in_flight = self.0.in_flight.subscribe();
         // The sender lives as long as this keeper.
         drop(in_flight.wait_for(|count| *count == 0).await);
     }
 
-    /// How many requests are under way, those included whose client has gone.
+    /// Returns how many requests are in flight, including those whose client disconnected.
     pub fn under_way(&self) -> usize {
         *self.0.in_flight.borrow()
     }
@@ -81,18 +83,18 @@ impl Keeper {
         InFlightRequest(Arc::clone(&self.0))
     }
 
-    /// Waits for news of a claimed key, at most so long; whatever the end, it is to be claimed again.
+    /// Waits up to `at_most` for a claimed key to change. The caller then claims it again.
     pub(crate) async fn wait_for(&self, name: &RecordName, at_most: Duration) {
         let look = self.0.store.keys().wait(name, at_most.min(limits::LOOK_EVERY));
         self.0.duplicates.wait_in_turn(&name.hash(), at_most, look).await;
     }
 
-    /// Our own clock.
+    /// Returns the local time.
     pub(crate) fn now(&self) -> Duration {
         self.0.clock.own()
     }
 
-    /// Keeps a claim that was asked for at `asked_at`.
+    /// Keeps a claim that was requested at `asked_at`.
     pub(crate) fn hold_claim(
         &self,
         name: RecordName,
@@ -108,7 +110,7 @@ ichido_core::debug_only! {
     Keeper as keeper { under_way: keeper.under_way() }
 }
 
-/// A request that is under way, until this is dropped.
+/// A request in flight, until this is dropped.
 pub(crate) struct InFlightRequest(Arc<KeeperInner>);
 
 impl Drop for InFlightRequest {

@@ -1,36 +1,36 @@
-//! What is counted, by operation. No label holds a key or an identity.
+//! Metrics by operation. No label contains a key or an identity.
 
 use http::StatusCode;
 use ichido_core::tries::Try;
 use metrics::{SharedString, counter};
 
 ichido_core::words! {
-    /// What a request came to; each request counts once.
+    /// The result of a request; each request counts once.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Result {
         /// It ran.
         First = "first",
-        /// It got a stored outcome.
+        /// It received a stored outcome.
         Replayed = "replayed",
-        /// Its key belongs to another request.
+        /// Its key belongs to a different request.
         Mismatched = "mismatched",
-        /// It was told that the first one still runs.
+        /// The first request is still running.
         InFlight = "in_flight",
-        /// It was told that nobody knows the outcome.
+        /// The outcome is unknown.
         Unknown = "unknown",
-        /// It was done before, and its response was not kept.
+        /// It was done before, and its response was not stored.
         NotKept = "not_kept",
-        /// It was refused for what it is: its key, its body, its caller.
+        /// It was refused because of its key, its body or its caller.
         Refused = "refused",
-        /// The store could not say.
+        /// The store failed.
         Unavailable = "unavailable",
-        /// It brought no key, and needed none.
+        /// It had no key and needed none.
         Keyless = "keyless",
     }
 }
 
 impl Result {
-    /// Whether the same request had come before; `None` where that is not known of it.
+    /// Returns whether the same request had arrived before; `None` if unknown.
     pub(crate) const fn is_repeated(self) -> Option<bool> {
         match self {
             Self::First | Self::Mismatched => Some(false),
@@ -40,7 +40,7 @@ impl Result {
     }
 }
 
-/// A request was answered: which try of its client it was, what it came to, and whether the answer is of work that was done.
+/// Counts a request by the client's attempt, its result and whether it succeeded.
 pub(crate) fn count_request(operation: &str, attempt: Try, result: Result, status: Option<StatusCode>) {
     let is_answer = matches!(result, Result::First | Result::Replayed | Result::Keyless);
     let is_success = is_answer && status.is_some_and(|status| status.is_success() || status.is_redirection());
@@ -53,16 +53,16 @@ pub(crate) fn count_request(operation: &str, attempt: Try, result: Result, statu
     counter!("ichido_once_requests_total", &labels).increment(1);
 }
 
-/// A duplicate waited for the first one.
+/// A duplicate waited for the first request.
 pub(crate) const WAITED: &str = "ichido_once_waited_total";
-/// A key had expired, and ran as new.
+/// A key had expired and ran as new.
 pub(crate) const EXPIRED: &str = "ichido_once_expired_total";
-/// An outcome is not known.
+/// An outcome is unknown.
 pub(crate) const HELD: &str = "ichido_once_held_total";
-/// An owner ended after somebody else had taken over.
+/// A claim ended after another one had taken over.
 pub(crate) const OVERTAKEN: &str = "ichido_once_overtaken_total";
 
-/// Counts one of these.
+/// Increments one of these counters.
 pub(crate) fn count(what: &'static str, operation: &str) {
     counter!(what, "operation" => operation.to_owned()).increment(1);
 }

@@ -1,4 +1,4 @@
-//! What the layer says when it does not run a request: problem details (RFC 9457) with a code that stays the same.
+//! Problem details (RFC 9457) for requests that the layer does not run, with stable codes.
 
 use std::time::Duration;
 
@@ -12,52 +12,57 @@ use ichido_store::error::StoreError;
 use super::body::Body;
 use super::fields;
 
-/// How long to wait before asking again for an action in flight. It can be over at any moment.
+/// The retry delay for an action in flight, which can end at any moment.
 const IN_FLIGHT_RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long to wait before asking again when the store cannot be reached.
+/// The retry delay while the store is unreachable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// How long to wait when others are ahead.
+/// The retry delay under contention.
 const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 ichido_http::problems! {
     pub enum Code in "urn:ichido:problem:" {
-        /// The operation needs a key, and there is none.
+        /// The operation requires a key, and there is none.
         KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
-        /// There is a key, and it is none that we take.
+        /// The key is not valid.
         KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
-        /// The body names another key than the header (SPEC D11).
+        /// The body names a different key than the header.
+        // Spec: D11.
         KeyDisagrees = "key_disagrees", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
-        /// The key was used for a different request (SPEC A4).
+        /// The key was used for a different request.
+        // Spec: A4.
         KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
-        /// The first request with this key is still running (SPEC C6).
+        /// The first request with this key is still running.
+        // Spec: C6.
         KeyInFlight = "key_in_flight", CONFLICT, "The request is still being processed";
-        /// It began, and nobody knows what came of it (SPEC F2).
+        /// It started, and its outcome is unknown.
+        // Spec: F2.
         OutcomeUnknown = "outcome_unknown", CONFLICT, "The outcome of the request is not known";
-        /// It was done, and its response was too large to keep.
+        /// It was done, and its response was too large to store.
         ResponseNotKept = "response_not_kept", CONFLICT, "The request was done; its response was not kept";
-        /// The store cannot be reached; nothing was run.
+        /// The store is unreachable; nothing was run.
         StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be accepted now";
-        /// The store holds something under this key that it cannot read; nothing was run.
+        /// The record under this key cannot be read; nothing was run.
         RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "What is stored under the idempotency key cannot be read";
-        /// The body is over the bound.
+        /// The body is too large.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
-        /// The body broke off.
+        /// The body is incomplete.
         BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
-        /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
+        /// The body claims to be JSON and is not valid.
+        // Spec: C9.
         BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
-        /// Nobody knows who asks.
+        /// The identity is missing.
         IdentityMissing = "identity_missing", FORBIDDEN, "The request does not say who asks";
-        /// The handler ended without an answer.
+        /// The handler ended without a response.
         HandlerFailed = "handler_failed", INTERNAL_SERVER_ERROR, "The service failed";
-        /// The handler kept its transaction, or answered though it had failed; nothing was done.
+        /// The handler kept its transaction, or responded after it had failed; nothing was done.
         TransactionFailed = "transaction_failed", INTERNAL_SERVER_ERROR, "The service's transaction failed";
-        /// Others were ahead at every try; nothing was done.
+        /// Other transactions conflicted with every run; nothing was done.
         TransactionContended = "transaction_contended", SERVICE_UNAVAILABLE, "Others were ahead";
     }
 }
 
 impl Problem {
-    /// What is wrong with the key that was sent, or that none was.
+    /// Describes what is wrong with the key, or that it is missing.
     pub fn of_key(error: KeyError) -> Self {
         let code = code_of_key(error, Code::KeyMissing, Code::KeyDisagrees, Code::KeyInvalid);
         Self::new(code, error.to_string())
@@ -91,7 +96,7 @@ impl Problem {
         Self::new(Code::ResponseNotKept, detail).under(status(numbers.not_kept_status))
     }
 
-    /// What the store said before anything was run.
+    /// Describes a store error that occurred before anything was run.
     pub(crate) fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::Corrupt { .. } => Self::new(
@@ -113,13 +118,13 @@ impl Problem {
         Self::new(Code::TransactionContended, detail).after(BUSY_RETRY_AFTER)
     }
 
-    /// The response.
+    /// Returns the response.
     pub fn into_response<B: http_body::Body<Data = Bytes>>(self) -> Response<Body<B>> {
         self.response().map(|body| Body::whole(body, None))
     }
 }
 
-/// A profile's number; the profiles hold none that is not a status.
+/// Converts a profile's status number; the profiles contain only valid ones.
 fn status(number: u16) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::CONFLICT)
 }

@@ -1,4 +1,5 @@
-//! Finding out what came of an action of unknown outcome, by asking (SPEC F2).
+//! Looks up the outcome of an action whose effect is unknown.
+// Spec: F2.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,23 +12,27 @@ use super::BoxError;
 use super::fields;
 use super::settings::Settings;
 
-/// What was found out about an action by asking after it.
+/// What a lookup found about an action.
 #[derive(Clone, Debug)]
 pub enum Reconciled {
-    /// It took effect. The response is what its requests get from now on; without one they are told that it was done.
+    /// It took effect.
+    ///
+    /// Later requests receive this response; without one, they learn that it was done.
     Applied(Option<Response<Vec<u8>>>),
     /// It was refused.
     Refused(Option<Response<Vec<u8>>>),
-    /// Nothing was done: the key is free again. Counts only when the first call can no longer be travelling.
+    /// Nothing was done: the key is free again.
+    ///
+    /// Counts only when the first call can no longer be in flight.
     NothingDone,
-    /// Whoever was asked does not know either.
+    /// The lookup does not know either.
     StillUnknown,
 }
 
 pub(crate) type ReconcileFuture = Pin<Box<dyn Future<Output = Result<Reconciled, BoxError>> + Send>>;
 pub(crate) type ReconcileFn = Arc<dyn Fn(RecordName) -> ReconcileFuture + Send + Sync>;
 
-/// Asks after an action of unknown outcome, where the operation has a way to; answers whether its record has changed.
+/// Looks up an unknown outcome if the operation can. Returns whether its record changed.
 pub(crate) async fn reconcile_unknown(name: &RecordName, settings: &Settings) -> bool {
     let Some(reconcile) = &settings.reconcile else { return false };
     let (resolution, response) = match reconcile(name.clone()).await {
@@ -52,7 +57,7 @@ pub(crate) async fn reconcile_unknown(name: &RecordName, settings: &Settings) ->
         }
         Ok(KeyResolved::Refused(why)) => {
             tracing::info!(?resolution, %why, "what was found out does not count");
-            // Somebody else may have settled it meanwhile; the next look tells.
+            // Somebody else may have settled it; the next claim shows.
             why == ResolveError::NotUnknown
         }
         Ok(KeyResolved::Missing) => true,

@@ -1,4 +1,4 @@
-//! A response, from the handler to the first caller and to the store, and from the store to everybody else.
+//! A response on its way from the handler to the first caller and the store, and from the store to duplicates.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,19 +21,19 @@ use super::handler::{Panicked, catch_panic};
 use super::problem::{Code, Problem};
 use super::settings::Settings;
 
-/// A response that was listened to for as long as it can be kept.
+/// A response, captured as far as it can be stored.
 pub(crate) struct CapturedResponse<R: http_body::Body> {
-    /// For the first caller: nothing is missing from it.
+    /// For the first caller; complete.
     pub(crate) response: Response<Body<R>>,
     pub(crate) outcome: Outcome,
-    /// The body, where it can be kept.
+    /// The body, if it can be stored.
     body: Option<Bytes>,
     pub(crate) message_id: Option<Uuid>,
     pub(crate) run_again: bool,
 }
 
 impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
-    /// Takes a response in. A body is read only where the outcome is to be kept, and only up to the bounds.
+    /// Captures a response. Reads the body only if the outcome is stored, and only within the limits.
     pub(crate) async fn from(response: Response<R>, settings: &Settings) -> Self {
         let (mut parts, body) = response.into_parts();
         let run_again = parts.extensions.remove::<RunAgain>().is_some();
@@ -66,14 +66,15 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
         }
     }
 
-    /// What the store is to keep of it, with the digest of its body (SPEC D10).
+    /// Returns what to store, with the digest of the body.
+    // Spec: D10.
     pub(crate) fn to_stored(&self) -> (stored::Response, Option<Digest>) {
         let headers = self.response.headers();
         let digest = self.body.as_ref().map(|body| {
             let media = fields::media(headers);
             let rules = BodyRules { bytes_max: body.len(), ..BodyRules::default() };
             let exact = (!media.is_encoded).then(|| Digest::of_body(&media.text, body, &rules).ok());
-            // What is not clear JSON has no canonical form.
+            // Invalid JSON has no canonical form.
             exact.flatten().unwrap_or_else(|| Digest::of_bytes(body))
         });
         let response = stored::Response {
@@ -85,7 +86,7 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
     }
 }
 
-/// What is to be done with a claim. When that is, the store says.
+/// Decides what to do with a claim. The store supplies the time.
 pub(crate) fn settlement(outcome: Outcome, settings: &Settings) -> Settlement {
     settle(outcome, &settings.policy, Timestamp::EPOCH)
 }
@@ -96,7 +97,7 @@ enum BodyRead<R: http_body::Body> {
         body: Body<R>,
         bytes: Bytes,
     },
-    /// It is over the bound, or a stream, or ends with trailers, which the store has no place for.
+    /// It is too large, a stream, or ends with trailers, which the store cannot hold.
     GoesOn(Body<R>),
     Broken(Body<R>),
     Panicked,
@@ -113,7 +114,7 @@ async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) ->
     let reading = read_up_to(bytes_max, &mut rest, &mut front);
     let ended = match hint.upper() {
         Some(_) => reading.await,
-        // It may never end: what is not over soon is a stream.
+        // It may never end: a body that does not end soon is a stream.
         None => tokio::time::timeout(settings.response_whole_within, reading)
             .await
             .unwrap_or(Ok(Ok(BodyEnd::NotYet))),
@@ -170,7 +171,7 @@ fn concatenated(frames: &VecDeque<Frame<Bytes>>) -> Bytes {
     }
 }
 
-/// A stored response as a duplicate gets it.
+/// Rebuilds a stored response for a duplicate.
 pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
     stored: stored::Response,
     marker: &'static str,
@@ -180,7 +181,7 @@ pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
         response = response.header(name, value);
     }
     let body = Body::whole(Bytes::from(stored.body.unwrap_or_default()), None);
-    // No marker is stored: each replay gets its own.
+    // The marker is not stored: each replay adds its own.
     response.header(marker, "true").body(body).map_err(|_| {
         let detail = "the response that is stored under this idempotency key cannot be read; nothing was run";
         Problem::new(Code::RecordUnreadable, detail)

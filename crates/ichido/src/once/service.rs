@@ -1,4 +1,4 @@
-//! The layer over a service: what happens to each request.
+//! The layer over a service: handles each request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::reconcile::reconcile_unknown;
 use super::response::replay;
 use super::settings::{Settings, limits};
 
-/// Makes the requests of one operation take effect once; see [`super::Once`].
+/// A layer that makes the requests of one operation take effect once; see [`super::Once`].
 #[derive(Clone, Debug)]
 pub struct OnceLayer(Arc<Settings>);
 
@@ -45,8 +45,8 @@ impl<S> Layer<S> for OnceLayer {
 
 /// A service whose requests take effect once.
 ///
-/// It is ready at any time: whether the service behind it is, is asked only when a request is to run, so that duplicates get
-/// their answers however busy it is.
+/// It is always ready. It polls the inner service only when a request is about to run, so duplicates get their responses
+/// however busy that service is.
 #[derive(Clone, Debug)]
 pub struct OnceService<S> {
     settings: Arc<Settings>,
@@ -77,12 +77,12 @@ where
     }
 }
 
-/// The body of a request or a response, as the layer needs it.
+/// The body of a request or response, as the layer needs it.
 pub(crate) trait Payload: http_body::Body<Data = Bytes, Error: Send> + Send + 'static {}
 
 impl<B: http_body::Body<Data = Bytes, Error: Send> + Send + 'static> Payload for B {}
 
-/// A service that the layer can run in tasks of its own.
+/// A service that the layer can run in its own tasks.
 pub(crate) trait Inner<B: Payload, R: Payload>:
     Service<Request<Body<B>>, Response = Response<R>, Future: Send, Error: Send> + Clone + Send + 'static
 {
@@ -93,7 +93,7 @@ impl<S, B: Payload, R: Payload> Inner<B, R> for S where
 {
 }
 
-/// Hands a request on untouched.
+/// Passes a request through untouched.
 async fn pass_through<S: Inner<B, R>, B: Payload, R: Payload>(
     mut inner: S,
     request: Request<B>,
@@ -102,7 +102,7 @@ async fn pass_through<S: Inner<B, R>, B: Payload, R: Payload>(
     inner.call(request.map(Body::passed)).await.map(|response| response.map(Body::passed))
 }
 
-/// What a request came to.
+/// The result of a request and its response.
 type ServedResponse<R, E> = (metrics::Result, Result<Response<Body<R>>, E>);
 
 async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
@@ -151,7 +151,7 @@ fn problem_response<R: Payload, E>(result: metrics::Result, problem: Problem) ->
     (result, Ok(problem.into_response()))
 }
 
-/// Counts the answer, and gives it what every answer has.
+/// Counts the response and adds the common headers.
 fn finished<R: http_body::Body, E>(
     operation: &str,
     attempt_number: Try,
@@ -169,7 +169,7 @@ fn finished<R: http_body::Body, E>(
     response
 }
 
-/// Runs a request, or answers it by what stands in its way.
+/// Runs a request, or responds with what prevents it.
 async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: &Arc<Settings>,
     arrival: Arc<Arrival>,
@@ -205,7 +205,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
                 }
                 return problem_response(metrics::Result::Unavailable, Problem::unavailable());
             }
-            // The task was ended with the runtime, or has a fault of its own.
+            // The task ended with the runtime, or panicked.
             Err(_) => {
                 let detail = "the service ended while it handled the request";
                 return problem_response(

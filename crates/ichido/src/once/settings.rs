@@ -1,4 +1,4 @@
-//! The settings of one protected operation, complete and free of contradictions.
+//! The validated settings of one protected operation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,53 +15,52 @@ use sqlx::{PgPool, SqlitePool};
 use super::keeper::Keeper;
 use super::reconcile::ReconcileFn;
 
-/// The bounds of the layer.
+/// The limits of the layer.
 pub mod limits {
     use std::time::Duration;
 
-    /// The largest request body, unless the operation says otherwise. It is held in memory while the handler runs.
+    /// The default for the largest request body. It is held in memory while the handler runs.
     pub const REQUEST_BYTES_MAX_DEFAULT: usize = 1 << 20;
-    /// The largest response body that is kept, unless the operation says otherwise.
+    /// The default for the largest stored response body.
     pub const RESPONSE_BYTES_MAX_DEFAULT: usize = 1 << 20;
-    /// The largest bound that may be set on either.
+    /// The largest value of either setting.
     pub const BYTES_MAX: usize = 64 << 20;
-    /// How long a response of unknown length may take to end; one that goes on is a stream, and its body is not kept.
+    /// How long a response of unknown length may take by default; a longer one is a stream, whose body is not stored.
     pub const RESPONSE_WHOLE_WITHIN_DEFAULT: Duration = Duration::from_secs(1);
     /// The longest name of an operation.
     pub const OPERATION_BYTES_MAX: usize = 256;
     /// The longest name of an identity.
     pub const IDENTITY_BYTES_MAX: usize = 256;
-    /// How often a handler is run in all when its transaction meets others.
+    /// The most runs of a handler whose transaction conflicts with others.
     pub const RUNS_MAX: u32 = 4;
-    /// How long a handler's transaction is waited for when the handler has ended and somebody still holds it.
+    /// How long to wait for a handler's transaction that is still locked after the handler ended.
     pub const TRANSACTION_WAIT: Duration = Duration::from_secs(2);
-    /// How long a handler waits for its own transaction while another part of it holds it.
+    /// How long a handler waits for its own transaction while another part of it holds the lock.
     pub const LOCK_WAIT: Duration = Duration::from_secs(30);
-    /// How long the store may take to say anything before the request is answered without it: so long, or the lease if that is
-    /// shorter.
+    /// How long the store may take before the request is answered without it; at most the lease.
     pub const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
-    /// How often a settle is tried when the store is away after the effect.
+    /// The most attempts to settle while the store is unreachable after the effect.
     pub const SETTLE_TRIES_MAX: u32 = 200;
-    /// The longest wait between two of these tries.
+    /// The longest wait between two of these attempts.
     pub const SETTLE_WAIT_MAX: Duration = Duration::from_secs(5);
-    /// How often one of the duplicates that wait for a key looks for all of them, should no wake-up reach it.
+    /// How often one waiting duplicate polls for all of them, in case no wake-up arrives.
     pub const LOOK_EVERY: Duration = Duration::from_millis(250);
-    /// How often a request that keeps meeting others on its key starts over.
+    /// How often a request restarts when others keep changing its key.
     pub const ROUNDS_MAX: u32 = 8;
 }
 
 /// How an operation's outcome becomes durable (see [`ichido_core::ledger::EffectMode`]).
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// The handler writes in the transaction that it is given, in the store's own database; outcome and writes commit together.
+    /// The handler writes in the provided transaction, in the store's own database; outcome and writes commit together.
     Transactional(Pool),
-    /// What the handler calls honours the key: a lost outcome is had by running again with the same key.
+    /// The upstream deduplicates by key: a lost outcome is recovered by running again with the same key.
     Keyed,
-    /// Neither: a lost outcome is unknown, and held.
+    /// Neither: a lost outcome is unknown, and its key is held.
     Opaque,
 }
 
-/// Connections of the service's own, to the database that the store is in.
+/// The service's own connections to the store's database.
 #[derive(Clone, Debug)]
 pub enum Pool {
     /// To PostgreSQL.
@@ -82,31 +81,31 @@ impl From<SqlitePool> for Pool {
     }
 }
 
-/// Why nobody knows who asks.
+/// Why a request has no identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoIdentity {
-    /// The caller did not prove who it is: 401.
+    /// The caller is not authenticated: 401.
     Unauthenticated {
-        /// How it could (`WWW-Authenticate`).
+        /// How to authenticate (`WWW-Authenticate`).
         challenge: HeaderValue,
     },
-    /// The caller may not ask: 403.
+    /// The caller is not allowed: 403.
     Forbidden,
 }
 
-/// Who sent a request, and what else tells it from others under the same key.
+/// The identity of a request, and further inputs that are compared under the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// A stable name of the caller, never an address or the bytes of a token.
     pub identity: String,
-    /// What is compared beyond what every fingerprint has; a request that differs in it is a different request.
+    /// Inputs compared beyond the usual fingerprint; a request that differs in them is a different request.
     pub inputs: Option<Inputs>,
 }
 
 pub(crate) type CallerFn = Arc<dyn Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync>;
 pub(crate) type OperationFn = Arc<dyn Fn(&Parts) -> Cow<'static, str> + Send + Sync>;
 
-/// What an operation is called.
+/// The name of an operation.
 #[derive(Clone)]
 pub(crate) enum OperationName {
     Named(Arc<str>),
@@ -127,9 +126,9 @@ pub(crate) struct Settings {
     pub(crate) operation: OperationName,
     pub(crate) caller: CallerFn,
     pub(crate) policy: Arc<Policy>,
-    /// Set in transactional mode, and only there.
+    /// Set only in transactional mode.
     pub(crate) pool: Option<Pool>,
-    /// Set where the policy says to reconcile, and only there.
+    /// Set only if the policy reconciles.
     pub(crate) reconcile: Option<ReconcileFn>,
     pub(crate) methods: Vec<Method>,
     pub(crate) rules: BodyRules,
@@ -143,7 +142,7 @@ impl Settings {
         self.keeper.store()
     }
 
-    /// How long a request waits for the store. After its lease a claim would be of no use.
+    /// Returns how long a request waits for the store. After the lease, a claim is useless.
     pub(crate) fn store_wait(&self) -> Duration {
         self.policy.lease().min(limits::STORE_WAIT_MAX)
     }

@@ -1,4 +1,4 @@
-//! The transaction that a handler writes in, and that the layer ends.
+//! The transaction that a handler writes in and the layer ends.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -16,10 +16,11 @@ use super::settings::{Pool, limits};
 
 type Slot<DB> = Arc<Mutex<Option<Transaction<'static, DB>>>>;
 
-/// A handler's transaction, among its request's extensions in transactional mode: `Tx<Postgres>` or `Tx<Sqlite>`.
+/// A handler's transaction, in its request's extensions: `Tx<Postgres>` or `Tx<Sqlite>`.
 ///
-/// The handler locks it, runs its statements and lets go; the layer commits or rolls back when the handler has answered. It is not
-/// to be kept: a clone that outlives the handler finds the transaction over, and one that is locked then makes the request fail.
+/// The handler locks it, runs its statements and releases it; the layer commits or rolls back when the handler has
+/// responded. Do not keep it: a clone that outlives the handler finds the transaction ended, and one that is still locked
+/// makes the request fail.
 pub struct Tx<DB: Database>(Slot<DB>);
 
 impl<DB: Database> Clone for Tx<DB> {
@@ -34,15 +35,15 @@ impl<DB: Database> fmt::Debug for Tx<DB> {
     }
 }
 
-/// Why there is no transaction to be had.
+/// Why a transaction is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TxError {
-    /// The handler has answered.
+    /// The handler has responded.
     #[error(
         "the request was answered and its transaction is over; do all of its work before the handler returns"
     )]
     Over,
-    /// Another part of the handler holds it.
+    /// Another part of the handler holds the lock.
     #[error(
         "the request's transaction is locked elsewhere in the handler and was not let go within {:?}; lock it in one place at a time",
         limits::LOCK_WAIT
@@ -55,14 +56,14 @@ impl<DB: Database> Tx<DB> {
         Self(Arc::new(Mutex::new(Some(transaction))))
     }
 
-    /// The connection, with the transaction open on it, for as long as the guard lives.
+    /// Locks the connection, with the transaction open on it, while the guard lives.
     pub async fn lock(&self) -> Result<TxGuard<DB>, TxError> {
         let slot = timeout(limits::LOCK_WAIT, Arc::clone(&self.0).lock_owned()).await;
         let slot = slot.map_err(|_| TxError::Locked)?;
         OwnedMutexGuard::try_map(slot, Option::as_mut).map(TxGuard).map_err(|_| TxError::Over)
     }
 
-    /// Takes the transaction back; `None` when somebody still holds it. It is then rolled back as soon as it is let go.
+    /// Takes the transaction back. Returns `None` if it is still locked; it is then rolled back on release.
     async fn close(self) -> Option<Transaction<'static, DB>> {
         if let Ok(mut slot) = timeout(limits::TRANSACTION_WAIT, self.0.lock()).await {
             return slot.take();
@@ -72,7 +73,7 @@ impl<DB: Database> Tx<DB> {
     }
 }
 
-/// A handler's hold on its transaction. It stands for the connection: `&mut *guard` runs statements.
+/// A handler's lock on its transaction. Use `&mut *guard` to run statements.
 pub struct TxGuard<DB: Database>(
     OwnedMappedMutexGuard<Option<Transaction<'static, DB>>, Transaction<'static, DB>>,
 );
@@ -111,7 +112,7 @@ impl HandlerTx {
         })
     }
 
-    /// Puts it where the handler finds it.
+    /// Adds it to the request's extensions.
     pub(crate) fn lend(&self, extensions: &mut Extensions) {
         match self {
             Self::Postgres(tx) => drop(extensions.insert(tx.clone())),
@@ -119,7 +120,7 @@ impl HandlerTx {
         }
     }
 
-    /// Takes it back; `None` when the handler has ended and somebody still holds it.
+    /// Takes it back. Returns `None` if it is still locked after the handler ended.
     pub(crate) async fn take_back(self) -> Option<OpenTx> {
         match self {
             Self::Postgres(tx) => tx.close().await.map(OpenTx::Postgres),
@@ -128,20 +129,20 @@ impl HandlerTx {
     }
 }
 
-/// The transaction of one run, when the handler has ended. Dropped, it rolls back.
+/// The transaction of one run after the handler ended. Dropping it rolls back.
 pub(crate) enum OpenTx {
     Postgres(Transaction<'static, Postgres>),
     Sqlite(Transaction<'static, Sqlite>),
 }
 
-/// How a commit ended.
+/// The outcome of a commit.
 pub(crate) enum CommitOutcome {
     Done,
-    /// It met another transaction: rolled back, and worth running again.
+    /// It conflicted with another transaction: rolled back, can be run again.
     Contended,
     /// It was refused: rolled back.
     Refused(StoreError),
-    /// Nobody knows.
+    /// The outcome is unknown.
     InDoubt(StoreError),
 }
 
@@ -166,7 +167,7 @@ impl OpenTx {
         match outcome.map_err(StoreError::from).and_then(|()| store.check_files()) {
             Ok(()) => CommitOutcome::Done,
             Err(StoreError::Busy) => CommitOutcome::Contended,
-            // A file that is not where it was opened keeps nothing.
+            // A file that was moved or replaced stores nothing.
             Err(error @ (StoreError::Refused(_) | StoreError::Full | StoreError::FileLost { .. })) => {
                 CommitOutcome::Refused(error)
             }
@@ -174,8 +175,9 @@ impl OpenTx {
         }
     }
 
-    /// Rolls back and waits for it, so that nothing of it is in the way of what follows. A rollback that fails has ended the
-    /// connection, and the transaction with it.
+    /// Rolls back and waits for it, so nothing blocks the next step.
+    ///
+    /// A failed rollback has ended the connection and with it the transaction.
     pub(crate) async fn roll_back(self) {
         let outcome = match self {
             Self::Postgres(open) => open.rollback().await,

@@ -1,4 +1,4 @@
-//! Running a handler in a transaction that ends with its outcome: both commit, or neither. What fails has not happened.
+//! Runs a handler in a transaction that ends with its outcome: both commit, or neither.
 
 use http::Response;
 use ichido_core::ledger::Settled;
@@ -15,7 +15,7 @@ use super::service::{Inner, Payload};
 use super::settings::{Pool, limits};
 use super::transaction::{CommitOutcome, HandlerTx};
 
-/// Runs the handler, again where its transaction meets others, and ends the transaction with the outcome.
+/// Runs the handler, repeats it on conflicts, and ends the transaction with the outcome.
 pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
     guard: ClaimGuard,
     pool: &Pool,
@@ -47,7 +47,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
                 return guard.finish(KeyOutcome::Release, Ok(problem.into_response()), reply).await;
             }
             TransactionEnd::Leaked(problem) => {
-                // Settling may have to wait for whoever holds the transaction; the answer does not.
+                // Settling may have to wait for the holder of the transaction; the response does not.
                 respond(reply, AttemptOutcome::Responded(Ok(problem.into_response())));
                 return guard.settle_later(KeyOutcome::Release).await;
             }
@@ -65,23 +65,23 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
 
 /// How a handler's transaction ended.
 enum TransactionEnd {
-    /// With its outcome.
+    /// Committed with its outcome.
     Committed,
-    /// Rolled back, and this is to be settled.
+    /// Rolled back; this is to be settled.
     RolledBack(KeyOutcome),
-    /// Rolled back, and this is to be said.
+    /// Rolled back; this is the response.
     Failed(Problem),
-    /// Not yet: somebody still holds it. It rolls back when it is let go.
+    /// Still locked. It rolls back on release.
     Leaked(Problem),
-    /// Rolled back: the transaction found no claim of ours.
+    /// Rolled back: the transaction did not find our claim.
     ClaimLost,
-    /// Nobody knows.
+    /// The outcome is unknown.
     InDoubt,
-    /// Rolled back: it met another, and can be run again.
+    /// Rolled back after a conflict; can be run again.
     Again,
 }
 
-/// Ends a transaction as its outcome wants it: only what took effect commits.
+/// Ends a transaction by its outcome: only an applied one commits.
 async fn end(
     guard: &ClaimGuard,
     handler_tx: HandlerTx,
@@ -123,7 +123,7 @@ async fn end(
     }
 }
 
-/// What it means that the database refused the outcome, and with it everything before.
+/// Maps a database error at settlement; everything before it was rolled back.
 fn failed(error: &StoreError) -> TransactionEnd {
     match error {
         StoreError::Busy => TransactionEnd::Again,
@@ -143,8 +143,9 @@ fn failed(error: &StoreError) -> TransactionEnd {
     }
 }
 
-/// Answers for a run whose transaction found no claim of its own and was rolled back: never with the handler's answer, because
-/// nothing was done.
+/// Responds for a run whose transaction did not find its claim and was rolled back.
+///
+/// It never returns the handler's response, because nothing was done.
 async fn claim_lost<R: Payload, E>(guard: ClaimGuard, reply: ResponseSender<R, E>) {
     if guard.is_current().await {
         tracing::error!(
@@ -158,8 +159,10 @@ async fn claim_lost<R: Payload, E>(guard: ClaimGuard, reply: ResponseSender<R, E
     guard.overtaken(Ok(Problem::unavailable().into_response()), reply).await;
 }
 
-/// Finds out whether a commit was done. Giving the key back decides it: that needs the row which the commit wrote, so it waits
-/// for one that is still under way, and finds nothing to give back after one that was done.
+/// Finds out whether a commit took place by releasing the key.
+///
+/// The release needs the row that the commit wrote: it waits for a commit still in flight, and finds nothing to release
+/// after a completed one.
 async fn read_back<R: Payload, E>(
     guard: ClaimGuard,
     response: Result<Response<Body<R>>, E>,
