@@ -1,10 +1,11 @@
-//! Where messages go: one try of one message, and what came of it.
+//! Destinations: one delivery attempt of one message, and its outcome.
 //!
-//! Guarantee: a destination is called with the same key on every try of a message (SPEC D7), never tries again by itself, and tells
-//! of each try what is known of its effect, never more.
+//! Guarantee: a destination receives the same key on every attempt of a message, never retries on its own, and reports only
+//! what is known of the effect.
 //!
-//! Start at [`Call`] and [`Came`]. [`Destination`] is the kinds there are; [`Handler`] is a function in this process, `http` a receiver
-//! elsewhere and `nats` a stream, each behind the feature of its name.
+//! Start at [`Call`] and [`Came`]. [`Destination`] lists the kinds: [`Handler`] is a function in this process, `http` a
+//! remote receiver and `nats` a stream, each behind the feature of its name.
+// Spec: D7.
 
 mod cancel;
 mod handler;
@@ -38,7 +39,7 @@ use self::http::Http;
 #[cfg(feature = "nats")]
 use self::nats::Nats;
 
-/// Where a queue's messages go.
+/// The destination of a queue's messages.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Destination {
@@ -53,20 +54,20 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Makes one try. It ends by itself within the promised time-out; whoever drops it before gives the call up.
+    /// Makes one attempt. It ends within the promised timeout; dropping it earlier abandons the call.
     pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
         match self {
             Self::Handler(handler) => handler.call(call, cancel).await,
-            // Whoever drops the call closes its connection, which is all that can be told to the other side.
+            // Dropping the call closes its connection; the receiver cannot be told more.
             #[cfg(feature = "http")]
             Self::Http(http) => http.call(call).await,
-            // What was published cannot be called back.
+            // A published message cannot be recalled.
             #[cfg(feature = "nats")]
             Self::Nats(nats) => nats.call(call).await,
         }
     }
 
-    /// What it promises.
+    /// Returns what it promises.
     pub fn promise(&self) -> Promise {
         match self {
             Self::Handler(handler) => handler.promise(),
@@ -77,7 +78,7 @@ impl Destination {
         }
     }
 
-    /// Whether it can be asked after a call whose effect is not known.
+    /// Returns whether it can look up a call whose effect is unknown.
     pub fn can_be_asked(&self) -> bool {
         match self {
             Self::Handler(handler) => handler.can_be_asked(),
@@ -88,7 +89,7 @@ impl Destination {
         }
     }
 
-    /// Asks what became of the calls under an outbound key.
+    /// Looks up the effect of the calls under an outbound key.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         match self {
             Self::Handler(handler) => handler.ask(key).await,
@@ -99,7 +100,7 @@ impl Destination {
         }
     }
 
-    /// What a person can do so that keys are honoured for so long.
+    /// Advises how to make the receiver remember keys for `keeps_for`.
     pub(crate) fn key_retention_advice(&self, keeps_for: Duration) -> String {
         match self {
             #[cfg(feature = "nats")]
@@ -134,24 +135,25 @@ impl From<Nats> for Destination {
     }
 }
 
-/// One try of one message, as its destination gets it.
+/// One attempt of one message, as its destination receives it.
 #[derive(Clone)]
 pub struct Call {
     /// The message's id.
     pub message: Uuid,
     /// Its queue.
     pub queue: QueueName,
-    /// For whom it acts.
+    /// The identity it acts for.
     pub identity: String,
-    /// The outbound key: the same on every try.
+    /// The outbound key: the same on every attempt.
     pub key: IdempotencyKey,
-    /// The claim under which it is made: greater than that of any earlier try.
+    /// The fence of its claim: greater than that of any earlier attempt.
     pub fence: Fence,
-    /// Which try this is, from 1.
+    /// The attempt's number, from 1.
     pub attempt: u32,
-    /// The way it came, the outbox as its last hop (SPEC F1).
+    /// The hops so far; the outbox is the last one.
+    // Spec: F1.
     pub hops: Hops,
-    /// The trace it belongs to, as `traceparent` has it.
+    /// The trace it belongs to, in the format of `traceparent`.
     pub trace: Option<String>,
     /// The media type of the body.
     pub content_type: String,
@@ -160,39 +162,39 @@ pub struct Call {
 }
 
 ichido_core::debug_only! {
-    /// Payload and key stay out of logs.
+    /// Keeps payload and key out of logs.
     Call as call { message, queue, key, fence, attempt, body_bytes: call.body.len() }
 }
 
-/// What a try came to.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// It was made, and this is what is known of it.
+    /// The call was made, and this is known of it.
     Judged {
-        /// What it came to.
+        /// What is known of it.
         verdict: Verdict,
-        /// For the audit: code, status, result digest, the receiver's own name for it, an excerpt of the error.
+        /// For the audit trail: code, status, result digest, the receiver's own id, an excerpt of the error.
         note: Note,
     },
-    /// It was put off without being made, and does not count.
+    /// It was postponed without a call and does not count.
     Snoozed {
-        /// For this long.
+        /// The delay.
         wait: Duration,
     },
 }
 
 impl Came {
-    /// A try with this verdict, whose code goes into the note.
+    /// An attempt with this verdict, whose code is copied into the note.
     pub fn judged(verdict: Verdict, note: Note) -> Self {
         Self::Judged { verdict, note: Note { code: verdict.code, ..note } }
     }
 
-    /// The same with nothing to note but what happened.
+    /// An attempt with this verdict and a reason as its only note.
     pub fn said(verdict: Verdict, why: impl Into<String>) -> Self {
         Self::judged(verdict, Note { excerpt: Some(why.into()), ..Note::default() })
     }
 
-    /// A message that no call can carry: it is wrong as it stands, and nothing was sent.
+    /// A message that no call can carry: it is invalid, and nothing was sent.
     #[cfg(any(feature = "http", feature = "nats"))]
     fn unsendable() -> Self {
         let why =
@@ -202,62 +204,66 @@ impl Came {
     }
 }
 
-/// What a destination promises about the calls it gets (SPEC F2).
+/// What a destination promises about its calls.
+// Spec: F2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// About repetitions.
+    /// The guarantee about repeated calls.
     pub guarantee: Guarantee,
-    /// The longest that a call may take; it is given up on then.
+    /// The longest that a call may take before it is abandoned.
     pub time_out: Duration,
-    /// The longest that a call may still be travelling after it was given up on: proxies on the way may hold it.
+    /// How long an abandoned call may still be in flight: proxies on the way may hold it.
     pub settles_within: Duration,
 }
 
 impl Promise {
-    /// How long after its beginning a call may still be travelling.
+    /// Returns how long after its start a call may still be in flight.
     pub fn max_time_in_flight(&self) -> Duration {
         self.time_out.saturating_add(self.settles_within)
     }
 }
 
-/// What a destination says when it is asked, by its key, what became of a message (SPEC F2).
+/// What a destination returns when it looks up a message by key.
+// Spec: F2.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Asked {
     /// It was done.
     Done {
-        /// For the audit: status, result digest, the receiver's own name for it, an excerpt of the answer.
+        /// For the audit trail: status, result digest, the receiver's own id, an excerpt of the response.
         note: Note,
     },
-    /// It was not done, and a call that is still travelling is not thereby excluded: ask no sooner than it can have settled.
+    /// It was not done.
+    ///
+    /// This does not exclude a call still in flight: look up only after it must have settled.
     NotDone {
-        /// For the audit.
+        /// For the audit trail.
         note: Note,
     },
-    /// Neither is proved: no answer, or one that says neither.
+    /// Neither is proven: there was no response, or an inconclusive one.
     Unknown {
-        /// For the audit.
+        /// For the audit trail.
         note: Note,
     },
 }
 
 impl Asked {
-    /// It was done, and nothing more is known.
+    /// It was done; nothing else is known.
     pub fn done() -> Self {
         Self::Done { note: Note::default() }
     }
 
-    /// It was not done, and nothing more is known.
+    /// It was not done; nothing else is known.
     pub fn not_done() -> Self {
         Self::NotDone { note: Note::default() }
     }
 
-    /// Neither is proved, and nothing more is known.
+    /// Neither is proven; nothing else is known.
     pub fn unknown() -> Self {
         Self::Unknown { note: Note::default() }
     }
 }
 
-/// The answer itself stays out of logs.
+/// Keeps the response itself out of logs.
 impl std::fmt::Debug for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (name, note) = match self {

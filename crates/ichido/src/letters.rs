@@ -1,10 +1,10 @@
-//! Dead letters in bulk: what would happen, then as a canary, with progress, stoppable, and recorded (SPEC D17, E4).
+//! Bulk operations on dead letters: preflight, canary, progress, stop and audit.
 //!
-//! Guarantee: a letter is sent again only where its queue allows it and the effect cannot happen twice, each judged by the lifecycle
-//! at the moment it is moved. A bulk takes a bounded number at a time; stopped at any moment, by whatever, what it did is done,
-//! and running it again goes on with the rest, because what was requeued is no letter any more. Who began it, with which filter, and how
-//! it ended are entries of the audit trail. One at a time works on a queue; one whose process was killed is known as abandoned once it
-//! has been silent for [`limits::LEASE`].
+//! Guarantee: a letter is requeued only if its queue allows it and its effect cannot happen twice; the lifecycle judges
+//! each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any moment, even by a
+//! crash: completed work stays, and running it again continues with the rest, because a requeued message is no longer a
+//! letter. The audit trail records who started it, with which filter, and how it ended. One operation at a time works on a
+//! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
 //!
 //! ```
 //! use ichido::letters::{Bulk, Canary, Ended, Policies, Work};
@@ -29,7 +29,8 @@
 //! # }
 //! ```
 //!
-//! Start at [`Bulk`]. `canary` and `policy` decide, and neither asks a database or a clock.
+//! Start at [`Bulk`]. `canary` and `policy` decide, without a database or a clock.
+// Spec: D17, E4.
 
 mod bulk;
 mod canary;

@@ -1,11 +1,12 @@
-//! The wish that a call end: seen by the handler, and by whatever it started elsewhere.
+//! Cancellation of a call, visible to the handler and to anything it started.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Tells a handler that its work is no longer wanted: the worker is stopping, its claim was lost, or its time is over. Cheap to
-/// clone; all clones are the same wish.
+/// Signals a handler that its work is no longer wanted.
+///
+/// The worker is stopping, its claim was lost, or its time is up. Cheap to clone; all clones share the signal.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<watch::Sender<bool>>);
 
@@ -14,14 +15,14 @@ impl Cancel {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Whether the work is no longer wanted.
+    /// Returns whether the work is no longer wanted.
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is.
+    /// Waits for the cancellation.
     pub async fn cancelled(&self) {
-        // The sender is ours, so it cannot be gone.
+        // The sender is ours, so it cannot be dropped.
         drop(self.0.subscribe().wait_for(|cancelled| *cancelled).await);
     }
 
@@ -29,7 +30,9 @@ impl Cancel {
         self.0.send_replace(true);
     }
 
-    /// The call has ended: whoever was given a clone is told. Mostly nobody was, and telling nobody costs more than a short call.
+    /// Signals holders of clones that the call has ended.
+    ///
+    /// Usually there are none, and signalling nobody costs more than a short call.
     pub(crate) fn cancel_clones(&self) {
         if 1 < Arc::strong_count(&self.0) {
             self.cancel();

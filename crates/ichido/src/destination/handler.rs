@@ -18,8 +18,8 @@ type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 /// A function that does the work of a queue. Cheap to clone; all clones are the same.
 ///
-/// Each run is a task of its own: one that panics, or that takes longer than its time-out, is a failed try and holds nobody
-/// up. Unless it says more it promises nothing about repetitions, so a run that was lost is parked and never run blindly again.
+/// Each run is its own task: a panic or a timeout is a failed attempt and blocks nobody else. By default it promises
+/// nothing about repetitions, so a lost run is parked and never repeated blindly.
 #[derive(Clone)]
 pub struct Handler {
     run: Arc<dyn Fn(Call, Cancel) -> RunFuture + Send + Sync>,
@@ -28,10 +28,12 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// The longest run, unless it says otherwise.
+    /// The default for the longest run.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20);
 
-    /// A function of requests that are JSON. A request that cannot be read as `T` is dead at once, and the reason says where.
+    /// Creates a handler of JSON requests.
+    ///
+    /// A request that cannot be parsed as `T` is dead at once, and the reason says where.
     pub fn json<T, F, A, D>(handle: F) -> Self
     where
         T: DeserializeOwned + Send + 'static,
@@ -46,7 +48,7 @@ impl Handler {
         })
     }
 
-    /// A function of requests as they are.
+    /// Creates a handler of raw requests.
     pub fn bytes<F, A, D>(handle: F) -> Self
     where
         F: Fn(Job<Bytes>) -> A + Send + Sync + 'static,
@@ -56,7 +58,7 @@ impl Handler {
         Self::with_reader(handle, |body| Ok(body.clone()))
     }
 
-    /// A function of requests that are read first; one that cannot be read is dead at once.
+    /// Creates a handler that parses requests first; one that cannot be parsed is dead at once.
     fn with_reader<T, F, A, D>(handle: F, read: fn(&Bytes) -> Result<T, String>) -> Self
     where
         T: Send + 'static,
@@ -77,7 +79,7 @@ impl Handler {
         })
     }
 
-    /// A function that judges its runs itself: what is known of their effect, and what the pace of the destination is told.
+    /// Creates a handler that returns its own verdict: the effect, and the report for the pace.
     pub fn judged<F, A>(handle: F) -> Self
     where
         F: Fn(Call) -> A + Send + Sync + 'static,
@@ -95,35 +97,35 @@ impl Handler {
         Self { run: Arc::new(run), ask: None, promise }
     }
 
-    /// Doing it twice is harmless: a read, or work that may be paid for twice.
+    /// Declares that repeating it is harmless: a read, or work that may be paid for twice.
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.promise.guarantee = Guarantee::Repeatable;
         self
     }
 
-    /// What it calls honours the key for this long from the first call on.
+    /// Declares that its upstream deduplicates by key for this long, from the first call on.
     #[must_use]
     pub fn honours_keys(mut self, keeps_for: Duration) -> Self {
         self.promise.guarantee = Guarantee::HonoursKeys { keeps_for };
         self
     }
 
-    /// The longest run.
+    /// Sets the longest run.
     #[must_use]
     pub fn time_out(mut self, time_out: Duration) -> Self {
         self.promise.time_out = time_out;
         self
     }
 
-    /// The longest that what it started may go on after it was given up on.
+    /// Sets how long its work may continue after a run was abandoned.
     #[must_use]
     pub fn settles_within(mut self, settles_within: Duration) -> Self {
         self.promise.settles_within = settles_within;
         self
     }
 
-    /// How to find out whether a run whose outcome was lost did the work, by its outbound key.
+    /// Sets a function that looks up, by outbound key, whether a lost run did the work.
     #[must_use]
     pub fn reconcile<F, A>(mut self, ask: F) -> Self
     where
@@ -137,7 +139,7 @@ impl Handler {
     /// Runs it once.
     pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
         let (run, call, cancel_clone) = (Arc::clone(&self.run), call.clone(), cancel.clone());
-        // A task of its own, so that a panic stays there, and one that blocks its thread holds nobody but itself.
+        // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
         let mut task = AbortOnDrop(tokio::spawn(async move { run(call, cancel_clone).await }));
         let ended = tokio::time::timeout(self.promise.time_out, &mut task.0).await;
         match ended {
@@ -150,17 +152,17 @@ impl Handler {
         }
     }
 
-    /// What it promises.
+    /// Returns what it promises.
     pub fn promise(&self) -> Promise {
         self.promise
     }
 
-    /// Whether it can be asked after a run whose outcome was lost.
+    /// Returns whether it can look up a lost run.
     pub fn can_be_asked(&self) -> bool {
         self.ask.is_some()
     }
 
-    /// Asks what became of the runs under a key.
+    /// Looks up the effect of the runs under a key.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         let Some(ask) = self.ask.clone() else { return Asked::unknown() };
         let (key, timeout) = (key.clone(), self.promise.time_out);
@@ -176,7 +178,7 @@ ichido_core::debug_only! {
     Handler as handler { promise }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that is aborted when it is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

@@ -1,29 +1,30 @@
-//! Messages that go out as HTTP calls: `POST`, signed, with their key (SPEC D7 to D10, D18).
+//! Delivers messages as HTTP calls: `POST`, signed, with their key.
 //!
-//! Guarantee: one call of [`Http::call`] puts at most one request on the wire. What comes back is judged by the table of
-//! [`ichido_core::verdict`], the destination's own [rules](AnswerRule) first; where nothing comes back, it is said whether the request
-//! may have arrived, and in doubt that it may. Redirects are not followed, whereto ever; no proxy is taken from the environment; an
-//! address where clouds hand out credentials is not called unless the [settings](HttpSettings::allow_link_local) name its host.
-//! Connecting, the answer and the whole call have a time, and the answer has a size.
+//! Guarantee: one call of [`Http::call`] puts at most one request on the wire. The table of [`ichido_core::verdict`] judges
+//! the response, after the destination's own [rules](AnswerRule). Without a response, the outcome says whether the request
+//! may have arrived; in doubt, that it may have. Redirects are never followed, no proxy is taken from the environment, and
+//! an address where clouds serve credentials is not called unless the [settings](HttpSettings::allow_link_local) name its
+//! host. Connecting, the response and the whole call have timeouts, and the response has a size limit.
 //!
 //! # What the receiver gets
 //!
-//! The message's bytes as the body, and besides the fields of the [settings](HttpSettings::headers):
+//! The message's bytes as the body, and these fields in addition to those of the [settings](HttpSettings::headers):
 //!
 //! | field | value |
 //! |---|---|
-//! | `Idempotency-Key` | the outbound key, the same on every try |
+//! | `Idempotency-Key` | the outbound key, the same on every attempt |
 //! | `Ichido-Fence` | the number of the claim: a receiver that remembers the highest may refuse a lower one |
-//! | `Ichido-Attempt` | which try this is, from 1 |
+//! | `Ichido-Attempt` | the number of the attempt, from 1 |
 //! | `Ichido-Message-Id` | the message's id |
-//! | `Ichido-Hops` | the way it came, the outbox last, at most 8 entries |
+//! | `Ichido-Hops` | the hops so far, the outbox last, at most 8 entries |
 //! | `traceparent` | the trace it belongs to, if it has one |
 //! | `webhook-id`, `webhook-timestamp`, `webhook-signature` | as [Standard Webhooks](https://www.standardwebhooks.com) has them, where there are signing secrets; the id is the message's |
 //!
-//! The key is written as it is, without quotes, because most receivers take quotes for a part of it; one that itself begins with a
-//! quote is written as a structured-field string.
+//! The key is written without quotes, because most receivers treat quotes as part of it. A key that starts with a quote is
+//! written as a structured-field string.
 //!
 //! Start at [`HttpSettings`].
+// Spec: D7 to D10, D18.
 
 pub mod reach;
 mod reconcile;
@@ -61,12 +62,12 @@ const MESSAGE_ID: HeaderName = HeaderName::from_static("ichido-message-id");
 const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// How we call ourselves.
+/// Our `User-Agent`.
 pub const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/", env!("CARGO_PKG_VERSION")));
 
 /// An HTTP destination.
 ///
-/// Made by [`HttpSettings::resolve`], and used inside a tokio runtime with I/O and time.
+/// Created by [`HttpSettings::resolve`], and used inside a tokio runtime with I/O and time.
 pub struct Http {
     client: HttpClient<Full<Bytes>>,
     target: PathAndQuery,
@@ -80,12 +81,12 @@ pub struct Http {
 }
 
 ichido_core::debug_only! {
-    /// Neither secrets nor the values of header fields.
+    /// Shows neither secrets nor the values of header fields.
     Http as http { authority: http.client.authority().as_str(), limits, promise }
 }
 
 impl Http {
-    /// Makes one try of a message. It ends within [`Promise::time_out`].
+    /// Makes one attempt of a message. It ends within [`Promise::time_out`].
     pub async fn call(&self, call: &Call) -> Came {
         let Some(request) = self.request(call, clock::now()) else {
             return Came::unsendable();
@@ -94,18 +95,20 @@ impl Http {
         self.reader.judge(&call.key, result, clock::now())
     }
 
-    /// What it promises about the calls it gets.
+    /// Returns what it promises about its calls.
     pub const fn promise(&self) -> Promise {
         self.promise
     }
 
-    /// Whether it can be asked what became of a call.
+    /// Returns whether it can look up a call.
     pub const fn can_be_asked(&self) -> bool {
         self.reconcile.is_some()
     }
 
-    /// Asks what became of the calls made under `key` (SPEC F2). It ends within [`Promise::time_out`], and is a read: asking again
-    /// does no harm.
+    /// Looks up the effect of the calls made under `key`.
+    ///
+    /// It ends within [`Promise::time_out`], and is a read: repeating it is harmless.
+    // Spec: F2.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         match &self.reconcile {
             Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reader).await,
@@ -113,7 +116,7 @@ impl Http {
         }
     }
 
-    /// The request of one try; `None` when the message's media type is no header's value.
+    /// Builds the request of one attempt; `None` if the media type is not a valid header value.
     fn request(&self, call: &Call, now: Timestamp) -> Option<Request<Full<Bytes>>> {
         let (target, body) = (self.target.clone(), call.body.clone());
         let mut request = reach::request(&self.client, Method::POST, target, &self.headers, body);
@@ -127,7 +130,7 @@ impl Http {
         if !call.hops.is_empty() {
             fields.insert(HOPS, HeaderValue::from_str(&call.hops.to_string()).ok()?);
         }
-        // A trace that no header can carry is no reason not to send.
+        // A trace that is not a valid header value is not a reason to skip the call.
         if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
             fields.insert(TRACEPARENT, trace);
         }
@@ -138,10 +141,10 @@ impl Http {
     }
 }
 
-/// The key as a header field's value, marked so that nobody shows it.
+/// Formats the key as a header value, marked as sensitive.
 fn key_field(key: &IdempotencyKey) -> Option<HeaderValue> {
     let text = key.as_str();
-    // Readers take what begins with a quote for a structured-field string.
+    // Parsers treat a value that starts with a quote as a structured-field string.
     let value = if text.starts_with('"') { key.to_field_value() } else { text.to_owned() };
     let mut value = HeaderValue::from_str(&value).ok()?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! What a handler gets, and what it may say came of it.
+//! What a handler receives, and what it can return.
 
 use std::error::Error;
 use std::fmt;
@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::{Call, Came, Cancel};
 
-// Flat, though it repeats most of `Call`: handlers take it apart by name and move its parts.
-/// One try of one message, its request read as `T`.
+// Flat, although it repeats most of `Call`: handlers destructure it by name and move its parts.
+/// One attempt of one message, its request parsed as `T`.
 pub struct Job<T> {
     /// The request.
     pub payload: T,
@@ -23,19 +23,20 @@ pub struct Job<T> {
     pub message: Uuid,
     /// Its queue.
     pub queue: QueueName,
-    /// For whom it acts.
+    /// The identity it acts for.
     pub identity: String,
-    /// The outbound key: the same on every try. What is called on the way should get it.
+    /// The outbound key: the same on every attempt. Pass it on to the services that you call.
     pub key: IdempotencyKey,
-    /// The claim under which it is made: greater than that of any earlier try. Whoever keeps it can refuse a late one.
+    /// The fence of its claim: greater than that of any earlier attempt. A receiver that stores it can refuse a late one.
     pub fence: Fence,
-    /// Which try this is, from 1.
+    /// The attempt's number, from 1.
     pub attempt: u32,
-    /// The way it came (SPEC F1). What is called on the way should get it as `Ichido-Hops`.
+    /// The hops so far. Pass them on as `Ichido-Hops` to the services that you call.
+    // Spec: F1.
     pub hops: Hops,
-    /// The trace it belongs to, as `traceparent` has it.
+    /// The trace it belongs to, in the format of `traceparent`.
     pub trace: Option<String>,
-    /// Tells when the work is no longer wanted.
+    /// Signals that the work is no longer wanted.
     pub cancel: Cancel,
 }
 
@@ -46,7 +47,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Payload and key stay out of logs.
+/// Keeps payload and key out of logs.
 impl<T> fmt::Debug for Job<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
@@ -59,10 +60,10 @@ impl<T> fmt::Debug for Job<T> {
     }
 }
 
-/// The work was done. `Ok(())` is as good where there is nothing to say about it.
+/// The work was done. `Ok(())` is enough if there is nothing to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// The receiver's own name for what it did, such as an order's number.
+    /// The receiver's own id of the result, such as an order number.
     pub receipt: Option<String>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,
@@ -82,53 +83,62 @@ impl From<Done> for Came {
     }
 }
 
-/// What a handler says when the work was not done, or not surely. What it says of the effect is believed: where it does not
-/// know, it must not say that nothing was done.
+/// Why the work was not done, or may not have been.
 ///
-/// Any other error becomes one of unknown effect by `?`: then the work is tried again where the handler is repeatable or what it
-/// calls honours the key, and is parked for a person elsewhere.
+/// Its effect is trusted: a handler that does not know must not claim that nothing was done.
 ///
-/// It is no [`std::error::Error`] itself, so that all others can become it.
+/// `?` turns any other error into one of unknown effect. Such work is retried if the handler is repeatable or its upstream
+/// deduplicates by key; otherwise it is parked for a person.
+///
+/// It does not implement [`std::error::Error`], so all other errors can be converted into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed(Box<Came>); // Boxed, so that a result with it stays small.
+pub struct Failed(Box<Came>); // Boxed to keep results small.
 
 impl Failed {
-    /// Nothing was done; try again, as the queue's schedule says.
+    /// Nothing was done; retry as the queue's schedule says.
     pub fn retry(why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, None, None, why)
     }
 
-    /// Nothing was done; try again as the queue's schedule says, and not before this is over. It says nothing of other messages: for
-    /// what all of them wait for, see [`Failed::throttled`].
+    /// Nothing was done; retry as the schedule says, but not before `wait` is over.
+    ///
+    /// It affects only this message; to slow down all of them, see [`Failed::throttled`].
     pub fn retry_after(wait: Duration, why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, Some(wait), None, why)
     }
 
-    /// Nothing was done, and no retry can mend it: a dead letter.
+    /// Nothing was done, and no retry can help: a dead letter.
     pub fn dead(why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, None, None, why)
     }
 
-    /// It may have been done. Tried again only where that cannot do it twice; else parked, and asked after where that can be.
+    /// It may have been done.
+    ///
+    /// Retried only if that cannot repeat the effect; otherwise parked, and looked up if possible.
     pub fn unknown(why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::Unknown, Effect::Unknown, Advice::Retry, None, None, why)
     }
 
-    /// What the handler calls is called too fast, and did nothing. All nodes slow down for this destination; with a wait, none
-    /// calls before it is over (SPEC D6).
+    /// The upstream is called too fast, and did nothing.
+    ///
+    /// All nodes slow down for this destination; with a wait, none calls before it is over.
+    // Spec: D6.
     pub fn throttled(wait: Option<Duration>, why: impl fmt::Display) -> Self {
         let report = Some(PaceReport::Throttled);
         Self::judged(ErrorCode::RateLimited, Effect::NotDone, Advice::Retry, wait, report, why)
     }
 
-    /// What the handler calls is down, and did nothing. When this goes on, all nodes leave this destination alone for a while.
+    /// The upstream is down, and did nothing.
+    ///
+    /// If this continues, all nodes pause this destination for a while.
     pub fn unreachable(why: impl fmt::Display) -> Self {
         let report = Some(PaceReport::Failure);
         Self::judged(ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, None, report, why)
     }
 
-    /// Not now: nothing was done, and it comes again after this long. The try does not count, except in a queue that marks the
-    /// beginning of calls, where only a counted failure can follow the mark.
+    /// Not now: nothing was done; retry after `wait`.
+    ///
+    /// The attempt does not count, except in a queue with start marks, where only a counted failure can follow the mark.
     pub fn snooze(wait: Duration) -> Self {
         Self(Box::new(Came::Snoozed { wait }))
     }
@@ -138,7 +148,7 @@ impl Failed {
         Self::judged(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, None, None, why)
     }
 
-    /// A failure of a handler says nothing of its neighbours, so it tells the pace nothing unless it says so.
+    /// A failure of a handler does not concern other messages, so the pace ignores it unless reported.
     fn judged(
         code: ErrorCode,
         effect: Effect,

@@ -1,8 +1,8 @@
-//! Messages that are published to a stream of NATS `JetStream` (SPEC D7, F2).
+//! Publishes messages to a stream of NATS `JetStream`.
 //!
-//! Guarantee: one call of [`Nats::call`] publishes at most once, on one connection: nothing is kept for a later connection, so that a
-//! publish that was given up on cannot go out after [`Promise::settles_within`]. A message counts as done when the stream that was found
-//! at the start acknowledges it, and as not done only where that is proved; in doubt it may have been stored.
+//! Guarantee: one call of [`Nats::call`] publishes at most once, on one connection. Nothing is buffered for a later
+//! connection, so an abandoned publish cannot go out after [`Promise::settles_within`]. A message counts as done when the
+//! stream found at startup acknowledges it, and as not done only if that is proven; in doubt it may have been stored.
 //!
 //! # What the stream gets
 //!
@@ -10,26 +10,28 @@
 //!
 //! | header | value |
 //! |---|---|
-//! | `Nats-Msg-Id` | the outbound key, by which the stream knows a repetition |
-//! | `Nats-Expected-Stream` | the stream found at the start: no other one, with a shorter memory, can take the message |
-//! | `Idempotency-Key` | the outbound key again, under the name that receivers of HTTP calls know |
+//! | `Nats-Msg-Id` | the outbound key, by which the stream recognises a duplicate |
+//! | `Nats-Expected-Stream` | the stream found at startup: no other one, with a shorter window, can accept the message |
+//! | `Idempotency-Key` | the outbound key again, under the name that HTTP receivers know |
 //! | `Ichido-Fence` | the number of the claim |
-//! | `Ichido-Attempt` | which try this is, from 1 |
+//! | `Ichido-Attempt` | the number of the attempt, from 1 |
 //! | `Ichido-Message-Id` | the message's id |
 //! | `Content-Type` | the media type of the body |
-//! | `Ichido-Hops` | the way it came, the outbox last, at most 8 entries |
+//! | `Ichido-Hops` | the hops so far, the outbox last, at most 8 entries |
 //! | `traceparent` | the trace it belongs to, if it has one |
 //!
-//! # How long keys are honoured
+//! # How long keys are remembered
 //!
-//! A stream remembers ids for its `duplicate_window`, 2 minutes unless it was made with another. The worker makes no retry that could
-//! arrive after it, so a stream whose window is not longer than a publish may be under way is refused at the start. When a server starts again it learns the ids from the messages that are
-//! still stored: where consumers remove messages within the window, as with a work queue, a restart forgets those.
+//! A stream remembers ids for its `duplicate_window`, 2 minutes by default. The worker makes no retry that could arrive
+//! later, so a stream whose window is not longer than a publish may be in flight is refused at startup. A restarted server
+//! relearns the ids from the messages that are still stored: if consumers remove messages within the window, as with a work
+//! queue, a restart forgets those ids.
 //!
-//! It cannot be asked what became of a call: there is no look-up by id, and reading through a stream is no proof, since a
-//! message may have been stored and removed.
+//! It cannot look up a call: there is no lookup by id, and reading through a stream proves nothing, because a message may
+//! have been stored and removed.
 //!
 //! Start at [`NatsSettings`].
+// Spec: D7, F2.
 
 mod connection;
 mod response;
@@ -52,7 +54,7 @@ use connection::NatsClient;
 
 /// A NATS destination.
 ///
-/// Made by [`NatsPlan::connect`], and used inside the same tokio runtime.
+/// Created by [`NatsPlan::connect`], and used inside the same tokio runtime.
 pub struct Nats {
     client: NatsClient,
     subject: String,
@@ -62,12 +64,12 @@ pub struct Nats {
 }
 
 ichido_core::debug_only! {
-    /// Nothing of the credentials.
+    /// Shows nothing of the credentials.
     Nats as nats { subject, stream, promise }
 }
 
 impl Nats {
-    /// Makes one try of a message. It ends within [`Promise::time_out`].
+    /// Makes one attempt of a message. It ends within [`Promise::time_out`].
     pub async fn call(&self, call: &Call) -> Came {
         let deadline = Instant::now() + self.promise.time_out;
         let Ok(headers) = self.headers(call) else {
@@ -81,17 +83,17 @@ impl Nats {
         response::judge(&self.stream, outcome)
     }
 
-    /// What it promises about the calls it gets.
+    /// Returns what it promises about its calls.
     pub const fn promise(&self) -> Promise {
         self.promise
     }
 
-    /// The stream that covers the subject, as it was found at the start.
+    /// Returns the stream that covers the subject, as found at startup.
     pub fn stream(&self) -> &str {
         &self.stream
     }
 
-    /// The headers of one try; an error when the message's media type is no header's value.
+    /// Builds the headers of one attempt; fails if the media type is not a valid header value.
     fn headers(&self, call: &Call) -> Result<HeaderMap, ParseHeaderValueError> {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_MESSAGE_ID, HeaderValue::from_str(call.key.as_str())?);
@@ -104,7 +106,7 @@ impl Nats {
         if !call.hops.is_empty() {
             headers.insert("Ichido-Hops", HeaderValue::from_str(&call.hops.to_string())?);
         }
-        // A trace that no header can carry is no reason not to send.
+        // A trace that is not a valid header value is not a reason to skip the call.
         if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
             headers.insert("traceparent", trace);
         }
@@ -112,7 +114,7 @@ impl Nats {
     }
 }
 
-/// The longest from when a publish sets out until the stream has taken it, or never will.
+/// Returns the longest that a publish may be in flight before the stream stored it or never will.
 fn max_time_in_flight(promise: &Promise) -> Duration {
     promise.time_out + promise.settles_within
 }

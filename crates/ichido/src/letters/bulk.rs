@@ -1,4 +1,4 @@
-//! Many letters, a bounded number at a time.
+//! Processes many letters, a limited number at a time.
 
 use std::collections::BTreeMap;
 
@@ -16,36 +16,37 @@ use super::policy::{Policies, Refusal};
 use super::preflight::Preflight;
 use super::{Resolution, tell_resolved};
 
-/// The bounds of a bulk.
+/// The limits of a bulk operation.
 pub mod limits {
     use std::time::Duration;
 
-    /// The most letters of one batch: one transaction, which others wait for.
+    /// The most letters per batch: one transaction, which others wait for.
     pub const BATCH_MAX: u32 = 500;
-    /// The most messages that are watched of one step of a canary.
+    /// The most messages watched per canary step.
     pub const WATCHED_MAX: usize = 1_000;
-    /// How often those that are watched are looked at.
+    /// How often watched messages are checked.
     pub const WATCH_EVERY: Duration = Duration::from_millis(200);
-    /// How often a batch is tried while the store is busy.
+    /// The most attempts of a batch while the store is busy.
     pub const BUSY_TRIES: u32 = 20;
-    /// For how long a bulk counts as running after it was last heard of. One whose process was killed is abandoned after this.
+    /// How long a bulk operation counts as running after its last sign of life. After a kill it is abandoned after this
+    /// time.
     pub const LEASE: Duration = Duration::from_secs(15);
 }
 
 /// What to do with letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Send them again.
+    /// Requeue them.
     Requeue {
-        /// A few first.
+        /// Requeue a few first.
         canary: Option<Canary>,
     },
-    /// Say that they need no more attention.
+    /// Mark them as needing no more attention.
     Discard,
 }
 
 impl Work {
-    /// Whether it would be done with a letter, or why not. A discard asks nothing of the queue.
+    /// Returns whether it would apply to a letter, or why not. A discard ignores the queue's policy.
     pub fn judge(self, policies: &Policies, letter: &LetterRow, now: Timestamp) -> Result<(), Refusal> {
         match (self, letter.state, letter.standing) {
             (Self::Requeue { .. }, ..) => policies.judge(letter, now),
@@ -63,94 +64,98 @@ impl Work {
     }
 }
 
-/// Many letters, and what to do with them. [`Bulk::preflight`] says what would happen, [`Bulk::run`] does it.
+/// A bulk operation. [`Bulk::preflight`] reports what would happen, [`Bulk::run`] does it.
 #[derive(Clone)]
 pub struct Bulk {
-    /// Where they are.
+    /// The store of the letters.
     pub store: Store,
-    /// What their queues say.
+    /// The policies of their queues.
     pub policies: Policies,
     /// What to do.
     pub work: Work,
-    /// Which ones.
+    /// Which letters.
     pub filter: LetterFilter,
-    /// Who does it: in the audit of each message, and of the bulk.
+    /// The actor, for the audit entries of each message and of the operation.
     pub actor: String,
-    /// Why, if that is to be kept.
+    /// The reason, if it is to be recorded.
     pub reason: Option<String>,
 }
 
-/// How far a bulk is.
+/// The progress of a bulk operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The bulk, by which it can be stopped from elsewhere.
+    /// The operation's id, with which another process can stop it.
     pub operation: Uuid,
-    /// How many would go when it was counted.
+    /// How many letters were eligible when they were counted.
     pub of: u64,
-    /// How many have gone.
+    /// How many were moved.
     pub moved: u64,
-    /// What those of the present step show, while they are watched.
+    /// The canary's current counts, while it is watched.
     pub watched: Option<Watched>,
 }
 
-/// What a bulk did.
+/// The result of a bulk operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The bulk, as the audit names it.
+    /// The operation's id in the audit trail.
     pub operation: Uuid,
     /// How many were requeued or discarded.
     pub moved: u64,
     /// How many were not, and why.
     pub refused: BTreeMap<Refusal, u64>,
-    /// How many somebody else took meanwhile.
+    /// How many somebody else took in the meantime.
     pub gone: u64,
     /// How it ended.
     pub ended: Ended,
 }
 
-/// How a bulk ended.
+/// How a bulk operation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All that the filter found was looked at.
+    /// Every letter that the filter matched was processed.
     Done,
-    /// It was told to.
+    /// It was stopped.
     Stopped {
-        /// By whom, where that was from elsewhere.
+        /// By whom, if from another process.
         by: Option<String>,
     },
-    /// The canary was not well.
+    /// The canary failed.
     Halted {
-        /// What it showed.
+        /// Its counts.
         watched: Watched,
     },
-    /// It was not heard of for so long, as when its machine slept, that another one took its letters over.
+    /// It was silent for so long, for instance while its machine slept, that another operation took over.
     Abandoned,
-    /// The store could not go on.
+    /// The store failed.
     Failed,
 }
 
-/// Why a bulk did not come to an end of its own. What was done is done, and running it again goes on with the rest.
+/// Why a bulk operation did not complete.
+///
+/// Completed work stays, and running it again continues with the rest.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
-    /// Another one works on letters of the same queue. Nothing was done.
+    /// Another operation works on letters of the same queue. Nothing was done.
     #[error("the bulk {by} works on letters of the same queue; nothing was done")]
     Taken {
-        /// Which one.
+        /// Its id.
         by: Uuid,
     },
-    /// The store could not go on.
+    /// The store failed.
     #[error("the bulk could not go on after {} letters; run it again to go on with the rest", report.moved)]
     Broke {
         /// Why.
         #[source]
         error: StoreError,
-        /// What was done. Where a write broke off, its batch may have been done beside it.
+        /// What was done. If a write was interrupted, its batch may have been done in addition.
         report: Report,
     },
 }
 
 impl Bulk {
-    /// Does it. `stop` is asked before each batch and while a canary is watched; `progress` is told after each.
+    /// Runs the operation.
+    ///
+    /// `stop` is polled before each batch and while a canary is watched; `progress` is called after each.
     pub async fn run(
         &self,
         found: &Preflight,
@@ -175,17 +180,17 @@ impl Bulk {
         if let Ok(ended) = &result {
             report.ended = ended.clone();
         }
-        // A bulk whose end cannot be written is seen as abandoned, which is near enough.
+        // An operation whose end cannot be recorded appears as abandoned, which is close enough.
         let recorded = self.record_end(&report).await;
         claim.release().await;
-        // What went wrong first is what a person is told.
+        // The first error is the one to report.
         match result.and(recorded) {
             Ok(()) => Ok(report),
             Err(error) => Err(BulkError::Broke { error, report }),
         }
     }
 
-    /// Goes for as long as it has its letters to itself.
+    /// Runs while it holds its claim.
     async fn run_claimed(
         &self,
         found: &Preflight,
@@ -248,11 +253,11 @@ impl Bulk {
         }
     }
 
-    /// Takes the letters of a page; answers which were moved.
+    /// Moves the letters of a page. Returns which were moved.
     async fn batch(&self, page: &[LetterRow], report: &mut Report) -> Result<Vec<Uuid>, StoreError> {
         let ids: Vec<Uuid> = page.iter().map(|letter| letter.id).collect();
         let note = Note { actor: Some(self.actor.clone()), excerpt: self.reason.clone(), ..Note::default() };
-        // Asked for first: once the letters are moved, nothing may be in the way of saying so.
+        // Read first: once the letters are moved, nothing may prevent recording it.
         let now = self.store.now().await?;
         let mut tries = 1;
         let stepped = loop {
@@ -265,7 +270,7 @@ impl Bulk {
         for (letter, stepped) in page.iter().zip(stepped) {
             match stepped {
                 LetterStepped::Now(_) => {
-                    // Who discards once more waited for nothing.
+                    // A second discard resolved nothing.
                     if letter.standing == Standing::Open {
                         tell_resolved(&letter.queue, self.work.resolution(), letter.since, now);
                     }
@@ -288,18 +293,18 @@ impl Bulk {
         }
     }
 
-    /// Why the lifecycle refused, in the words of a preflight.
+    /// Translates the lifecycle's refusal into a preflight's words.
     fn refusal_for(&self, letter: &LetterRow, why: Why) -> Refusal {
         match (why, self.policies.judge(letter, letter.since)) {
             (Why::HasSuccessor, _) => Refusal::HasSuccessor,
             (Why::NotFromHere, _) => Refusal::Parked,
             (_, Err(refusal)) => refusal,
-            // It was covered when it died, and is no more.
+            // It was covered by the key when it died, and is not any more.
             (_, Ok(())) => Refusal::KeyForgotten,
         }
     }
 
-    /// What becomes a letter after the count is not part of the bulk: not even what it requeued itself, and died again.
+    /// Restricts the filter to letters counted by the preflight, so a requeued message that dies again is not included.
     pub(super) fn filter_as_of(&self, as_of: Timestamp) -> LetterFilter {
         let before = self.filter.since_before.map_or(as_of, |before| before.min(as_of));
         LetterFilter { since_before: Some(before), ..self.filter.clone() }

@@ -1,32 +1,33 @@
-//! The canary: a few letters first, and more only when those are well.
+//! The canary: moves a few letters first, and more only if those succeed.
 //!
-//! Nothing here asks a clock or a database.
+//! Nothing here reads a clock or a database.
 
 use std::time::Duration;
 
 use ichido_core::lifecycle::Stage;
 
-/// How much of all has gone after each step, in percent.
+/// The share moved after each step, in percent.
 const SHARES: [u64; 4] = [1, 5, 25, 100];
 
-/// How carefully to go.
+/// The settings of a canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canary {
-    /// It halts when more than so many of a hundred that are watched fail.
+    /// It halts if more than this percentage of the watched messages fail.
     pub failures_percent_max: u8,
-    /// It halts when those of a step have not all ended within this time: perhaps no worker runs.
+    /// It halts if the messages of a step have not all ended within this time: perhaps no worker runs.
     pub watch_for: Duration,
 }
 
 impl Canary {
-    /// One in ten, and five minutes.
+    /// Ten percent, and five minutes.
     pub const DEFAULT: Self = Self { failures_percent_max: 10, watch_for: Duration::from_mins(5) };
 }
 
-/// How many of `total` have gone when a step ends, the first step being 0; `None` when that is all of them, which nobody need watch.
+/// Returns how many of `total` have been moved when a step ends, counting steps from 0; `None` for the last step, which
+/// needs no watching.
 pub(super) fn goal(step: usize, total: u64) -> Option<u64> {
     let share = SHARES.get(step).copied().filter(|share| *share < 100)?;
-    // Never less than one more than the step before, however few there are.
+    // At least one more than in the previous step, however few there are.
     let min = u64::try_from(step).unwrap_or(u64::MAX).saturating_add(1);
     let goal = (total.saturating_mul(share)).div_ceil(100).max(min);
     (goal < total).then_some(goal)
@@ -35,23 +36,25 @@ pub(super) fn goal(step: usize, total: u64) -> Option<u64> {
 /// What one requeued message shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
-    /// Its first try has not ended.
+    /// Its first attempt has not ended.
     Pending,
-    /// Its first try was a success.
+    /// Its first attempt succeeded.
     Succeeded,
-    /// A try failed, whatever becomes of it later.
+    /// An attempt failed, whatever happens later.
     Failed,
-    /// Nothing: somebody took it back.
+    /// It was cancelled and shows nothing.
     Cancelled,
 }
 
-/// What a message shows by where it is and how often it was tried since it was requeued. It must not matter when one looks: what
-/// failed and was sent by the next try, between two looks, failed all the same.
+/// Derives an observation from a message's state and its attempts since the requeue.
+///
+/// The moment of looking must not matter: a message that failed and was sent by the next attempt, between two looks, counts
+/// as failed.
 pub(super) const fn observe(stage: Stage, tries: u32) -> Observation {
     match (stage, tries) {
         (Stage::Cancelled, 0) => Observation::Cancelled,
         (Stage::Sent, 0 | 1) => Observation::Succeeded,
-        // A try that is under way counts, so the first one is 1 in it and 0 before it.
+        // An attempt in flight counts, so the first one is 1 during it and 0 before it.
         (Stage::Queued, 0) | (Stage::Sending, 0 | 1) => Observation::Pending,
         (
             Stage::Queued
@@ -66,12 +69,12 @@ pub(super) const fn observe(stage: Stage, tries: u32) -> Observation {
     }
 }
 
-/// What those that are watched show.
+/// The counts of the watched messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
     /// Not ended yet.
     pub waiting: u64,
-    /// Sent by the first try.
+    /// Sent by the first attempt.
     pub well: u64,
     /// Failed at least once.
     pub ill: u64,
@@ -88,10 +91,10 @@ impl Watched {
     }
 }
 
-/// What follows from what is seen.
+/// What to do after an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CanaryDecision {
-    /// They are well: the next step may go.
+    /// They succeeded: start the next step.
     Widen,
     /// Not all have ended.
     Wait,
@@ -99,14 +102,14 @@ pub(super) enum CanaryDecision {
     Halt,
 }
 
-/// Judges those that are watched. As soon as enough have failed it halts: what the others do cannot mend it.
+/// Judges the watched messages. Halts as soon as enough have failed: the others cannot change that.
 pub(super) fn judge(watched: Watched, canary: Canary, is_timed_out: bool) -> CanaryDecision {
     let Watched { waiting, well, ill } = watched;
     let all = waiting.saturating_add(well).saturating_add(ill);
     if u64::from(canary.failures_percent_max).saturating_mul(all) < ill.saturating_mul(100) {
         CanaryDecision::Halt
     } else if all == 0 {
-        // All were taken back: nobody knows what the others would meet.
+        // All were cancelled: nothing is known of what the others would meet.
         CanaryDecision::Halt
     } else if waiting == 0 {
         CanaryDecision::Widen

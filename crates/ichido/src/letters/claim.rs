@@ -1,9 +1,9 @@
-//! The hold of a bulk on the letters of its queue, by a lease.
+//! The claim of a bulk operation on the letters of its queue, under a lease.
 //!
-//! Two bulks over the same letters would each count what the other took; so there is one at a time for a queue, and one for all queues
-//! is alone. A bulk whose process was killed says nothing any more: its lease lapses, by which it is known, and the next one goes on.
+//! Two operations on the same letters would each count what the other took. So only one runs per queue, and one on all
+//! queues runs alone. The lease of a killed operation lapses, which reveals it, and the next one continues.
 //!
-//! Letters that are named by their ids need no hold: each is one step, refused where it does not fit.
+//! Letters named by id need no claim: each is one step, refused if it does not apply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,40 +20,42 @@ use crate::clock::Clock;
 use crate::destination::Cancel;
 use crate::lease::{self, Lease, Leases, Renew};
 
-/// The bulks that are heard of, as of one look.
+/// The bulk operations that show signs of life, at one moment.
 #[derive(Clone, Debug)]
 pub struct Living {
-    /// From before the look, so that no bulk seems to be older than it is.
+    /// Read before the query, so no operation appears older than it is.
     as_of: Timestamp,
     kept: Vec<LettersKept>,
 }
 
 impl Living {
-    /// Looks. What the trail says of a bulk is to be read after this: a bulk says how it ended, and only then lets go.
+    /// Queries the live operations.
+    ///
+    /// Read the audit trail after this: an operation records how it ended before it releases its claim.
     pub async fn look(store: &Store) -> Result<Self, StoreError> {
         let as_of = store.now().await?;
         Ok(Self { as_of, kept: store.nodes().letter_keepers().await? })
     }
 
-    /// Whether a bulk that has not said how it ended never will: its process is gone.
+    /// Returns whether an operation without a recorded end is abandoned: its process is gone.
     pub fn is_abandoned(&self, operation: Uuid, begun_at: Timestamp) -> bool {
-        // One that began after the look could not be seen by it, and none lapses before its first lease.
+        // An operation that started after the query is not in it, and none lapses before its first lease.
         begun_at.plus(LEASE) <= self.as_of && !self.kept.iter().any(|kept| kept.by == operation)
     }
 }
 
-/// The letters of a queue, or of all, held by one bulk.
+/// The claim of one operation on the letters of a queue, or of all.
 #[derive(Clone)]
 pub(super) struct BulkClaim {
     store: Store,
     queue: Option<QueueName>,
     operation: Uuid,
-    /// Another took hold, because this one was not heard of for too long.
+    /// Another operation took over, because this one was silent for too long.
     lost: Cancel,
 }
 
 impl BulkClaim {
-    /// Takes hold, or says which bulk has.
+    /// Takes the claim, or returns the operation that has it.
     pub(super) async fn take(
         store: &Store,
         queue: Option<&QueueName>,
@@ -61,7 +63,7 @@ impl BulkClaim {
     ) -> Result<Result<Self, Uuid>, StoreError> {
         let claim = Self { store: store.clone(), queue: queue.cloned(), operation, lost: Cancel::new() };
         for _ in 0..BUSY_TRIES {
-            // First taken and then looked around, so that of two that overlap at least one sees the other.
+            // Claim first, then check: of two overlapping operations at least one sees the other.
             let is_taken = claim.claim_lease().await?;
             match (is_taken, claim.other().await?) {
                 (true, None) => return Ok(Ok(claim)),
@@ -70,30 +72,31 @@ impl BulkClaim {
                     return Ok(Err(other));
                 }
                 (false, Some(other)) => return Ok(Err(other)),
-                // Whoever had it has just let go.
+                // The previous holder has just released it.
                 (false, None) => (),
             }
         }
         Err(StoreError::Busy)
     }
 
-    /// A lease, and what renews it until it is dropped. Both go to their ends before the release: a renewal that is cut off could still
-    /// come after it.
+    /// Returns a lease and the future that renews it until it is dropped.
+    ///
+    /// Run both to completion before the release: an interrupted renewal could still arrive after it.
     pub(super) fn renewed(&self) -> (Lease<Self>, impl Future<Output = ()> + use<>) {
-        // A clock of its own says when to renew; whether the letters are held is said by the store's.
+        // A local clock decides when to renew; the store's clock decides whether the claim holds.
         let clock = Arc::new(Clock::alone());
         let leases = Leases::new(self.clone(), Arc::clone(&clock));
-        // It was taken a moment ago, which the third of a lease after which it is renewed allows for.
+        // It was taken a moment ago; renewing after a third of the lease allows for that.
         let lease = leases.hold((), LEASE, clock.own());
         (lease, lease::run(Arc::downgrade(&leases)))
     }
 
-    /// Whether it was not heard of for so long that another took hold.
+    /// Returns whether another operation took over after too long a silence.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_cancelled()
     }
 
-    /// Lets go. Should that fail, the lease lapses by itself.
+    /// Releases the claim. If that fails, the lease lapses.
     pub(super) async fn release(self) {
         if let Err(error) = self.store.nodes().release_duties(self.operation).await {
             tracing::warn!(%error, operation = %self.operation, "a bulk that has ended could not let go of its letters");
@@ -114,7 +117,7 @@ impl BulkClaim {
 impl Renew for BulkClaim {
     type Subject = ();
 
-    /// Another that came while this one was silent keeps what it has.
+    /// An operation that took over in the meantime keeps its claim.
     async fn renew(&self, subjects: &[()], _: Duration) -> Result<Vec<bool>, StoreError> {
         let is_ours = self.other().await?.is_none() && self.claim_lease().await?;
         Ok(vec![is_ours; subjects.len()])

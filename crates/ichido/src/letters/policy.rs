@@ -1,4 +1,4 @@
-//! Which letters may be sent again, given what their queues say.
+//! Decides which letters may be requeued, by the policies of their queues.
 
 use std::collections::HashMap;
 
@@ -12,33 +12,36 @@ use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::letter::{LetterRow, Standing};
 use ichido_store::message::{LetterState, QueueName};
 
-/// What a queue says about its dead messages.
+/// A queue's policy for its dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePolicy {
-    /// Whether they may be sent again (SPEC D17).
+    /// Whether they may be requeued.
+    // Spec: D17.
     pub requeue: bool,
-    /// What its destination promises about repetitions.
+    /// What its destination guarantees about repeated calls.
     pub guarantee: Guarantee,
 }
 
-/// What each queue says. A queue of which nothing is said allows nothing.
+/// The policy of each queue. A queue without one allows nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Policies(HashMap<QueueName, QueuePolicy>);
 
 impl Policies {
-    /// Reads what workers have published: where they disagree, what all of them allow.
+    /// Reads the published policies; if workers disagree, what all of them allow.
     pub async fn published(store: &Store) -> Result<Self, StoreError> {
         Ok(store.facts().list().await?.iter().collect())
     }
 
-    /// Says something of one queue.
+    /// Sets the policy of one queue.
     #[must_use]
     pub fn with(mut self, queue: QueueName, policy: QueuePolicy) -> Self {
         self.0.insert(queue, policy);
         self
     }
 
-    /// The event that requeues a letter. The lifecycle refuses it where it must be: see [`Policies::judge`].
+    /// Returns the event that requeues a letter.
+    ///
+    /// The lifecycle refuses it where necessary: see [`Policies::judge`].
     pub fn event(&self, letter: &LetterRow, now: Timestamp) -> Event {
         match self.0.get(&letter.queue) {
             None => Event::Requeued { allowed: false, safety: Safety::Neither },
@@ -49,7 +52,7 @@ impl Policies {
         }
     }
 
-    /// Whether a letter would be requeued, or why not.
+    /// Returns whether a letter would be requeued, or why not.
     pub fn judge(&self, letter: &LetterRow, now: Timestamp) -> Result<(), Refusal> {
         if letter.state == LetterState::Parked {
             return Err(Refusal::Parked);
@@ -80,10 +83,10 @@ impl<'a> FromIterator<&'a PublishedQueue> for Policies {
     }
 }
 
-/// Why a letter is not requeued. Shown with how to mend it.
+/// Why a letter is not requeued. Displays how to fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Refusal {
-    /// The queue says no, or says nothing.
+    /// The queue forbids it.
     #[error("the queue does not allow it; set requeue = true in its settings and restart its workers")]
     NotAllowed,
     /// No worker has published the queue.
@@ -91,12 +94,12 @@ pub enum Refusal {
         "no worker has published the queue yet, so it is not known whether a second delivery is safe; start the worker or program that serves it, then requeue"
     )]
     QueueNotKnown,
-    /// Nobody knows whether it was done, and the destination honours no keys.
+    /// The effect is unknown, and the destination does not deduplicate by key.
     #[error(
         "it may have taken effect, and sending it again could do it twice; find out, and decide it first"
     )]
     EffectUnknown,
-    /// Nobody knows whether it was done, and the destination has forgotten the key since.
+    /// The effect is unknown, and the destination has forgotten the key since.
     #[error(
         "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first"
     )]
@@ -109,13 +112,13 @@ pub enum Refusal {
         "a new message was made from it, and is looked after in its place; sending both could do it twice"
     )]
     HasSuccessor,
-    /// It is parked: a person decides about it.
+    /// It is parked: a person decides.
     #[error("it is parked: its effect is unknown; find out, and decide it")]
     Parked,
 }
 
 impl Refusal {
-    /// The name, for programs.
+    /// Returns the name for programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotAllowed => "not_allowed",

@@ -1,4 +1,4 @@
-//! What would happen, before anything does.
+//! Counts what would happen, before anything does.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,40 @@ use ichido_store::message::limits::PAGE_MAX;
 use super::bulk::Bulk;
 use super::policy::Refusal;
 
-/// What a bulk would do, counted letter by letter as they stand.
+/// What a bulk operation would do, counted letter by letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preflight {
-    /// When it was counted, by the store's clock. What becomes a letter later is not part of the bulk.
+    /// When it was counted, by the store's clock. Later letters are not part of the operation.
     pub as_of: Timestamp,
-    /// How many letters the filter finds.
+    /// How many letters the filter matches.
     pub matched: u64,
-    /// How many of them would go.
+    /// How many of them are eligible.
     pub would_go: u64,
-    /// Those that would go, by queue.
+    /// The eligible ones, by queue.
     pub queues: BTreeMap<String, u64>,
-    /// Those that would go, by the code of their last error; without one, by an empty text.
+    /// The eligible ones, by the code of their last error; an empty text if there is none.
     pub errors: BTreeMap<String, u64>,
-    /// Those that would not, by queue and reason.
+    /// The others, by queue and reason.
     pub refused: BTreeMap<(String, Refusal), u64>,
 }
 
 impl Preflight {
-    /// How many would not go for a reason.
+    /// Returns how many are refused for a reason.
     pub fn refused_for(&self, reason: Refusal) -> u64 {
         self.refused.iter().filter(|((_, refusal), _)| *refusal == reason).map(|(_, count)| count).sum()
     }
 }
 
 impl Bulk {
-    /// Counts what would happen; changes nothing. It reads all that the filter finds, a page at a time.
+    /// Counts what would happen; changes nothing.
+    ///
+    /// It reads every letter that the filter matches, a page at a time.
     pub async fn preflight(&self) -> Result<Preflight, StoreError> {
         let now = self.store.now().await?;
         self.count(now, now).await
     }
 
-    /// Counts only what was a letter at an earlier moment: the [`Preflight::as_of`] of the count that a person agreed to.
+    /// Counts only what was a letter at an earlier moment: the [`Preflight::as_of`] that a person agreed to.
     pub async fn preflight_as_of(&self, as_of: Timestamp) -> Result<Preflight, StoreError> {
         let now = self.store.now().await?;
         self.count(as_of.min(now), now).await

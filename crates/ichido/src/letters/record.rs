@@ -1,4 +1,4 @@
-//! What of a bulk is kept in the audit trail, and by which another process stops it.
+//! The audit entries of a bulk operation, through which another process can stop it.
 
 use ichido_store::Store;
 use ichido_store::action::Action;
@@ -14,18 +14,18 @@ const ABOUT: &str = "letters";
 const BEGUN: &str = "begun";
 const STOPPING: &str = "stopping";
 
-/// What came of asking a bulk to stop.
+/// The result of asking a bulk operation to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopAsked {
-    /// It will see it before its next batch, if it still runs.
+    /// It stops before its next batch, if it still runs.
     Asked,
     /// It has ended, or its process is gone.
     Over,
-    /// There is no such bulk.
+    /// There is no such operation.
     Unknown,
 }
 
-/// Asks a bulk that runs elsewhere to stop. Who asks is recorded.
+/// Asks an operation in another process to stop. Records who asked.
 pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<StopAsked, StoreError> {
     let living = Living::look(store).await?;
     let entries = store.actions().of(operation).await?;
@@ -72,7 +72,7 @@ impl Bulk {
         self.store.actions().add(&self.action(report.operation, (BEGUN, to), detail)).await
     }
 
-    /// How it ends, if it is told to here or was asked to from elsewhere.
+    /// Returns how it ends if it was stopped here or by another process.
     pub(super) async fn stopped(
         &self,
         operation: Uuid,
@@ -104,7 +104,7 @@ impl Bulk {
     }
 }
 
-/// A filter in words: `state=dead queue=orders`.
+/// Formats a filter: `state=dead queue=orders`.
 fn describe_filter(filter: &LetterFilter) -> String {
     let LetterFilter { state, standing, queue, code, effect, identity, since_from, since_before, text } =
         filter;

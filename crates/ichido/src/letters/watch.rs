@@ -1,4 +1,4 @@
-//! Watching those of a canary's step until they end.
+//! Watches the messages of a canary step until they end.
 
 use ichido_store::error::StoreError;
 use tokio::time::{Instant, sleep};
@@ -8,7 +8,7 @@ use super::bulk::{Bulk, Ended, limits};
 use super::canary::{Canary, CanaryDecision, Observation, Watched, judge, observe};
 
 impl Bulk {
-    /// Looks at messages until all have ended well enough, which is `None`, or the bulk has.
+    /// Watches messages until enough succeeded, which returns `None`, or the operation ends.
     pub(super) async fn watch(
         &self,
         ids: &[Uuid],
@@ -25,7 +25,7 @@ impl Bulk {
             for (_, stage, tries) in &stages {
                 watched.add(observe(*stage, *tries));
             }
-            // Only what was sent, or taken back, is ever forgotten.
+            // Only sent or cancelled messages are ever deleted.
             for _ in stages.len()..ids.len() {
                 watched.add(Observation::Succeeded);
             }

@@ -1,6 +1,7 @@
 //! From a URL to a client of its server.
 //!
-//! Guarantee: a problem with a URL names its place, and no part of it that may be a secret. TLS is set up once, where it is needed.
+//! Guarantee: an error about a URL names its setting, and no part of it that may be a secret. TLS is set up once, when
+//! needed.
 
 use std::sync::Arc;
 
@@ -17,22 +18,22 @@ use rustls::ClientConfig;
 
 use super::AGENT;
 
-/// How receivers are reached.
+/// Creates HTTP clients for URLs.
 pub struct Reach<'a> {
-    /// The trusted certificates in PEM, in place of the system's.
+    /// The trusted certificates in PEM, instead of the system's.
     roots: Option<&'a str>,
-    /// Hosts that may be at link-local addresses.
+    /// Hosts that may have link-local addresses.
     allow_link_local: &'a [String],
     tls: Option<Arc<ClientConfig>>,
 }
 
 impl<'a> Reach<'a> {
-    /// By these roots in place of the system's, if any, and with these hosts allowed to be link-local.
+    /// Uses these roots instead of the system's, if any, and allows these hosts to be link-local.
     pub fn new(roots: Option<&'a str>, allow_link_local: &'a [String]) -> Self {
         Self { roots, allow_link_local, tls: None }
     }
 
-    /// A client of the server that a URL names, and the parts of the URL.
+    /// Creates a client of the URL's server. Returns it with the parsed URL.
     pub fn client(
         &mut self,
         place: &str,
@@ -55,7 +56,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// A request to a client's server with these fields, its host and our name.
+/// Builds a request to the client's server with these fields, its host and our user agent.
 pub fn request(
     client: &HttpClient<Full<Bytes>>,
     method: Method,

@@ -1,7 +1,8 @@
-//! Asking a receiver what became of a call: `GET`, by key (SPEC F2).
+//! Looks up a call at its receiver: `GET`, by key.
 //!
-//! Guarantee: done and not done are said only where a rule says so of an answer that is not about another key; everything else,
-//! no answer included, is still unknown.
+//! Guarantee: the result is done or not done only if a rule matches a response that is not about another key. Everything
+//! else, including no response, remains unknown.
+// Spec: F2.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri};
@@ -17,25 +18,25 @@ use super::response::{ResponsePattern, ResponseReader, document};
 use super::{IDEMPOTENCY_KEY, key_field, reach};
 
 ichido_core::words! {
-    /// What an answer to the question means.
+    /// The meaning of a lookup's response.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Found {
         /// It was done.
         Done = "done",
-        /// It was not done, and will not be by any call made so far.
+        /// It was not done, and no call made so far will do it.
         NotDone = "not_done",
-        /// It says neither.
+        /// Inconclusive.
         Unknown = "unknown",
     }
 }
 
-/// What stands for the key in the URL.
+/// The placeholder of the key in the URL.
 pub(super) const KEY_PLACEHOLDER: &str = "{key}";
 
-/// How a receiver is asked.
+/// Where and how a receiver is queried.
 pub(super) struct ReconcileEndpoint {
     pub(super) client: HttpClient<Full<Bytes>>,
-    /// Path and query, with [`PLACE`] where the key goes, if it goes there.
+    /// Path and query, with [`KEY_PLACEHOLDER`] for the key, if it is part of them.
     pub(super) template: String,
     pub(super) rules: Vec<(ResponsePattern, Found)>,
 }
@@ -62,7 +63,7 @@ impl ReconcileEndpoint {
         let found = rule.map_or(Found::Unknown, |(_, found)| *found);
         let is_ours = match echo {
             Echo::Same => true,
-            // Whatever is promised of answers, it is the one thing that says what was done; "not done" has nothing to carry.
+            // Even if echoes are promised, only "done" has something to echo; "not done" has nothing to carry.
             Echo::Absent => found != Found::Done || !reader.promises_echo(),
             Echo::Other => false,
         };
@@ -77,7 +78,7 @@ impl ReconcileEndpoint {
 
     fn request(&self, key: &IdempotencyKey, headers: &HeaderMap) -> Option<Request<Full<Bytes>>> {
         let is_dots = matches!(key.as_str(), "." | "..");
-        // As a step of a path these lead elsewhere, however they are written.
+        // As path segments these lead elsewhere, however they are encoded.
         if is_dots && self.template.contains(KEY_PLACEHOLDER) {
             return None;
         }
@@ -89,7 +90,7 @@ impl ReconcileEndpoint {
     }
 }
 
-/// What is said of a destination that cannot be asked.
+/// The result for a destination without a lookup.
 pub(super) fn cannot_be_asked() -> Asked {
     unknown("this destination cannot be asked: its settings do not say how")
 }
@@ -98,7 +99,7 @@ fn unknown(why: impl Into<String>) -> Asked {
     Asked::Unknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
 }
 
-/// So that no character of a key means anything in a URL.
+/// Encodes a key so that none of its characters has a meaning in a URL.
 fn encoded(key: &str) -> String {
     percent_encoded(key, b"-._~")
 }

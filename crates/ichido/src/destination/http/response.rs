@@ -1,7 +1,8 @@
-//! What an answer says: of the effect, of our key, and for the audit.
+//! What a response says: about the effect, about our key, and for the audit trail.
 //!
-//! Guarantee: the destination's own rules come before the table of the core, which has the last word on whether a success is ours
-//! (SPEC D7, D8). What is kept of an answer is bounded.
+//! Guarantee: the destination's own rules come before the core's table, which has the last word on whether a success is
+//! ours. The stored part of a response is limited.
+// Spec: D7, D8.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -19,22 +20,22 @@ use ichido_store::message::{Note, limits};
 use super::super::Came;
 
 ichido_core::words! {
-    /// What an answer means, where a destination has its own word for it.
+    /// The meaning of a response, for a destination's own rules.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Meaning {
         /// Done by this call.
         Sent = "sent",
-        /// Done by an earlier call under this key. It counts only where the answer carries the key.
+        /// Done by an earlier call under this key. Counts only if the response carries the key.
         Processed = "processed",
-        /// An earlier call under this key is still at work: retry.
+        /// An earlier call under this key is still running: retry.
         InProgress = "in_progress",
-        /// Too fast, and not done: retry, and slow down.
+        /// Too fast, and not done: retry and slow down.
         RateLimited = "rate_limited",
         /// Not done, and worth a retry.
         NotDone = "not_done",
-        /// Failed, and nobody knows whether it was done: retry where that is safe.
+        /// Failed with an unknown effect: retry if that is safe.
         Failed = "failed",
-        /// Wrong as it stands, and not done: dead.
+        /// Invalid, and not done: dead.
         BadRequest = "bad_request",
         /// Not allowed, and not done: dead.
         Unauthorized = "unauthorized",
@@ -57,11 +58,11 @@ impl Meaning {
     }
 }
 
-/// Which answers a rule is about.
+/// The responses that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResponsePattern {
     pub(super) status: RangeInclusive<u16>,
-    /// A place in the answer's JSON, and the text of what must be there.
+    /// A pointer into the response's JSON, and the text that must be there.
     pub(super) at: Option<(Pointer, String)>,
 }
 
@@ -77,7 +78,7 @@ impl ResponsePattern {
     }
 }
 
-/// The text of a string, a number as it is written, `true` or `false`.
+/// Returns the text of a string, a number as written, `true` or `false`.
 fn scalar_text<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
     let truth = |truth| if truth { "true" } else { "false" };
     value
@@ -86,14 +87,14 @@ fn scalar_text<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
         .or_else(|| value.as_bool().map(|is| Cow::Borrowed(truth(is))))
 }
 
-/// How a destination's answers are read.
+/// Reads a destination's responses.
 pub(super) struct ResponseReader {
-    /// Its own rules; the first that fits wins.
+    /// The destination's own rules; the first match wins.
     rules: Vec<(ResponsePattern, Table)>,
     table: Table,
-    /// Where an answer's JSON carries our key back.
+    /// Where a response's JSON echoes our key.
     key_at: Pointer,
-    /// Where it has the receiver's own name for what it did.
+    /// Where it has the receiver's own id.
     receipt_at: Option<Pointer>,
 }
 
@@ -115,7 +116,7 @@ impl ResponseReader {
         Self { rules, table: table(Vec::new()), key_at, receipt_at }
     }
 
-    /// What a try came to.
+    /// Judges an attempt by its result.
     pub(super) fn judge(
         &self,
         key: &IdempotencyKey,
@@ -142,7 +143,7 @@ impl ResponseReader {
         Came::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
     }
 
-    /// Whether an answer carries our key back, in a header field or in its JSON. Where the two differ, it is not ours.
+    /// Returns whether a response echoes our key, in a header or in its JSON. If they differ, it is not ours.
     pub(super) fn echo(
         &self,
         key: &IdempotencyKey,
@@ -153,7 +154,7 @@ impl ResponseReader {
             match (value.kind(), value.as_str()) {
                 (Kind::Null, _) => Echo::Absent,
                 (_, Some(text)) if text == key.as_str() => Echo::Same,
-                // What is no text is no key of ours either.
+                // A value that is not text is not our key either.
                 _ => Echo::Other,
             }
         });
@@ -164,7 +165,7 @@ impl ResponseReader {
         }
     }
 
-    /// Whether the destination promises to carry our key back.
+    /// Returns whether the destination promises to echo our key.
     pub(super) const fn promises_echo(&self) -> bool {
         self.table.promises_echo
     }
@@ -173,7 +174,7 @@ impl ResponseReader {
         let evidence = self.evidence(response, document);
         Note {
             code: verdict.code,
-            // What an earlier call under this key gave is not known: the audit's word for that is `sha256:from-conflict`.
+            // The result of the earlier call under this key is unknown; the audit trail records `sha256:from-conflict`.
             result_digest: evidence.result_digest.filter(|_| verdict.advice == Advice::Accept),
             receipt: evidence
                 .receipt
@@ -182,7 +183,7 @@ impl ResponseReader {
         }
     }
 
-    /// All that an answer holds for the audit.
+    /// Collects everything in a response for the audit trail.
     pub(super) fn evidence(&self, response: &FullResponse, document: Option<&Document<'_>>) -> Note {
         let receipt =
             self.receipt_at.as_ref().and_then(|pointer| document?.at(pointer)).and_then(scalar_text);
@@ -196,7 +197,7 @@ impl ResponseReader {
     }
 }
 
-/// The answer as JSON, if it is, whatever its media type says.
+/// Parses the response as JSON, whatever its media type says.
 pub(super) fn document(response: &FullResponse) -> Option<Document<'_>> {
     if !response.is_whole {
         return None;
@@ -204,7 +205,8 @@ pub(super) fn document(response: &FullResponse) -> Option<Document<'_>> {
     Document::parse(&response.body, response.body.len()).ok()
 }
 
-/// The digest of a result: of its canonical form if it is JSON, else of its bytes (SPEC D10).
+/// Digests a result: its canonical form if it is JSON, otherwise its bytes.
+// Spec: D10.
 fn digest(response: &FullResponse) -> Digest {
     let media_type =
         response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -212,7 +214,7 @@ fn digest(response: &FullResponse) -> Digest {
     Digest::of_body(media_type, &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
-/// The beginning of the answer as text; before what a failure says, its status, which most who look at it want to know first.
+/// Returns the start of the response as text. A failure starts with its status, which readers want first.
 fn excerpt(response: &FullResponse) -> Option<String> {
     let start = &response.body[..response.body.len().min(limits::EXCERPT_BYTES_MAX)];
     let body_text = (!start.is_empty()).then(|| String::from_utf8_lossy(start));

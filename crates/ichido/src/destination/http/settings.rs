@@ -1,7 +1,7 @@
-//! What an HTTP destination is told, and all that can be wrong with it.
+//! Settings of an HTTP destination, and their validation.
 //!
-//! Guarantee: an [`Http`](super::Http) is only made of settings that make sense; where they do not, every problem is said at once,
-//! with its place and how to mend it, and without a character of a secret.
+//! Guarantee: an [`Http`](super::Http) is only built from valid settings. Otherwise all errors are reported at once, with
+//! their setting and how to fix it, and without a character of a secret.
 
 mod resolve;
 
@@ -13,84 +13,85 @@ use ichido_core::settings::Faults;
 
 use super::{Found, Http, Meaning};
 
-/// The most signing secrets: the old one and the new one, while receivers change over.
+/// The most signing secrets: the old and the new one, while receivers change over.
 pub const SECRETS_MAX: usize = 2;
-/// The most rules of a destination's own.
+/// The most rules of a destination.
 pub const RULES_MAX: usize = 64;
-/// The most header fields of a destination's own.
+/// The most header fields of a destination.
 pub const HEADERS_MAX: usize = 32;
-/// The longest time that a call may be given.
+/// The longest timeout of a call.
 pub const TIME_OUT_MAX: Duration = Duration::from_hours(1);
-/// The largest answer that may be asked to be read.
+/// The largest limit on the response size.
 pub const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// An HTTP destination as a person describes it. [`HttpSettings::new`] has the rest as it is mostly wanted.
+/// Settings of an HTTP destination. [`HttpSettings::new`] has the defaults.
 #[derive(Clone)]
 pub struct HttpSettings {
-    /// Where messages are posted to.
+    /// The URL that messages are posted to.
     pub url: String,
-    /// Header fields of its own, such as `Authorization`: name and value.
+    /// Additional header fields, such as `Authorization`: name and value.
     pub headers: Vec<(String, String)>,
-    /// Up to [`SECRETS_MAX`] secrets, `whsec_` and base64; each call is signed with all of them. None: not signed.
+    /// Up to [`SECRETS_MAX`] secrets, `whsec_` and base64; each call is signed with all of them. Default: none, unsigned.
     pub signing_secrets: Vec<String>,
-    /// The certificates in PEM that are believed in place of the system's.
+    /// The trusted certificates in PEM, instead of the system's.
     pub trusted_roots: Option<String>,
-    /// Hosts, as the URLs write them, that may be at link-local addresses.
+    /// Hosts, as written in the URLs, that may have link-local addresses.
     pub allow_link_local: Vec<String>,
-    /// The longest that it may take to connect: name, TCP and TLS. 3 s.
+    /// The timeout for connecting: DNS, TCP and TLS. Default: 3 s.
     pub connect_time_out: Duration,
-    /// The longest from then until the answer begins. 10 s.
+    /// The timeout from then until the response starts. Default: 10 s.
     pub answer_time_out: Duration,
-    /// The longest for all of it, to the answer's last byte. 15 s.
+    /// The timeout of the whole call, up to the response's last byte. Default: 15 s.
     pub total_time_out: Duration,
-    /// How much of an answer is read; one that is longer is judged by its status and header fields alone. 1 MiB.
+    /// How much of a response is read; a longer one is judged by status and headers alone. Default: 1 MiB.
     pub answer_bytes_max: usize,
-    /// What the receiver promises about repetitions. Nothing.
+    /// What the receiver guarantees about repeated calls. Default: nothing.
     pub guarantee: Guarantee,
-    /// How long a call may still be travelling after it was given up on. 1 minute.
+    /// How long an abandoned call may still be in flight. Default: 1 minute.
     pub settles_within: Duration,
-    /// Whether the receiver promises to carry the key back in its answers (SPEC D8). No.
+    /// Whether the receiver promises to echo the key in its responses. Default: no.
+    // Spec: D8.
     pub echoes_key: bool,
-    /// Where an answer's JSON carries the key back, if it does; a header field `Idempotency-Key` counts as well.
+    /// Where a response's JSON echoes the key, if it does; a header `Idempotency-Key` counts as well. Default:
     /// `/idempotency_key`.
     pub key_pointer: String,
-    /// Where an answer's JSON has the receiver's own name for what it did, such as `/broker_order_id`.
+    /// Where a response's JSON has the receiver's own id, such as `/broker_order_id`.
     pub receipt_pointer: Option<String>,
-    /// What its answers mean, where that is not what the table of HTTP says; the first that fits wins.
+    /// The meaning of responses that differ from the HTTP table; the first match wins.
     pub rules: Vec<AnswerRule>,
-    /// How it is asked what became of a call, if it can be.
+    /// How to look up a call, if the receiver supports it.
     pub reconcile: Option<ReconcileSettings>,
 }
 
-/// What one kind of answer means.
+/// The meaning of one kind of response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule<M> {
-    /// A status, or two with a dash between them: `409`, `520-527`.
+    /// A status or a range: `409`, `520-527`.
     pub status: String,
-    /// A pointer into the answer's JSON, and the text of what must be there: `("/error", "already_processed")`.
+    /// A pointer into the response's JSON, and the text that must be there: `("/error", "already_processed")`.
     pub at: Option<(String, String)>,
-    /// What it means then.
+    /// What it means.
     pub means: M,
 }
 
-/// What one kind of answer to a message means.
+/// The meaning of one kind of response to a message.
 pub type AnswerRule = Rule<Meaning>;
 
-/// What one kind of answer to the question what became of a message means.
+/// The meaning of one kind of response to a lookup.
 pub type FoundRule = Rule<Found>;
 
-/// How a receiver is asked what became of a call.
+/// How to look up a call at its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReconcileSettings {
-    /// Where to: `{key}` stands for the key, which is sent as the header field `Idempotency-Key` too. The header fields of the
-    /// [settings](HttpSettings::headers) go there as well.
+    /// The URL; `{key}` is the placeholder of the key, which is also sent as the header `Idempotency-Key`. The header
+    /// fields of the [settings](HttpSettings::headers) are sent as well.
     pub url: String,
-    /// What its answers mean, the first that fits. An answer that none fits leaves the effect unknown.
+    /// The meaning of its responses; the first match wins. A response that none matches leaves the effect unknown.
     pub rules: Vec<FoundRule>,
 }
 
 ichido_core::debug_only! {
-    /// Neither secrets nor the values of header fields, and of the URL nothing that may be one.
+    /// Shows neither secrets nor the values of header fields, and no part of the URL that may be secret.
     HttpSettings as http_settings {
         headers: http_settings.headers.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         signing_secrets: http_settings.signing_secrets.len(),
@@ -99,7 +100,7 @@ ichido_core::debug_only! {
 }
 
 impl HttpSettings {
-    /// A destination about which nothing is known but where it is.
+    /// A destination with this URL and the defaults.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -121,7 +122,7 @@ impl HttpSettings {
         }
     }
 
-    /// The destination, or everything that is wrong.
+    /// Builds the destination, or returns all errors.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Signatures as [Standard Webhooks](https://www.standardwebhooks.com) has them.
+//! Signatures as defined by [Standard Webhooks](https://www.standardwebhooks.com).
 //!
-//! Guarantee: whoever knows one of the live secrets can tell that the message is ours, whole, and of this moment; with two secrets
-//! each call bears both signatures, so that a receiver may change from one to the other when it likes.
+//! Guarantee: a receiver that knows one of the live secrets can verify that the message is ours, complete and recent. With
+//! two secrets each call carries both signatures, so a receiver can switch at any time.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,18 +9,18 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use ichido_core::time::Timestamp;
 use sha2::Sha256;
 
-/// How the text of a secret begins.
+/// The prefix of a secret.
 const PREFIX: &str = "whsec_";
-/// The shortest secret, in bytes, as the standard says.
+/// The shortest secret in bytes, as defined by the standard.
 const SECRET_BYTES_MIN: usize = 24;
-/// The longest secret, in bytes, as the standard says.
+/// The longest secret in bytes, as defined by the standard.
 const SECRET_BYTES_MAX: usize = 64;
 
-/// What only we and the receiver know.
+/// A secret shared with the receiver.
 #[derive(Clone)]
 pub(super) struct Secret(Vec<u8>); // Invariant: SECRET_BYTES_MIN..=SECRET_BYTES_MAX bytes.
 
-/// Why a text is no [`Secret`]. No variant holds a character of it.
+/// Why a text is not a [`Secret`]. No variant holds a character of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("a signing secret begins with `{PREFIX}`")]
@@ -45,18 +45,18 @@ impl Secret {
         }
     }
 
-    /// `v1,` and the signature of one message.
+    /// Returns `v1,` and the signature of one message.
     fn sign(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
         let signature = Hmac::<Sha256>::new_from_slice(&self.0).map(|mac| {
             let parts = [id.as_bytes(), b".", timestamp.as_bytes(), b".", body];
             parts.iter().fold(mac, Hmac::chain_update).finalize().into_bytes()
         });
-        // HMAC takes a key of any length, so that there is always a signature.
+        // HMAC accepts a key of any length, so there is always a signature.
         signature.map(|bytes| format!("v1,{}", STANDARD.encode(bytes))).unwrap_or_default()
     }
 }
 
-/// The three header fields of a signed message, in the order of the standard; nothing where there is no secret.
+/// Returns the three header fields of a signed message, in the standard's order; nothing without secrets.
 pub(super) fn fields(
     secrets: &[Secret],
     id: &str,
@@ -86,7 +86,7 @@ mod tests {
         let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", br#"{"test": 2432232314}"#);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 
-        // Its secret is shorter than the standard allows today, and its signature as good.
+        // Its secret is shorter than the standard allows today; its signature is still valid.
         let secret = Secret(STANDARD.decode("plJ3nmyCDGBKInavdOK15jsl").expect("base64"));
         let body = br#"{"event_type":"ping","data":{"success":true}}"#;
         let signed = secret.sign("msg_loFOjxBNrRLzqYUf", "1731705121", body);

@@ -1,8 +1,8 @@
-//! The connection to the server, and what was heard on it.
+//! The connection to the server, and the server's messages on it.
 //!
-//! Guarantee: there is at most one connection that takes new publishes. A publish is written to the connection it was handed to, or
-//! never: the client library's own reconnecting, which would send what it holds to the next server, is taken from it. A connection on
-//! which an answer is late is used no more, and is let go of within [`CLOSE_WITHIN`] of its last call.
+//! Guarantee: at most one connection accepts new publishes. A publish is written to the connection it was given to, or
+//! never: the client library's own reconnect, which would send its buffer to the next server, is disabled. A connection
+//! with a late response is not used again, and is closed within [`CLOSE_WITHIN`] of its last call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,16 +21,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::settings::Credentials;
 
-/// How often an idle connection is asked whether it lives.
+/// How often an idle connection is pinged.
 const PING_EVERY: Duration = Duration::from_secs(5);
-/// A connection is closed when it did not answer two of them, at the third.
+/// A connection is closed at the third ping if the first two were not answered.
 pub(super) const CLOSE_WITHIN: Duration = PING_EVERY.saturating_mul(3);
-/// Where the client library is sent to reconnect: nobody can listen on this port.
+/// Where the client library reconnects to: nobody can listen on this port.
 const UNREACHABLE_URL: &str = "nats://127.0.0.1:0";
-/// How a server begins to say that a publish was not allowed; the subject follows in quotes.
+/// The start of the server's error for a denied publish; the quoted subject follows.
 const DENIAL_PREFIX: &str = "permissions violation for publish to";
 
-/// How the servers are reached.
+/// The servers, and how to connect to them.
 #[derive(Clone)]
 pub(super) struct NatsServers {
     pub(super) servers: Vec<ServerAddr>,
@@ -42,37 +42,37 @@ pub(super) struct NatsServers {
 /// There is no connection, and nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TransportError {
-    /// Whether it was refused because of who we are.
+    /// Whether our credentials were refused.
     pub(super) is_unauthorized: bool,
     pub(super) why: String,
 }
 
-/// The connection in use, opened when there is none.
+/// Opens and reuses the current connection.
 pub(super) struct NatsClient {
     servers: NatsServers,
     subject: String,
     connection: AsyncMutex<Option<Arc<NatsConnection>>>,
 }
 
-/// One connection, which is never another.
+/// One connection; it never reconnects.
 pub(super) struct NatsConnection {
     pub(super) client: Client,
     reports: Arc<ServerReports>,
     is_abandoned: AtomicBool,
 }
 
-/// What came of a publish that was handed to a connection.
+/// The outcome of a publish on a connection.
 #[derive(Debug)]
 pub(super) enum PublishOutcome {
-    /// An answer, which should be an acknowledgement.
+    /// A response, which should be an acknowledgement.
     Replied(Bytes),
     /// Nobody listens to the subject.
     NoResponders,
-    /// It is more than the server takes, and was not sent.
+    /// It exceeds the server's limit, and was not sent.
     TooLarge { why: String },
-    /// The server does not let us publish there.
+    /// The server does not allow us to publish there.
     Denied,
-    /// No answer in time.
+    /// No response in time.
     Late,
     /// The connection was lost.
     Broken,
@@ -83,9 +83,9 @@ impl NatsClient {
         Self { servers, subject, connection: AsyncMutex::new(None) }
     }
 
-    /// A connection that takes a publish, before `deadline`.
+    /// Returns a usable connection before `deadline`.
     pub(super) async fn take(&self, deadline: Instant) -> Result<Arc<NatsConnection>, TransportError> {
-        // One opens, the others wait for it.
+        // One task connects, the others wait for it.
         let connecting = timeout_at(deadline, async {
             let mut current = self.connection.lock().await;
             if let Some(connection) = current.as_ref().filter(|connection| connection.is_usable()) {
@@ -101,7 +101,7 @@ impl NatsClient {
 }
 
 impl NatsServers {
-    /// The servers, as a person knows them.
+    /// Returns the servers' names for display.
     pub(super) fn names(&self) -> String {
         self.servers.iter().map(ServerAddr::as_url_str).collect::<Vec<_>>().join(", ")
     }
@@ -125,9 +125,9 @@ impl NatsServers {
         let reports = Arc::clone(reports);
         let mut options = ConnectOptions::new()
             .name(concat!("ichido/", env!("CARGO_PKG_VERSION")))
-            // Each server has its share of the time, so that one that is silent leaves some to the rest.
+            // Each server gets a share of the time, so a silent one leaves some for the rest.
             .connection_timeout(self.connect_time_out / count.max(1))
-            // So many tries are needed to find the one that lives; after that they lead nowhere, at once.
+            // This many attempts are needed to find the live server; after that they fail at once.
             .max_reconnects(self.servers.len())
             .reconnect_delay_callback(|_| Duration::ZERO)
             .ignore_discovered_servers()
@@ -168,7 +168,7 @@ impl NatsConnection {
         self.client.connection_state() == State::Connected && !self.is_abandoned.load(Ordering::Relaxed)
     }
 
-    /// Publishes once and waits for the answer.
+    /// Publishes once and waits for the response.
     pub(super) async fn publish(
         &self,
         subject: &str,
@@ -184,7 +184,7 @@ impl NatsConnection {
             () = self.reports.denied(number) => return PublishOutcome::Denied,
         };
         let Ok(replied) = replied else {
-            // What may still wait to be written goes with the connection.
+            // Data not yet written is dropped with the connection.
             self.is_abandoned.store(true, Ordering::Relaxed);
             return PublishOutcome::Late;
         };
@@ -202,16 +202,17 @@ impl NatsConnection {
         outcome
     }
 
-    /// The last complaint of the server.
+    /// Returns the server's last error message.
     pub(super) fn complaint(&self) -> Option<String> {
         lock(&self.reports.complaint).clone()
     }
 }
 
-/// What a server says that is no answer to anything in particular. That a publish was denied is said so, without saying which one:
-/// it is known when all of them are accounted for.
+/// Server messages that do not belong to a request.
+///
+/// A denial does not say which publish it is about: that is known once all of them are accounted for.
 struct ServerReports {
-    /// What a denial of ours says, in small letters.
+    /// The text of a denial of our subject, in lower case.
     denial: String,
     counts: watch::Sender<PublishCounts>,
     complaint: Mutex<Option<String>>,
@@ -222,7 +223,7 @@ struct PublishCounts {
     started: u64,
     answered: u64,
     denied: u64,
-    /// Up to this one, each that was handed over was either answered or denied.
+    /// Every publish up to this one was answered or denied.
     accounted: u64,
 }
 
@@ -241,7 +242,7 @@ impl ServerReports {
         Self { denial, counts: watch::Sender::default(), complaint: Mutex::default() }
     }
 
-    /// A publish is handed over: its number on this connection.
+    /// Registers a publish. Returns its number on this connection.
     fn start_publish(&self) -> u64 {
         let mut number = 0;
         self.counts.send_modify(|counts| {
@@ -251,16 +252,16 @@ impl ServerReports {
         number
     }
 
-    /// One of them was answered.
+    /// Registers a response.
     fn answered(&self) {
         self.counts.send_modify(|counts| counts.count(|counts| counts.answered += 1));
     }
 
-    /// Waits until it is certain that a publish, which was not answered, was denied.
+    /// Waits until an unanswered publish is certain to be denied.
     async fn denied(&self, number: u64) {
         let mut counts = self.counts.subscribe();
         if counts.wait_for(|counts| number <= counts.accounted).await.is_err() {
-            // Not reached: the sender is ours.
+            // Unreachable: the sender is ours.
             std::future::pending::<()>().await;
         }
     }

@@ -1,7 +1,7 @@
-//! What an acknowledgement, another answer or none says of the effect.
+//! What an acknowledgement, another response or none says about the effect.
 //!
-//! Guarantee: done is what the expected stream acknowledged; not done is only what the server says that it did not take. What else comes
-//! leaves the effect unknown.
+//! Guarantee: done means that the expected stream acknowledged it; not done, that the server says it did not accept it.
+//! Everything else leaves the effect unknown.
 
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
@@ -14,10 +14,10 @@ use ichido_store::message::Note;
 use super::super::Came;
 use super::connection::{PublishOutcome, TransportError};
 
-/// The status by which NATS says that nobody listens.
+/// The NATS status for "no responders".
 const NO_RESPONDERS: u16 = 503;
 
-/// What a try came to.
+/// Judges an attempt by its outcome.
 pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> Came {
     match outcome {
         PublishOutcome::Replied(payload) => replied(stream, &payload),
@@ -43,7 +43,7 @@ pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> Came {
     }
 }
 
-/// There was no connection.
+/// Judges an attempt without a connection.
 pub(super) fn not_sent(error: &TransportError) -> Came {
     let (code, advice) = if error.is_unauthorized {
         (ErrorCode::Unauthorized, Advice::GiveUp)
@@ -92,12 +92,12 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> Came {
         (None, Advice::Accept)
     };
     let verdict = Verdict::said(code, Effect::Done, advice, None, Some(PaceReport::Success));
-    // What an earlier call under this key gave is not known: the audit's word for that is `sha256:from-conflict`.
+    // The result of the earlier call under this key is unknown; the audit trail records `sha256:from-conflict`.
     let result_digest = (!ack.duplicate).then(|| digest(payload));
     Came::judged(verdict, Note { result_digest, receipt, ..Note::default() })
 }
 
-/// The stream, or the server for it, says that something is wrong.
+/// Judges an error from the stream, or from the server on its behalf.
 fn refused(error: &Error) -> Came {
     use PaceReport::{Failure, Success, Throttled};
     let note = Note { status: u16::try_from(error.code()).ok(), ..note_of(error.to_string()) };
@@ -105,18 +105,18 @@ fn refused(error: &Error) -> Came {
         StreamError::STREAM_MESSAGE_EXCEEDS_MAXIMUM | StreamError::STREAM_HEADER_EXCEEDS_MAXIMUM => {
             (ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, Success)
         }
-        // Another publish under this key is under way.
+        // Another publish under this key is in flight.
         StreamError::STREAM_DUPLICATE_MESSAGE_CONFLICT => {
             (ErrorCode::InProgress, Effect::Unknown, Advice::Retry, Success)
         }
         StreamError::STREAM_TOO_MANY_REQUESTS => {
             (ErrorCode::RateLimited, Effect::NotDone, Advice::Retry, Throttled)
         }
-        // The stream is full and discards what is new; other failures to store may have stored a part.
+        // The stream is full and discards new messages; other store failures may have stored a part.
         StreamError::STREAM_STORE_FAILED if says_full(error) => {
             (ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, Failure)
         }
-        // Each is found before the message is looked at.
+        // The server detects each of these before it looks at the message.
         StreamError::INSUFFICIENT_RESOURCES
         | StreamError::STORAGE_RESOURCES_EXCEEDED
         | StreamError::MEMORY_RESOURCES_EXCEEDED
@@ -148,7 +148,8 @@ fn note_of(why: impl Into<String>) -> Note {
     Note { excerpt: Some(why.into()), ..Note::default() }
 }
 
-/// The digest of the acknowledgement (SPEC D10).
+/// Digests the acknowledgement.
+// Spec: D10.
 fn digest(payload: &Bytes) -> Digest {
     let rules = BodyRules { bytes_max: payload.len(), ..BodyRules::default() };
     Digest::of_body("application/json", payload, &rules).unwrap_or_else(|_| Digest::of_bytes(payload))

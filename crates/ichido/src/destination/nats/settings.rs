@@ -1,7 +1,7 @@
-//! What a NATS destination is told, and all that can be wrong with it before the server is asked.
+//! Settings of a NATS destination, and their validation before the server is contacted.
 //!
-//! Guarantee: a [`NatsPlan`] is only made of settings that make sense; where they do not, every problem is said at once, with its
-//! place and how to mend it, and without a character of a secret.
+//! Guarantee: a [`NatsPlan`] is only built from valid settings. Otherwise all errors are reported at once, with their
+//! setting and how to fix it, and without a character of a secret.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,35 +16,35 @@ use super::start::NatsPlan;
 
 /// The most servers.
 pub const URLS_MAX: usize = 16;
-/// The longest time that a call may be given.
+/// The longest timeout of a call.
 pub const TIMEOUT_MAX: Duration = Duration::from_hours(1);
-/// The least that may be said of how long a publish travels: for so long a connection that was given up on may still be written to.
+/// The smallest `settles_within`: an abandoned connection may still be written to for this long.
 pub const SETTLES_WITHIN_MIN: Duration = CLOSE_WITHIN;
 
-/// The longest subject: well below what servers take in one line of their protocol.
+/// The longest subject: well below the servers' limit on a protocol line.
 const SUBJECT_BYTES_MAX: usize = 1024;
 
-/// A NATS destination as a person describes it. [`NatsSettings::new`] has the rest as it is mostly wanted.
+/// Settings of a NATS destination. [`NatsSettings::new`] has the defaults.
 #[derive(Clone)]
 pub struct NatsSettings {
-    /// The servers of one cluster, any of which will do: `nats://host:4222`, or `tls://host:4222` where TLS is a must. With `nats://`
-    /// it is spoken where the server asks for it.
+    /// The servers of one cluster, any of which will do: `nats://host:4222`, or `tls://host:4222` to require TLS. With
+    /// `nats://`, TLS is used if the server asks for it.
     pub urls: Vec<String>,
-    /// What messages are published to. A stream must cover it.
+    /// The subject to publish to. A stream must cover it.
     pub subject: String,
-    /// Who we are. Nobody in particular.
+    /// The credentials. Default: none.
     pub credentials: Option<Credentials>,
-    /// The certificates in PEM that are believed in place of the system's.
+    /// The trusted certificates in PEM, instead of the system's.
     pub trusted_roots: Option<String>,
-    /// The longest that it may take to connect, to whichever server answers. 3 s.
+    /// The timeout for connecting to any of the servers. Default: 3 s.
     pub connect_time_out: Duration,
-    /// The longest for all of a call, connecting included. 10 s.
+    /// The timeout of a whole call, including connecting. Default: 10 s.
     pub time_out: Duration,
-    /// How long a publish may still be travelling after it was given up on, at least [`SETTLES_WITHIN_MIN`]. 1 minute.
+    /// How long an abandoned publish may still be in flight, at least [`SETTLES_WITHIN_MIN`]. Default: 1 minute.
     pub settles_within: Duration,
 }
 
-/// Who we are to the server.
+/// Credentials for the server.
 #[derive(Clone)]
 pub enum Credentials {
     /// A user and a password.
@@ -62,7 +62,7 @@ pub enum Credentials {
     Creds(String),
 }
 
-/// Only the kind.
+/// Shows only the kind.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -75,12 +75,12 @@ impl fmt::Debug for Credentials {
 }
 
 ichido_core::debug_only! {
-    /// Nothing of the credentials, and nothing of the URLs, where a person may have put some.
+    /// Shows nothing of the credentials, nor of the URLs, which may contain some by mistake.
     NatsSettings as nats_settings { subject, credentials, time_out }
 }
 
 impl NatsSettings {
-    /// A destination about which nothing is known but where it is.
+    /// A destination with this URL and subject, and the defaults.
     pub fn new(url: impl Into<String>, subject: impl Into<String>) -> Self {
         Self {
             urls: vec![url.into()],
@@ -93,7 +93,7 @@ impl NatsSettings {
         }
     }
 
-    /// What to connect to, or everything that is wrong. The server is not asked yet.
+    /// Validates the settings. Returns a plan or all errors; the server is not contacted yet.
     ///
     /// ```
     /// use ichido::destination::nats::{Credentials, NatsSettings};
@@ -118,7 +118,7 @@ impl NatsSettings {
             servers.extend(problems.check(&format!("urls[{index}]"), server(url)));
         }
         if let Some(credentials) = &self.credentials {
-            // They are read anew for each connection; here it shows whether they can be.
+            // They are parsed again for each connection; this only checks that they can be.
             problems.check("credentials", credentials.added_to(ConnectOptions::new()));
         }
         let tls = self.tls(&servers, &mut problems);
@@ -140,7 +140,7 @@ impl NatsSettings {
         problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIMEOUT_MAX);
     }
 
-    /// How TLS is spoken. Where it may not be needed, a system without certificates is no problem yet.
+    /// Configures TLS. If TLS may not be needed, missing system certificates are not an error yet.
     fn tls(&self, servers: &[ServerAddr], problems: &mut Faults) -> Option<ClientConfig> {
         let is_needed = self.trusted_roots.is_some() || servers.iter().any(ServerAddr::tls_required);
         let config = trust::client(self.trusted_roots.as_deref());
@@ -149,7 +149,7 @@ impl NatsSettings {
 }
 
 impl Credentials {
-    /// The options with these credentials; else why they cannot be read, without a character of them.
+    /// Adds these credentials to the options, or says why they cannot be parsed, without a character of them.
     pub(super) fn added_to(&self, options: ConnectOptions) -> Result<ConnectOptions, &'static str> {
         match self {
             Self::Password { user, password } => Ok(options.user_and_password(user.clone(), password.clone())),

@@ -1,7 +1,7 @@
-//! Setting out: the server is asked for the stream that covers the subject, and how long it remembers.
+//! Startup: asks the server for the stream that covers the subject, and how long it remembers ids.
 //!
-//! Guarantee: a [`Nats`] is only made where a stream acknowledges what is published, and remembers ids for longer than a publish may be
-//! under way. What it promises of its memory was read from that stream.
+//! Guarantee: a [`Nats`] is only created if a stream acknowledges publishes and remembers ids for longer than a publish may
+//! be in flight. Its guarantee is read from that stream.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::connection::{NatsClient, NatsConnection, NatsServers, TransportError}
 use super::{Nats, max_time_in_flight};
 use crate::destination::Promise;
 
-/// A NATS destination whose settings make sense, and whose server was not asked yet.
+/// A NATS destination with valid settings, whose server was not contacted yet.
 #[derive(Clone)]
 #[must_use = "a plan does nothing until it is connected"]
 pub struct NatsPlan {
@@ -29,26 +29,26 @@ pub struct NatsPlan {
 }
 
 ichido_core::debug_only! {
-    /// Nothing of the credentials.
+    /// Shows nothing of the credentials.
     NatsPlan as nats_plan { servers: nats_plan.nats_servers.names(), subject }
 }
 
-/// Why a server does not do for a destination.
+/// Why a server cannot be a destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// It cannot be reached.
+    /// It is unreachable.
     #[error("{why}. How long the stream remembers keys is read at the start; start the server, or mend urls")]
     Away {
-        /// Where, and what was met there.
+        /// The server, and what happened.
         why: String,
     },
-    /// It does not let us in.
+    /// It refuses our credentials.
     #[error("{why}. Mend credentials, or the server's users")]
     Unauthorized {
-        /// Where, and what was met there.
+        /// The server, and what happened.
         why: String,
     },
-    /// It has no `JetStream`, or not for us.
+    /// It has no `JetStream`, or none for us.
     #[error(
         "the server at {servers} has no JetStream for us, and without it nothing is acknowledged; enable it there (jetstream {{}})"
     )]
@@ -56,7 +56,7 @@ pub enum StartError {
         /// The servers.
         servers: String,
     },
-    /// Nobody keeps what is published to the subject.
+    /// No stream stores what is published to the subject.
     #[error(
         "no stream at {servers} covers the subject {subject}, so that messages would be lost; make one (nats stream add --subjects {subject}), or mend subject"
     )]
@@ -75,10 +75,10 @@ pub enum StartError {
         servers: String,
         /// The subject.
         subject: String,
-        /// What was met.
+        /// What happened.
         why: String,
     },
-    /// The stream tells nobody what it took.
+    /// The stream does not acknowledge messages.
     #[error(
         "stream {stream} does not acknowledge (no_ack), so that nothing is known of any message; make it acknowledge"
     )]
@@ -86,13 +86,13 @@ pub enum StartError {
         /// The stream.
         stream: String,
     },
-    /// The stream takes nothing any more.
+    /// The stream accepts no more messages.
     #[error("stream {stream} is sealed and takes nothing; publish to another subject")]
     Sealed {
         /// The stream.
         stream: String,
     },
-    /// The stream forgets while a publish may be under way.
+    /// The stream forgets ids while a publish may be in flight.
     #[error(
         "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {under_way:?} (time_out and settles_within); lengthen duplicate_window, or shorten those"
     )]
@@ -101,23 +101,25 @@ pub enum StartError {
         stream: String,
         /// Its `duplicate_window`.
         window: Duration,
-        /// How long a publish may be under way.
+        /// How long a publish may be in flight.
         under_way: Duration,
     },
 }
 
 impl NatsPlan {
-    /// The servers, as a person knows them.
+    /// Returns the servers' names for display.
     pub fn servers(&self) -> String {
         self.nats_servers.names()
     }
 
-    /// The longest that a call may take.
+    /// Returns the timeout of a call.
     pub const fn time_out(&self) -> Duration {
         self.timeout
     }
 
-    /// Connects, and reads from the stream how long it remembers. It ends within three times the time-out.
+    /// Connects, and reads from the stream how long it remembers ids.
+    ///
+    /// It ends within three times the timeout.
     pub async fn connect(self) -> Result<Nats, StartError> {
         let Self { nats_servers, subject, timeout, settles_within } = self;
         let servers = nats_servers.names();
@@ -155,7 +157,7 @@ struct StreamLookup<'a> {
 }
 
 impl StreamLookup<'_> {
-    /// What the server says of the stream that covers the subject.
+    /// Returns the configuration of the stream that covers the subject.
     async fn stream(&self) -> Result<Config, StartError> {
         let context = ContextBuilder::new().timeout(self.timeout).build(self.connection.client.clone());
         let name = self.name(&context).await?;

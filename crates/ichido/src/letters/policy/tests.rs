@@ -15,7 +15,7 @@ fn queue() -> QueueName {
     QueueName::parse("orders").unwrap()
 }
 
-/// A dead letter whose first try in doubt, if any, was made so long ago.
+/// A dead letter whose first attempt in doubt, if any, was made this long ago.
 fn letter(effect: Effect, doubt_for: Option<Duration>) -> LetterRow {
     let since = doubt_for.map(|ago| Timestamp::from_secs(1_000_000 - i64::try_from(ago.as_secs()).unwrap()));
     let doubt = since.map(|since| Doubt { since, travels_until: since });

@@ -1,4 +1,4 @@
-//! From what a person wrote to a destination: each part is read, and what is wrong with it is added to the list.
+//! Validates the settings: each part is parsed, and its errors are collected.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl HttpSettings {
             receipt_at.and_then(|pointer| problems.check("receipt_pointer", Pointer::parse(pointer)));
         let settings = self.reconcile.as_ref();
         let reconcile = settings.and_then(|settings| reconcile(settings, &mut reach, &mut problems));
-        // What could not be read is a problem, and then nothing is built.
+        // A part that could not be parsed is an error, and nothing is built.
         let ((client, url), key_at) = problems.or(post.zip(key_at))?;
         Ok(Http {
             client,
@@ -150,7 +150,7 @@ fn reconcile(
             "has no {key}, so that the answer would be the same for every message; put {key} where the key goes, in the path or the query",
         );
     }
-    // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
+    // Braces are not valid in a URL: it is parsed with a stand-in for the key.
     let (client, url) =
         reach.client("reconcile.url", &settings.url.replace(KEY_PLACEHOLDER, KEY_STAND_IN), problems)?;
     if url.authority.as_str().contains(KEY_STAND_IN) {
@@ -161,10 +161,10 @@ fn reconcile(
     Some(ReconcileEndpoint { client, template, rules })
 }
 
-/// Stands for a key where a URL is taken apart.
+/// Replaces the key while a URL is parsed.
 const KEY_STAND_IN: &str = "ichido--key--stand-in";
 
-/// Rules, read from their texts. One that cannot be read is a problem.
+/// Parses rules. One that cannot be parsed is an error.
 fn patterns<M: Copy>(path: &str, rules: &[Rule<M>], problems: &mut Faults) -> Vec<(ResponsePattern, M)> {
     let mut patterns = Vec::new();
     for (index, Rule { status, at, means }) in rules.iter().enumerate() {
@@ -189,7 +189,7 @@ fn statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-/// Whether a header field is ours to set, or the connection's.
+/// Returns whether a header field is set by us or by the connection.
 fn is_ours(name: &HeaderName) -> bool {
     const OURS: [&str; 12] = [
         "connection",
