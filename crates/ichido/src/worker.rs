@@ -1,8 +1,8 @@
-//! The worker: takes messages out of the outbox and acts on them, each once in effect (SPEC D, E1, E2, F2).
+//! The worker: claims messages from the outbox and delivers them, each with exactly-once effects.
 //!
-//! Guarantee: a message is called only under a live claim, and leaves its place only when what came of it is durable. Whether it
-//! is tried again is decided by what is known of its effect, never by a guess. A worker that dies, stands still or is stopped
-//! loses nothing: what it had not begun goes back, what it had begun counts, and what nobody can know is parked.
+//! Guarantee: a message is delivered only under a live claim, and leaves its queue only when its outcome is durable. What
+//! is known of its effect decides whether it is retried, never a guess. A worker that dies, hangs or is stopped loses
+//! nothing: unstarted messages return to the queue, started ones count as attempts, and unknown effects are parked.
 //!
 //! ```
 //! use ichido::destination::{Failed, Job};
@@ -30,14 +30,15 @@
 //! # }
 //! ```
 //!
-//! # How it is laid out
+//! # Structure
 //!
-//! Each queue has a lane, which claims and keeps the slots; each claimed message is an attempt in a slot of its own, so that none
-//! waits for another's call. A destination has one pacer on each node, and all pacers of a name share one row of the store. The
-//! upkeep promotes what is due and rescues what dead workers held; on one node at a time, `care` sweeps, seals and forgets, and
-//! `reconcile` asks after what is parked.
+//! Each queue has a runner, which claims messages and owns the slots. Each claimed message is an attempt in its own slot,
+//! so none waits for another's call. A destination has one pacer per node, and all pacers of a name share one row of the
+//! store. `maintenance` promotes due messages and rescues those of dead workers. On one node at a time, `singleton_tasks`
+//! sweeps, seals and prunes, and `reconcile` looks up parked messages.
 //!
-//! Start at [`Worker`]; reading on, `lane` is what claims, `attempt` what happens to one message.
+//! Start at [`Worker`]; then read `queue_runner`, which claims, and `attempt`, which delivers one message.
+// Spec: D, E1, E2, F2.
 
 mod alert;
 mod attempt;
@@ -57,8 +58,10 @@ mod settle;
 mod singleton_tasks;
 mod stop;
 
-/// The target of the event of `tracing` that is told after each call, at the level TRACE: `message_id`, `queue`, `attempt`, `trace` (the
-/// message's `traceparent`), `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` where it failed.
+/// The `tracing` target of the event emitted after each call.
+///
+/// Its level is TRACE and its fields are `message_id`, `queue`, `attempt`, `trace` (the message's `traceparent`),
+/// `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` if it failed.
 pub const DELIVERY: &str = "ichido::delivery";
 
 pub use self::metrics::describe_metrics;

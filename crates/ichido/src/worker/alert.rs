@@ -1,11 +1,12 @@
-//! Alerts: who is told of them, and the watch that opens and ends their incidents (SPEC A15, D8, D19, E5).
+//! Alerts: their receivers, and the watch that opens and resolves incidents.
 //!
-//! Guarantee: an incident is told of once when it opens and once when it is over, to each receiver, however often and by however many
-//! nodes it is looked at: it is one row of the store, and what tells of it is put into the outbox in the same transaction, under a key
-//! made of the incident. What tells of alerts raises none.
+//! Guarantee: each receiver is notified once when an incident opens and once when it resolves, however often and by however
+//! many nodes it is evaluated. An incident is one row of the store, and its notifications are enqueued in the same
+//! transaction, under a key derived from the incident. Notifications raise no alerts themselves.
 //!
-//! `watch` is the round that one node makes, `readings` what is measured in it, `trail` the look at the audit trail, which takes longer;
-//! `telling` is what receivers get.
+//! `watch` is the round of one node, `readings` its measurements, `trail` the slower check of the audit trail, and
+//! `notification` what receivers get.
+// Spec: A15, D8, D19, E5.
 
 mod notification;
 mod readings;
@@ -23,49 +24,51 @@ use ichido_core::retry::{Jitter, Retry, Schedule};
 
 use super::settings::Queue;
 
-/// What the queues of alerts are called: this, and the receiver's name.
+/// The prefix of an alert queue; the receiver's name follows.
 pub const QUEUE_PREFIX: &str = "ichido-alerts.";
 
-/// Which alerts there are, and who is told. All workers on one database should say the same: one of them watches at a time.
+/// The alert rules and their receivers.
+///
+/// Use the same on all workers of a database: one of them watches at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Alerts {
-    /// On which terms they fire.
+    /// When alerts fire.
     pub rules: Rules,
-    /// Who is told. Incidents are kept and listed without any, too.
+    /// Who is notified. Without receivers, incidents are still recorded and listed.
     pub receivers: Vec<Receiver>,
 }
 
-/// Somebody who is told of alerts.
+/// A receiver of alerts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// Its name, and that of its queue after [`QUEUE_PREFIX`].
+    /// Its name; also that of its queue, after [`QUEUE_PREFIX`].
     pub name: String,
-    /// The name of the destination that it is told by.
+    /// The name of the destination that delivers its notifications.
     pub destination: String,
-    /// In which form.
+    /// Their format.
     pub form: Form,
 }
 
 ichido_core::words! {
-    /// What a receiver gets.
+    /// The format of a notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Form {
-        /// An event of JSON: `type` (`alert.opened`, `alert.resolved`), `timestamp`, `data`.
+        /// A JSON event: `type` (`alert.opened`, `alert.resolved`), `timestamp`, `data`.
         Webhook = "webhook",
-        /// `{"text": "…"}`, as Slack and what is like it take it.
+        /// `{"text": "…"}`, for Slack and compatible services.
         Slack = "slack",
     }
 }
 
 impl Receiver {
-    /// The name of its queue.
+    /// Returns the name of its queue.
     pub fn queue(&self) -> String {
         format!("{QUEUE_PREFIX}{}", self.name)
     }
 }
 
 impl Alerts {
-    /// The queues that tell receivers.
+    /// Returns the queues of the receivers.
     pub fn queues(&self) -> Vec<Queue> {
         let queue = |receiver: &Receiver| Queue {
             retry: NOTIFICATION_RETRY.clone(),
@@ -76,14 +79,14 @@ impl Alerts {
     }
 }
 
-/// Nobody else tells that nobody was told: a receiver that is away is tried for about a day.
+/// Nobody else reports a lost notification: an unreachable receiver is retried for about a day.
 const NOTIFICATION_RETRY: Retry = Retry {
     schedule: Schedule::Exponential { base: Duration::from_secs(2), factor: 2, cap: Duration::from_mins(5) },
     jitter: Jitter::PlusMinus(0.1),
     tries: NonZeroU32::new(300).expect("300 is not zero"),
 };
 
-/// Whether a queue tells of alerts, and so raises none. To be told twice does no harm.
+/// Returns whether a queue delivers alerts, and so raises none. A repeated alert is harmless.
 pub(super) fn is_alert_queue(queue: &str) -> bool {
     queue.starts_with(QUEUE_PREFIX)
 }

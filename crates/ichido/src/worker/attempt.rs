@@ -1,7 +1,7 @@
-//! One try of one message: from its slot to its settle.
+//! One attempt of one message: from its slot to its settlement.
 //!
-//! What few attempts do is boxed where it begins (reading the pace, renewing a lease, joining a full batch). An attempt was a future of
-//! 17,784 bytes, moved when it was spawned; nearly all of it was room for these.
+//! Rare paths are boxed where they begin (reading the pace, renewing a lease, joining a full batch). An attempt was a
+//! future of 17,784 bytes, moved when it was spawned, and nearly all of it was for these.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use super::pacer::{Caller, Slot};
 use super::stop::StopStage;
 use crate::destination::{Call, Came, Cancel};
 
-/// A destination ends its calls by itself; one that is this much late is given up on here.
+/// Destinations enforce their own timeouts; a call that exceeds its timeout by this much is abandoned here.
 const CALL_OVERRUN_MAX: Duration = Duration::from_secs(1);
-/// A message that may not be called for longer than this goes back, so that no worker's death can be charged to it meanwhile.
+/// A message that must wait longer than this is given back, so no worker's death is charged to it in the meantime.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(1);
-/// A message that goes back is looked at again after this long at the latest: an operator may have ended the pause. Nothing is claimed
-/// from a queue while its destination is paused, so it costs nothing.
+/// A message that was given back is checked again after this time at the latest, in case an operator ended the pause.
+/// Nothing is claimed from a queue while its destination is paused, so this costs nothing.
 const RECHECK_AFTER_MAX: Duration = Duration::from_secs(10);
-/// The longest that anybody waits without looking again.
+/// The longest wait without checking again.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait when a beginning could not be marked.
+/// The wait after a start mark could not be written.
 const MARK_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 pub(super) struct Attempt {
@@ -42,7 +42,7 @@ pub(super) struct Attempt {
     pub(super) leased: LeasedMessage,
 }
 
-/// What came of an attempt.
+/// The report of an attempt, to be settled.
 struct AttemptReport {
     event: Event,
     note: Note,
@@ -56,25 +56,25 @@ impl From<Event> for AttemptReport {
 
 /// Why no call was made.
 enum CallSkipped {
-    /// The worker stops: it goes back.
+    /// The worker is stopping: the message is given back.
     Stopping,
-    /// The destination is left alone until then: it goes back, and comes again no sooner.
+    /// The destination is paused until then: the message is given back, and returns no sooner.
     Delayed { until: Timestamp },
-    /// It must not be called: its claim was lost, or it is proven that it was done. Giving it back settles either.
+    /// It must not be called: its claim was lost, or it is proven done. Giving it back settles either.
     Forbidden,
-    /// An earlier try may have done it, and the receiver has forgotten the key since.
+    /// An earlier attempt may have done it, and the receiver has forgotten the key since.
     InDoubt,
 }
 
 /// A call that may be made.
 struct ReadyCall<'a> {
-    /// Its slot.
+    /// The time of its slot.
     sent: Timestamp,
     _permit: Option<SemaphorePermit<'a>>,
 }
 
 impl Attempt {
-    /// Makes it, and returns when what came of it is durable.
+    /// Makes the attempt. Returns when its outcome is durable.
     pub(super) async fn run(self) {
         let report = match self.prepare().await {
             Ok(ready) => self.call(ready).await,
@@ -85,7 +85,7 @@ impl Attempt {
         if self.leased.suspect.is_some() {
             let Self { node, served, leased } = self;
             drop(leased);
-            // The next one that a worker died with may be taken up.
+            // The next suspect message may be claimed now.
             node.store.queues().wake(&served.name);
         }
     }
@@ -94,7 +94,7 @@ impl Attempt {
         self.leased.now(&self.node.clock)
     }
 
-    /// Whether a durable start mark is made before the call.
+    /// Returns whether a durable start mark is written before the call.
     fn needs_start_mark(&self) -> bool {
         self.leased.work.begun == Begun::NotYet
     }
@@ -103,7 +103,7 @@ impl Attempt {
         if 1 < self.leased.work.history.tries { Caller::Again } else { Caller::Fresh }
     }
 
-    /// What a call could do that is made now: it counts when it arrives, which may be as late as a call can travel.
+    /// Returns what a call made now could do. It counts on arrival, which may be as late as it can be in flight.
     fn safety(&self) -> Safety {
         let dispatcher = &self.served.dispatcher;
         self.leased
@@ -112,12 +112,12 @@ impl Attempt {
             .safety(self.served.guarantee(), self.now().plus(dispatcher.max_time_in_flight()))
     }
 
-    /// Waits until the call may be made, unless the worker stops before.
+    /// Waits until the call may be made, unless the worker stops first.
     async fn prepare(&self) -> Result<ReadyCall<'_>, CallSkipped> {
         let dispatcher = &self.served.dispatcher;
         let ready = async {
             let permit = match &dispatcher.permits {
-                // Nobody closes it.
+                // Nobody closes the semaphore.
                 Some(permits) => permits.acquire().await.ok(),
                 None => None,
             };
@@ -126,7 +126,7 @@ impl Attempt {
         };
         let ready = tokio::select! {
             biased;
-            // First, because most wait for nothing, and listening for a stop costs more than looking for one.
+            // First, because most attempts do not wait, and subscribing to the stop costs more than checking it.
             ready = ready => ready?,
             () = self.node.stop.reached(StopStage::Draining) => return Err(CallSkipped::Stopping),
         };
@@ -136,7 +136,7 @@ impl Attempt {
         self.check_may_call().await.map(|()| ready)
     }
 
-    /// The interval before a first call.
+    /// Waits the interval before a first call.
     async fn wait_interval(&self) {
         let interval = self.served.dispatcher.interval;
         if interval.is_zero() || 1 < self.leased.work.history.tries {
@@ -148,7 +148,7 @@ impl Attempt {
         }
     }
 
-    /// Waits for a slot, and in the slot once more for whatever overtook it.
+    /// Waits for a slot, and again in the slot if a pause overtook it.
     async fn wait_for_slot(&self) -> Result<Timestamp, CallSkipped> {
         let pacer = &self.served.dispatcher.pacer;
         loop {
@@ -166,7 +166,7 @@ impl Attempt {
                 Slot::NotBefore(until, why) => (until, why),
             };
             let wait = until.since(self.now());
-            // What gives way to others does not keep a slot from them, either.
+            // A retry that gives way to others must not occupy a slot either.
             let gives_way = why == Hold::Circuit && self.caller() == Caller::Again;
             if gives_way || PACE_WAIT_MAX < wait {
                 let recheck_at = self.now().plus(RECHECK_AFTER_MAX);
@@ -176,7 +176,7 @@ impl Attempt {
         }
     }
 
-    /// The last look before the call.
+    /// Checks one last time before the call.
     async fn check_may_call(&self) -> Result<(), CallSkipped> {
         let (work, claim) = (&self.leased.work, &self.leased.claim);
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::Neither {
@@ -190,8 +190,8 @@ impl Attempt {
         }
         loop {
             let marked = self.node.marks.submit((work.id, work.fence), 0).await;
-            // Our own clock once more, since the mark may have taken long to write. What is marked and not called is then parked by
-            // the rescue: that is the safe side.
+            // Check the local clock again, because writing the mark may have taken long. A message that is marked but not
+            // called is then parked by the rescue, which is the safe side.
             if !claim.lease.holds_now() {
                 return Err(CallSkipped::Forbidden);
             }
@@ -207,7 +207,7 @@ impl Attempt {
         }
     }
 
-    /// Makes the call; whatever happens, it ends in time.
+    /// Makes the call; it ends in time, whatever happens.
     async fn call(&self, ready: ReadyCall<'_>) -> AttemptReport {
         let dispatcher = &self.served.dispatcher;
         let _in_flight = self.served.metrics.start_call();
@@ -235,7 +235,7 @@ impl Attempt {
         }
     }
 
-    /// Tells the handler when its work is no longer wanted, and returns when it is given up on.
+    /// Cancels the handler's work when it is no longer wanted. Returns when the call is to be abandoned.
     async fn wait_until_abandoned(&self, cancel: &Cancel) {
         tokio::select! {
             () = self.node.stop.reached(StopStage::Draining) => (),
@@ -245,7 +245,7 @@ impl Attempt {
         self.node.stop.reached(StopStage::GivingUp).await;
     }
 
-    /// Tells whoever traces deliveries; nobody does unless a subscriber asks for [`DELIVERY`].
+    /// Emits the trace event of a delivery, if a subscriber enables [`DELIVERY`].
     fn trace_delivery(&self, began: Timestamp, outcome: &Came) {
         let code = match outcome {
             Came::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
@@ -287,7 +287,7 @@ impl Attempt {
         }
         let safety = self.safety();
         let failure = NonZeroU32::new(work.history.tries).unwrap_or(NonZeroU32::MIN);
-        // No longer than the destination itself may be paused (SPEC D6).
+        // No longer than the destination itself may be paused. Spec: D6.
         let hint = verdict.hint.map(|hint| hint.min(self.served.dispatcher.pacer.pause_max()));
         let wait = self.served.settings.retry.wait(failure, fastrand::f64(), hint);
         let tried = Tried {
@@ -307,7 +307,7 @@ impl Attempt {
         if !self.needs_start_mark() {
             return Event::GivenBack { fence, due }.into();
         }
-        // The mark says that it began, so it counts.
+        // The mark says that it started, so it counts.
         let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
         let event = Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now };
         let why = format!("the handler asked to be called again in {wait:?}");
@@ -339,17 +339,19 @@ impl Attempt {
     }
 }
 
-/// The way a message came, the outbox as its last hop: when it was put in, and under its id, so that every try says the same.
+/// Returns the message's hops with the outbox as the last one.
+///
+/// The hop has the time of the enqueue and the message's id, so it is the same on every attempt.
 fn hops_with_outbox(work: &Work) -> Hops {
     let before = Hops::read(work.hops.as_deref());
     match (HopName::parse(hops::OUTBOX), RequestId::parse(&work.id.to_string())) {
         (Ok(name), Ok(request_id)) => before.and(Hop { name, at: work.created_at, request_id }),
-        // Both are what they must be; a story that could not be told stops no message.
+        // Both are always valid; an incomplete history does not stop a message.
         _ => before,
     }
 }
 
-/// A call that was given up on: what it did is not known.
+/// The outcome of an abandoned call: its effect is unknown.
 fn abandoned(code: ErrorCode, why: &str) -> Came {
     Came::said(Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
 }

@@ -1,4 +1,4 @@
-//! From wishes to a worker: every contradiction is found when it starts, all at once.
+//! Builder of a worker. `start` validates everything and reports all errors together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::destination::{Destination, Done, Failed, Handler, Job, Promise};
 use crate::lease::Leases;
 
-/// What somebody wishes of a worker; [`Worker::start`] sets it to work.
+/// Settings of a worker; [`Worker::start`] starts it.
 #[derive(Clone)]
 #[must_use = "a draft does nothing until it is started"]
 pub struct Worker {
@@ -41,7 +41,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker on a store.
+    /// Creates a worker on a store.
     pub fn of(store: Store) -> Self {
         Self {
             store,
@@ -56,25 +56,26 @@ impl Worker {
         }
     }
 
-    /// Its name among the nodes, for people.
+    /// Sets its display name among the nodes.
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// A destination that its queues can name.
+    /// Adds a destination that queues can name.
     pub fn destination(mut self, target: Target) -> Self {
         self.targets.push(target);
         self
     }
 
-    /// A queue to serve.
+    /// Adds a queue to serve.
     pub fn queue(mut self, queue: Queue) -> Self {
         self.queues.push(queue);
         self
     }
 
-    /// A queue to serve by a function of its requests, which are JSON. It promises nothing about repetitions: see
-    /// [`Worker::handler`] for one that does.
+    /// Serves a queue with a function of its JSON requests.
+    ///
+    /// It promises nothing about repetitions; use [`Worker::handler`] for a handler that does.
     pub fn handle<T, F, A, D>(self, queue: &str, handle: F) -> Self
     where
         T: DeserializeOwned + Send + 'static,
@@ -85,40 +86,47 @@ impl Worker {
         self.handler(queue, Handler::json(handle))
     }
 
-    /// A queue to serve by a handler, as a destination of the queue's name. For settings of its own, name the two apart:
-    /// [`Worker::destination`] and [`Worker::queue`].
+    /// Serves a queue with a handler, as a destination of the queue's name.
+    ///
+    /// To configure the two separately, use [`Worker::destination`] and [`Worker::queue`].
     pub fn handler(self, queue: &str, handler: Handler) -> Self {
         self.destination(Target::new(queue, handler)).queue(Queue::new(queue, queue))
     }
 
-    /// How long an idle queue waits before it looks again, unless it is woken; also how often it is looked for what is due.
+    /// Sets the polling interval of idle queues and due messages. A wake-up ends the wait.
     pub fn idle_sleep(self, idle_sleep: Duration) -> Self {
         Self { idle_sleep, ..self }
     }
 
-    /// How long calls under way may go on after a stop.
+    /// Sets how long calls in flight may continue after a stop.
     pub fn stop_within(self, stop_within: Duration) -> Self {
         Self { stop_within, ..self }
     }
 
-    /// How long messages are kept after they were sent or cancelled; their keys are new again afterwards.
+    /// Sets how long messages are stored after they were sent or cancelled.
+    ///
+    /// Their keys are new again afterwards.
     pub fn keep_finished(self, keep_finished: Duration) -> Self {
         Self { keep_finished, ..self }
     }
 
-    /// The key under which the audit trail is sealed. Without it the trail is sealed all the same, but whoever can write the
-    /// database could change an entry and seal it anew (SPEC F5). A trail that was once sealed under a key is left to who has it.
+    /// Sets the key that seals the audit trail.
+    ///
+    /// Without it the trail is still sealed, but anybody who can write the database could change an entry and seal it
+    /// again. A worker without the key does not seal a trail that was sealed with one.
+    // Spec: F5.
     pub fn audit_key(self, key: AuditKey) -> Self {
         Self { audit_key: Some(key), ..self }
     }
 
-    /// Watches for what alerts are about, and tells their receivers. Without it this worker watches for nothing, and leaves that to those
-    /// who do.
+    /// Watches the alert rules and notifies their receivers.
+    ///
+    /// A worker without alerts watches nothing and leaves that to the others.
     pub fn alerts(self, alerts: Alerts) -> Self {
         Self { alerts: Some(alerts), ..self }
     }
 
-    /// Sets it to work, or says everything that is wrong with it. Must be called within a tokio runtime, on which it runs.
+    /// Starts the worker, or returns all errors. Call it within a tokio runtime, which runs it.
     pub fn start(self) -> Result<Running, BuildErrors> {
         BuildErrors::or(self.errors(), Some(()))?;
         let clock = Arc::new(Clock::new(self.store.clone()));
@@ -133,7 +141,7 @@ impl Worker {
             let (Some(name), Some(dispatcher)) =
                 (QueueName::parse(&settings.name), dispatchers.get(&settings.destination))
             else {
-                continue; // Not reached: both were checked.
+                continue; // Unreachable: both were checked.
             };
             warn_of_short_key_retention(settings, &dispatcher.destination);
             metrics::register_queue(name.as_str());
@@ -195,16 +203,17 @@ impl Worker {
         errors
     }
 
-    /// Those that were asked for, and those that tell of alerts.
+    /// Returns the configured queues and those of alerts.
     fn all_queues(&self) -> Vec<Queue> {
         let alert_queues = self.alerts.iter().flat_map(Alerts::queues);
         self.queues.iter().cloned().chain(alert_queues).collect()
     }
 }
 
-/// Everything that contradicts itself in destinations and queues: what [`Worker::start`] would refuse of them. For whoever reads
-/// them from somewhere, and knows where each stands. A destination is its name and the longest that a call of it may take, which
-/// is known before anybody has connected to it.
+/// Returns all contradictions in destinations and queues: what [`Worker::start`] would refuse.
+///
+/// It is for programs that read them from a file and know the location of each. A destination is its name and the timeout
+/// of a call, which is known before anybody has connected to it.
 pub fn problems(destinations: &[(&str, Duration)], queues: &[Queue]) -> Vec<BuildError> {
     let mut errors = Vec::new();
     for (index, (name, _)) in destinations.iter().enumerate() {
@@ -263,18 +272,18 @@ fn queue_errors(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildEr
     errors
 }
 
-/// A receiver that forgets a key before the last retry of a queue.
+/// A receiver that forgets a key before a queue's last retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortMemory {
     /// How long it remembers keys.
     pub keeps_for: Duration,
-    /// How long the queue may go on with a message, its last call included.
+    /// How long the queue may work on a message, including its last call.
     pub horizon: Duration,
-    /// What a person can do.
+    /// How to fix it.
     pub mend: String,
 }
 
-/// Whether a queue's receiver protects less than it seems to: a message of unknown effect is parked once its key may be forgotten.
+/// Returns whether a receiver forgets keys too early: then a message of unknown effect is parked.
 pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMemory> {
     let promise = destination.promise();
     let horizon = horizon(queue, &promise);
@@ -286,7 +295,7 @@ pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMem
     }
 }
 
-/// How long a queue may go on with a message. The last call may be under way for a while.
+/// Returns how long a queue may work on a message. The last call may be in flight for a while.
 pub(super) fn horizon(queue: &Queue, promise: &Promise) -> Duration {
     queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.max_time_in_flight())
 }
@@ -312,25 +321,25 @@ ichido_core::debug_only! {
     Worker as worker { name, targets, queues }
 }
 
-/// Why wishes do not make a worker.
+/// Why the settings do not make a worker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Nothing to do.
+    /// There is no queue.
     #[error("the worker serves no queue; name at least one, with queue(…) or handle(…)")]
     NoQueue,
     /// An idle worker would spin.
     #[error("idle_sleep is zero; an idle worker would ask the database without a pause (200 ms is usual)")]
     NoIdleSleep,
-    /// No name, or none that can be stored.
+    /// The name is missing or cannot be stored.
     #[error("a worker's name has 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
     WorkerName,
-    /// No name, or none that can be stored.
+    /// The name is missing or cannot be stored.
     #[error("destination `{name}`: a name has 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
     DestinationName {
         /// The name.
         name: String,
     },
-    /// One name for two.
+    /// Two destinations have the same name.
     #[error(
         "destination `{name}` is given twice; a name stands for one destination, and queues may share it"
     )]
@@ -338,7 +347,7 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
-    /// No name of a queue.
+    /// The name is not valid for a queue.
     #[error(
         "queue `{queue}`: a name has 1 to {} letters, digits, `.`, `_`, `-` or `:`",
         store_limits::QUEUE_BYTES_MAX
@@ -347,23 +356,23 @@ pub enum BuildError {
         /// The name.
         queue: String,
     },
-    /// One queue with two settings.
+    /// A queue is configured twice.
     #[error("queue `{queue}` is given twice; say once how it is served")]
     QueueTwice {
         /// The queue.
         queue: String,
     },
-    /// Nothing to call.
+    /// The destination is missing.
     #[error(
         "queue `{queue}` goes to `{destination}`, and there is no destination or handler of that name; add it with destination(…)"
     )]
     NoDestination {
         /// The queue.
         queue: String,
-        /// The name it goes to.
+        /// The name of the destination.
         destination: String,
     },
-    /// The claim would lapse while its call is under way.
+    /// The claim would lapse while its call is in flight.
     #[error(
         "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's time-out, {timeout:?}; lengthen the lease, or shorten the time-out"
     )]
@@ -372,10 +381,10 @@ pub enum BuildError {
         queue: String,
         /// Its lease.
         lease: Duration,
-        /// The time-out of its destination.
+        /// The timeout of its destination.
         timeout: Duration,
     },
-    /// No database could keep up with it.
+    /// The lease is too short for a database.
     #[error("queue `{queue}`: the lease, {lease:?}, is shorter than {:?}", limits::LEASE_MIN)]
     LeaseBelowLeast {
         /// The queue.
@@ -383,7 +392,7 @@ pub enum BuildError {
         /// Its lease.
         lease: Duration,
     },
-    /// It would count as taken by a clock that was ahead.
+    /// The lease would look as if it was taken while the clock was ahead.
     #[error(
         "queue `{queue}`: the lease, {lease:?}, is longer than {:?}; shorten it: leases are renewed",
         limits::LEASE_MAX
@@ -394,19 +403,19 @@ pub enum BuildError {
         /// Its lease.
         lease: Duration,
     },
-    /// A number beyond its bound.
+    /// A number above its limit.
     #[error("queue `{queue}`: {what} is {found}; at most {max}")]
     TooMany {
         /// The queue.
         queue: String,
         /// Which number.
         what: &'static str,
-        /// The wish.
+        /// Its value.
         found: u32,
-        /// The bound.
+        /// The limit.
         max: u32,
     },
-    /// A schedule that cannot be kept.
+    /// An invalid schedule.
     #[error("queue `{queue}`: {error}")]
     Retry {
         /// The queue.
@@ -416,5 +425,5 @@ pub enum BuildError {
     },
 }
 
-/// Everything that is wrong with a draft. Shown one a line.
+/// All errors of a builder. Displays one error per line.
 pub type BuildErrors = crate::BuildErrors<BuildError>;

@@ -1,4 +1,4 @@
-//! The claims of a worker: renewed together while any of their messages is held, and never believed beyond their lease.
+//! The claims of a worker: renewed together while any of their messages is held, and never trusted beyond their lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::clock::Clock;
 use crate::destination::Cancel;
 use crate::lease::{Lease, Leases, Renew};
 
-/// Claims of messages.
+/// Renews claims of messages.
 pub(super) struct MessageClaims(pub(super) Store);
 
 impl Renew for MessageClaims {
     const CHECK_EVERY: Duration = Duration::from_millis(100);
 
-    /// The claim, and what tells those who hold its messages that it is no longer ours.
+    /// The claim's fence, and the signal for holders of its messages that it was lost.
     type Subject = (Fence, Cancel);
 
     async fn renew(&self, subjects: &[Self::Subject], lease: Duration) -> Result<Vec<bool>, StoreError> {
@@ -36,37 +36,37 @@ impl Renew for MessageClaims {
     }
 }
 
-/// One claim, for as long as any of its messages is held.
+/// One claim, while any of its messages is held.
 pub(super) struct Claim {
     pub(super) lease: Lease<MessageClaims>,
-    /// It is no longer ours.
+    /// Signals that the claim was lost.
     pub(super) lost: Cancel,
 }
 
 /// A message of a claim.
 pub(super) struct LeasedMessage {
-    /// Without its request.
+    /// The message without its request.
     pub(super) work: Work,
     /// The caller's bytes.
     pub(super) body: Bytes,
     pub(super) claim: Arc<Claim>,
-    /// That no other message that a worker died with is in hand, where this is one.
+    /// The permit of a suspect message: no other message that a worker died with is running.
     pub(super) suspect: Option<OwnedSemaphorePermit>,
 }
 
 impl LeasedMessage {
-    /// The store's time, which is not before its own word for when this was claimed.
+    /// Returns the store's time, which is never before the claim.
     pub(super) fn now(&self, clock: &Clock) -> Timestamp {
         clock.now().max(self.work.claimed_at)
     }
 
-    /// That it was not begun, and may be claimed again at once: due at a moment that has surely passed.
+    /// Returns the event that gives it back unstarted. It is due at once: the time of its claim has passed.
     pub(super) fn give_back_event(&self) -> Event {
         Event::GivenBack { fence: self.work.fence, due: self.work.claimed_at }
     }
 }
 
-/// Holds what was claimed, asked for at `asked_at`.
+/// Holds claimed messages, requested at `asked_at`.
 pub(super) fn hold_messages(
     claims: &Arc<Leases<MessageClaims>>,
     works: Vec<Work>,

@@ -1,7 +1,8 @@
-//! The upkeep: what must be done now and then, each time a bounded amount.
+//! Maintenance on every node: recurring work, a limited amount each time.
 //!
-//! Every node says that it lives, makes due what has come due, and rescues the messages of dead workers of the queues that it
-//! serves, since only who knows a queue's destination can judge what a repetition could do. What is enough once is in `care`.
+//! Every node sends heartbeats, promotes due messages, and rescues messages of dead workers in the queues that it serves:
+//! only a node that knows a queue's destination can judge what a repeated call could do. Work that one node does for all is
+//! in `singleton_tasks`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,27 +18,27 @@ use super::metrics::{self, Outcome};
 use super::node::WorkerNode;
 use super::pacer::FRESH_FOR;
 
-/// How often a node says that it lives, and hears the store's clock.
+/// The time between heartbeats, which also read the store's clock.
 const BEAT_EVERY: Duration = Duration::from_secs(10);
-/// How often it publishes what it knows of its queues. Once would do, but for what others may have taken for long gone, as after a pause of
-/// the machine.
+/// The time between publications of the queue facts. Once would be enough, except that others may consider this node gone,
+/// for instance after its machine was suspended.
 const PUBLISH_EVERY: Duration = Duration::from_mins(10);
-/// How often it is looked for workers that are gone.
+/// The time between searches for dead workers.
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked how long messages have waited.
+/// The time between measurements of waiting messages.
 const MEASURE_EVERY: Duration = Duration::from_secs(5);
-/// How often what was counted is added to the counts of all nodes.
+/// The time between flushes of local counts to the shared ones.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
-/// The most rows in one statement.
+/// The most rows per statement.
 const BATCH_SIZE: u32 = 1_000;
-/// The most statements of one kind in one round.
+/// The most statements of one kind per round.
 const BATCHES_MAX: usize = 10;
-/// The most dead claims that are rescued in one round.
+/// The most dead claims rescued per round.
 const RESCUES_MAX: usize = 100;
-/// How long after its claim a call of a queue that nobody here knows may still be travelling.
+/// How long after its claim a call of an unknown queue may still be in flight.
 const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 
-/// What is logged when the facts could not be published.
+/// The log message if the facts could not be published.
 pub(super) const NOT_PUBLISHED: &str = "what is known of the queues could not be published";
 
 pub(super) struct Maintenance {
@@ -52,7 +53,7 @@ pub(super) struct Maintenance {
 
 impl Maintenance {
     pub(super) fn new(node: Arc<WorkerNode>) -> Self {
-        // The first ones were at the start.
+        // The first ones happened at startup.
         let started = node.clock.own();
         Self {
             node,
@@ -65,7 +66,7 @@ impl Maintenance {
         }
     }
 
-    /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
+    /// Runs until it is aborted. That leaves nothing half done: each step is one transaction.
     pub(super) async fn run(mut self) {
         loop {
             self.run_once().await;
@@ -88,7 +89,7 @@ impl Maintenance {
         if self.pace.is_due(now) {
             for dispatcher in &self.node.dispatchers {
                 dispatcher.pacer.report().await;
-                // A pause and a rest end by themselves.
+                // A pause and an open circuit end by the clock alone.
                 dispatcher.pacer.report_status();
             }
         }
@@ -101,16 +102,16 @@ impl Maintenance {
     }
 }
 
-/// A round that is made every so often.
+/// A task that runs periodically.
 pub(super) trait PeriodicTask: Send {
-    /// How often.
+    /// The period.
     const EVERY: Duration;
 
-    /// Makes one.
+    /// Runs it once.
     fn run_once(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Makes rounds until it is aborted; nothing is left half done then, since each step of a round is one transaction.
+/// Runs a task periodically until it is aborted. That leaves nothing half done: each step is one transaction.
 pub(super) async fn run_periodically<R: PeriodicTask>(node: Arc<WorkerNode>, mut task: R) {
     let mut due = Timer::every(R::EVERY);
     loop {
@@ -121,7 +122,7 @@ pub(super) async fn run_periodically<R: PeriodicTask>(node: Arc<WorkerNode>, mut
     }
 }
 
-/// Something that is done every so often, by our own clock.
+/// A periodic timer on the local clock.
 struct Timer {
     every: Duration,
     at: Duration,
@@ -132,7 +133,7 @@ impl Timer {
         Self { every, at: Duration::ZERO }
     }
 
-    /// The same, begun at a moment.
+    /// A timer that first fires one period after `now`.
     fn after(now: Duration, every: Duration) -> Self {
         Self { every, at: now + every }
     }
@@ -155,7 +156,7 @@ impl WorkerNode {
         }
     }
 
-    /// Adds what was counted here to the counts of all nodes.
+    /// Flushes local counts to the shared ones.
     pub(super) async fn flush(&self) {
         ok_or_log(
             "what was counted could not be added to the counts of all",
@@ -163,7 +164,7 @@ impl WorkerNode {
         );
     }
 
-    /// Makes claimable what has come due.
+    /// Promotes due messages to claimable.
     async fn promote(&self) {
         for _ in 0..BATCHES_MAX {
             let promoted =
@@ -175,7 +176,7 @@ impl WorkerNode {
         }
     }
 
-    /// Takes back what dead workers of our queues held.
+    /// Rescues messages of dead workers in our queues.
     async fn rescue(&self) {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         for _ in 0..RESCUES_MAX {
@@ -203,7 +204,7 @@ impl WorkerNode {
 
     fn rescue_terms(&self, queue: &QueueName) -> RescueTerms {
         let Some(served) = self.queues.get(queue) else {
-            // Not asked for; if it were, nothing would be known of it.
+            // Not requested; nothing is known of such a queue.
             let (guarantee, wait) = (Guarantee::Nothing, Duration::ZERO);
             return RescueTerms { guarantee, wait, travels_for: TRAVELS_FOR_UNKNOWN };
         };
@@ -214,8 +215,8 @@ impl WorkerNode {
         }
     }
 
-    /// How many messages wait, how long the oldest have, and how the destinations stand. Every node says it, so that it does not
-    /// vanish with one.
+    /// Measures waiting messages, their age, and the state of destinations. Every node does, so the metrics do not vanish
+    /// with one.
     async fn measure(&self) {
         for queue in self.queues.keys() {
             let oldest = ok_or_log(
@@ -246,7 +247,7 @@ impl WorkerNode {
             metrics::waiting(queue.as_str(), state, of(state));
         }
         for (state, stage) in [(LetterState::Dead, Stage::Dead), (LetterState::Parked, Stage::Parked)] {
-            // Where none waits nobody is asked.
+            // No query if none waits.
             let oldest =
                 if of(stage) == 0 { Ok(None) } else { self.store.dead_letters().oldest(state, queue).await };
             if let Some(oldest) = ok_or_log("the oldest letter could not be looked for", oldest) {
@@ -257,7 +258,7 @@ impl WorkerNode {
     }
 }
 
-/// An error of the upkeep is logged; the next round tries again.
+/// Logs an error of a maintenance step; the next round retries it.
 pub(super) fn ok_or_log<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
     result.map_err(|error| tracing::warn!(error = error.in_full(), "{what}; trying again")).ok()
 }

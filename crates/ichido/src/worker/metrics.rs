@@ -1,5 +1,6 @@
-//! What is counted, by queue and by destination (SPEC A14, D14). No label holds a key or an identity: queues, destinations, states and
-//! outcomes are few.
+//! Metrics by queue and by destination. No label contains a key or an identity: queues, destinations, states and outcomes
+//! are few.
+// Spec: A14, D14.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use metrics::{
 };
 
 ichido_core::words! {
-    /// What a try came to, for its message.
+    /// The outcome of an attempt, for its message.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Outcome {
         Success = "success",
@@ -39,11 +40,11 @@ const CIRCUIT: &str = "ichido_destination_circuit";
 const FIRING: &str = "ichido_alerts_firing";
 const RATE: &str = "ichido_destination_calls_per_second_max";
 
-/// The states in which a message waits for something: its turn, its next try, an answer, a person.
+/// The states in which a message waits: for its turn, its next attempt, a response, a person.
 pub(super) const WAITING: [Stage; 5] =
     [Stage::Queued, Stage::Failed, Stage::Sending, Stage::Parked, Stage::Dead];
 
-/// Tells the recorder of metrics, once it is installed, what each metric of a worker is.
+/// Describes a worker's metrics to the installed recorder.
 pub fn describe_metrics() {
     for (name, what) in [
         (
@@ -97,7 +98,7 @@ pub fn describe_metrics() {
     super::resolved::describe_resolved();
 }
 
-/// Shows the counts of a queue from the start: what is missing cannot be told from what never happened.
+/// Registers a queue's counters at zero: a missing counter cannot be told from one that never moved.
 pub(super) fn register_queue(queue: &str) {
     for result in ["success", "empty"] {
         counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(0);
@@ -116,14 +117,14 @@ pub(super) fn register_queue(queue: &str) {
     unserved(queue, 0);
 }
 
-/// What every message of a queue moves, found once: looking for a name takes longer than counting.
+/// The metrics that every message of a queue changes, looked up once because the lookup is slower than counting.
 pub(super) struct QueueMetrics {
     executed: Counter,
     in_flight: Gauge,
-    /// The calls of all queues that are under way.
+    /// The calls in flight of all queues.
     in_flight_total: Arc<AtomicUsize>,
     sent: Counter,
-    /// First tries that were successes, and retries that were.
+    /// Successful first attempts, and successful retries.
     succeeded: [Counter; 2],
     lag: Histogram,
     retries: Histogram,
@@ -142,7 +143,7 @@ impl QueueMetrics {
         }
     }
 
-    /// A call is made; it is under way until what this returns is dropped.
+    /// Counts a call; it is in flight until the returned guard is dropped.
     pub(super) fn start_call(&self) -> InFlight<'_> {
         self.executed.increment(1);
         self.in_flight.increment(1.0);
@@ -150,26 +151,26 @@ impl QueueMetrics {
         InFlight(self)
     }
 
-    /// What was sent took effect, with its message in its last state.
+    /// Counts a message that was sent.
     pub(super) fn sent(&self, is_retry: bool) {
         self.sent.increment(1);
         self.succeeded[usize::from(is_retry)].increment(1);
     }
 
-    /// A message left for good: how long it took from its creation, and how many retries.
+    /// Records a finished message: its lag since creation, and its retries.
     pub(super) fn finished(&self, lag: Duration, retries: u32) {
         self.lag.record(lag.as_secs_f64());
         self.retries.record(f64::from(retries));
     }
 }
 
-/// Messages were claimed, or there were none.
+/// Counts claimed messages, or a claim that found none.
 pub(super) fn dequeued(queue: &str, count: usize) {
     let (result, count) = if count == 0 { ("empty", 1) } else { ("success", count as u64) };
     counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(count);
 }
 
-/// A try has ended, with its message in a new state.
+/// Counts an attempt that put its message into a new state.
 pub(super) fn count_attempt(queue: &str, is_retry: bool, outcome: Outcome) {
     count_outcome(queue, outcome);
     attempts_counter(queue, is_retry, outcome).increment(1);
@@ -180,7 +181,7 @@ fn attempts_counter(queue: &str, is_retry: bool, outcome: Outcome) -> Counter {
     counter!(TRIES, "queue" => queue, "retry" => retry, "outcome" => outcome.as_str())
 }
 
-/// A message is in a new state, by a try or without one.
+/// Counts a message's new state, with or without an attempt.
 pub(super) fn count_outcome(queue: &str, outcome: Outcome) {
     sent_counter(queue, outcome).increment(1);
 }
@@ -189,12 +190,12 @@ fn sent_counter(queue: &str, outcome: Outcome) -> Counter {
     counter!("outbox_send_total", "queue" => queue.to_owned(), "outcome" => outcome.as_str())
 }
 
-/// The age of the oldest message that waits: a stalled queue sends nothing, and so shows no lag.
+/// Sets the age of the oldest waiting message: a stalled queue sends nothing, and so shows no lag.
 pub(super) fn oldest_waiting(queue: &str, age: Duration) {
     gauge!("outbox_oldest_waiting_seconds", "queue" => queue.to_owned()).set(age.as_secs_f64());
 }
 
-/// How many messages of a queue are in a state in which they wait.
+/// Sets how many messages of a queue wait in a state.
 pub(super) fn waiting(queue: &str, state: Stage, count: i64) {
     #[expect(
         clippy::cast_precision_loss,
@@ -204,18 +205,18 @@ pub(super) fn waiting(queue: &str, state: Stage, count: i64) {
     gauge!(MESSAGES, "queue" => queue.to_owned(), "state" => state.as_str()).set(count);
 }
 
-/// How long the letter of a queue that waits longest has waited.
+/// Sets how long the oldest letter of a queue has waited.
 pub(super) fn oldest_letter(queue: &str, state: LetterState, age: Duration) {
     gauge!(LETTER_OLDEST, "queue" => queue.to_owned(), "state" => state.as_str()).set(age.as_secs_f64());
 }
 
-/// Counts some of what is counted by queue alone: [`REPLAYED`], [`SUPPRESSED`], [`FENCED`], [`UNKNOWN`] or [`RESCUED`].
+/// Increments a counter by queue: [`REPLAYED`], [`SUPPRESSED`], [`FENCED`], [`UNKNOWN`] or [`RESCUED`].
 pub(super) fn count(what: &'static str, queue: &str, count: usize) {
     counter!(what, "queue" => queue.to_owned()).increment(count as u64);
 }
 
 ichido_core::words! {
-    /// Whether a destination's calls are let through.
+    /// The state of a destination's circuit breaker.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum CircuitState {
         Closed = "closed",
@@ -224,7 +225,7 @@ ichido_core::words! {
     }
 }
 
-/// How a destination stands, found once as [`QueueMetrics`] are.
+/// The gauges of a destination, looked up once like [`QueueMetrics`].
 pub(super) struct DestinationGauges {
     paused: Gauge,
     circuit: [(CircuitState, Gauge); 3],
@@ -252,18 +253,18 @@ impl DestinationGauges {
     }
 }
 
-/// So many messages of a queue that nobody serves are left by workers that are gone.
+/// Sets how many messages dead workers left in a queue that nobody serves.
 pub(super) fn unserved(queue: &str, count: u64) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     gauge!(UNSERVED, "queue" => queue.to_owned()).set(f64::from(count));
 }
 
-/// So many incidents of a rule are open.
+/// Sets how many incidents of a rule are open.
 pub(super) fn firing(rule: &'static str, count: usize) {
     gauge!(FIRING, "rule" => rule).set(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
 }
 
-/// A call under way, until this is dropped.
+/// A call in flight, until this is dropped.
 pub(super) struct InFlight<'a>(&'a QueueMetrics);
 
 impl Drop for InFlight<'_> {

@@ -30,42 +30,43 @@ use crate::destination::{Destination, Promise};
 use crate::lease::Leases;
 
 pub(super) struct WorkerNode {
-    /// New for each start.
+    /// New at each start.
     pub(super) id: Uuid,
     pub(super) name: String,
     pub(super) store: Store,
     pub(super) clock: Arc<Clock>,
     pub(super) claims: Arc<Leases<MessageClaims>>,
-    /// Durable marks before calls, written together.
+    /// Writes start marks in batches.
     pub(super) marks: Batcher<(Uuid, Fence), bool>,
-    /// Held by the one message that may be in hand here of those that a worker died with: were there two, the next death would be
-    /// charged to both (SPEC E2).
+    /// The permit of the one suspect message that may run here, of those that a worker died with. With two, the next death
+    /// would be charged to both.
+    // Spec: E2.
     pub(super) suspect: Arc<Semaphore>,
     pub(super) stop: StopSignal,
     pub(super) idle_sleep: Duration,
     pub(super) keep_finished: Duration,
     pub(super) audit_key: Option<AuditKey>,
-    /// What it watches for, if it does.
+    /// The alerts it watches, if any.
     pub(super) alerts: Option<Arc<Alerts>>,
     pub(super) queues: HashMap<QueueName, Arc<ServedQueue>>,
     pub(super) dispatchers: Vec<Arc<Dispatcher>>,
-    /// How many calls are under way.
+    /// How many calls are in flight.
     pub(super) under_way: Arc<AtomicUsize>,
 }
 
 impl WorkerNode {
-    /// Publishes what it knows of its queues, for operators who have no configuration.
+    /// Publishes the facts of its queues, for operators without the configuration.
     pub(super) async fn publish(&self) -> Result<(), StoreError> {
         let facts = self.queues.values().map(|served| (served.name.clone(), served.facts()));
         self.store.facts().publish(self.id, &facts.collect::<Vec<_>>()).await
     }
 }
 
-/// Marks that calls are about to begin. A mark that is written twice is the same mark.
+/// Writes start marks. Writing a mark twice is harmless.
 pub(super) struct StartMarks(pub(super) Store);
 
 impl Write<(Uuid, Fence), bool> for StartMarks {
-    /// A mark waits for nobody but the database.
+    /// A mark waits for nothing but the database.
     const BUSY_FOR_ALL: bool = true;
 
     async fn write(&self, calls: &[(Uuid, Fence)], _: Manner) -> Result<Vec<bool>, StoreError> {
@@ -73,7 +74,7 @@ impl Write<(Uuid, Fence), bool> for StartMarks {
     }
 }
 
-/// A queue that is served.
+/// A queue that the worker serves.
 pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     pub(super) settings: Queue,
@@ -82,7 +83,7 @@ pub(super) struct ServedQueue {
 }
 
 impl ServedQueue {
-    /// What holds when a call is repeated: what its destination promises, or that a second alert does no harm.
+    /// Returns the guarantee for repeated calls: the destination's, except that a repeated alert is harmless.
     pub(super) fn guarantee(&self) -> Guarantee {
         match self.dispatcher.promise.guarantee {
             Guarantee::Nothing if is_alert_queue(&self.settings.name) => Guarantee::Repeatable,
@@ -90,12 +91,12 @@ impl ServedQueue {
         }
     }
 
-    /// Whether a durable mark is made before each call.
+    /// Returns whether a durable start mark is written before each call.
     pub(super) fn needs_start_marks(&self) -> bool {
         self.settings.marks.unwrap_or(self.guarantee() == Guarantee::Nothing)
     }
 
-    /// On what terms a node claims its messages.
+    /// Returns the terms on which a node claims its messages.
     pub(super) fn claim_terms(&self, node: Uuid) -> ClaimTerms {
         ClaimTerms {
             node,
@@ -106,7 +107,7 @@ impl ServedQueue {
         }
     }
 
-    /// What operators may know of it.
+    /// Returns the facts for operators.
     fn facts(&self) -> QueueFacts {
         QueueFacts {
             guarantee: self.guarantee(),
@@ -116,24 +117,24 @@ impl ServedQueue {
         }
     }
 
-    /// The key that calls for a message carry.
+    /// Returns the key that calls for a message carry.
     pub(super) fn outbound(&self, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
         self.settings.key.of(&self.name, identity, key)
     }
 }
 
-/// A destination that is called.
+/// A destination, with its pace and its limits.
 pub(super) struct Dispatcher {
     pub(super) destination: Destination,
     pub(super) promise: Promise,
     pub(super) pacer: Pacer,
-    /// Places for calls of this worker, where they are bounded.
+    /// Permits for calls of this worker, if they are limited.
     pub(super) permits: Option<Semaphore>,
     pub(super) interval: Duration,
 }
 
 impl Dispatcher {
-    /// How long after its beginning a call may still be travelling.
+    /// Returns how long after its start a call may still be in flight.
     pub(super) fn max_time_in_flight(&self) -> Duration {
         self.promise.max_time_in_flight()
     }

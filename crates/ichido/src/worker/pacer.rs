@@ -1,8 +1,8 @@
-//! The pace of a destination on this node: what all nodes together know of it is one row of the store.
+//! The pace of a destination on this node. All nodes share what they know of it in one row of the store.
 //!
-//! Guarantee: no call is made while the row, as it was read no longer than [`FRESH_FOR`] ago and at every claim, says that the
-//! destination is paused or down; and where there is a limit, every call has a slot that no other node has. A call that was
-//! refused is in the row before its message is settled.
+//! Guarantee: no call is made while the row says that the destination is paused or down; it is read at every claim and is
+//! at most [`FRESH_FOR`] old. Under a rate limit, every call has a slot that no other node has. A throttled call is in the
+//! row before its message is settled.
 
 mod row;
 mod shared;
@@ -29,11 +29,11 @@ use row::Row;
 use status::StatusReporter;
 use storage::PaceStorage;
 
-/// How long what was read of the row is believed while calls are made, and how long successes wait to be reported.
+/// How long a read row is trusted while calls are made, and how long successes wait to be reported.
 pub const FRESH_FOR: Duration = Duration::from_secs(1);
-/// How often a change is made again when other nodes are quicker.
+/// The most attempts of an update while other nodes are faster.
 const ROUNDS_MAX: usize = 16;
-/// The most refusals and failures that wait to be reported; what is beyond says nothing new.
+/// The most throttles and failures waiting to be reported; more would add nothing.
 const PENDING_MAX: usize = 1_000;
 
 /// The pace of one destination on this node.
@@ -42,16 +42,16 @@ pub struct Pacer {
     settings: Settings,
     storage: PaceStorage,
     clock: Arc<Clock>,
-    /// The row as it was last read or written, and when.
+    /// The row as last read or written, and when.
     known: Mutex<(Row, Option<Duration>)>,
     status: StatusReporter,
     pending: Mutex<PendingReports>,
     waiters: Mutex<Vec<SlotRequest>>,
-    /// One reading or change at a time; what arrives meanwhile goes into the next.
+    /// Serialises reads and updates; later requests join the next one.
     update_lock: tokio::sync::Mutex<()>,
 }
 
-/// What was heard of the destination and is not in the row yet.
+/// Reports about the destination that are not in the row yet.
 #[derive(Default)]
 struct PendingReports {
     successes: u32,
@@ -59,16 +59,17 @@ struct PendingReports {
     failures: Vec<(Timestamp, Caller)>,
 }
 
-/// For what a call is made: what it tells of the destination when it fails.
+/// The kind of call: what its failure says about the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// For a message of which no try has failed.
+    /// For a message without a failed attempt.
     Fresh,
-    /// For one that has failed before, and may be bad itself (SPEC E2).
+    /// For a message that failed before, and may be bad itself.
+    // Spec: E2.
     Again,
 }
 
-/// Somebody who waits for a slot.
+/// A request for a slot.
 struct SlotRequest {
     caller: Caller,
     sender: oneshot::Sender<Slot>,
@@ -84,7 +85,7 @@ pub enum Slot {
 }
 
 impl Pacer {
-    /// The pace of `name` that all share who work on this store; without one, this process's own.
+    /// Creates the pace of `name`, shared through the store; without a store, local to this process.
     pub fn of(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
         Self {
             status: StatusReporter::new(&name),
@@ -99,17 +100,17 @@ impl Pacer {
         }
     }
 
-    /// A moment for one call.
+    /// Returns the time of one call.
     pub async fn slot(&self, caller: Caller) -> Slot {
         if let Some(slot) = self.free_slot() {
             return slot;
         }
-        // Apart, because few get here, and every attempt would carry the room for it.
+        // Boxed because it is rare, and every attempt's future would carry its size.
         Box::pin(self.request_slot(caller)).await
     }
 
     async fn request_slot(&self, caller: Caller) -> Slot {
-        // It may only have been long since anybody looked.
+        // Perhaps the row is only stale.
         self.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
         if let Some(slot) = self.free_slot() {
             return slot;
@@ -121,40 +122,40 @@ impl Pacer {
             return slot;
         }
         self.grant_slots().await;
-        // Not told is that the row could not be read or changed: the store is away, and so would be the settle.
+        // No slot means that the row could not be read or updated: the store is unreachable, and settling would fail too.
         receiver.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), Hold::Rate))
     }
 
-    /// What is known here of the pace, and the settings that hold.
+    /// Returns the known pace and the effective settings.
     fn pace(&self) -> (Pace, Settings) {
         let row = lock(&self.known).0;
         (row.pace, row.settings(&self.settings))
     }
 
-    /// Why nothing may be sent at this moment, and until when, as far as is known here.
+    /// Returns why and until when nothing may be sent, as far as is known here.
     pub fn stopped(&self) -> Option<(Timestamp, Hold)> {
         let (pace, settings) = self.pace();
         pace.stopped(&settings, self.clock.now())
     }
 
-    /// The longest that it may ask not to be called.
+    /// Returns the longest pause that the destination may request.
     pub(crate) fn pause_max(&self) -> Duration {
         self.settings.pause_max
     }
 
-    /// When a message should be claimed for it, if not now, as far as is known here.
+    /// Returns when to claim the next message, if not now, as far as is known here.
     pub(crate) fn closed_until(&self) -> Option<Timestamp> {
         let (pace, settings) = self.pace();
         pace.closed_until(&settings, self.clock.now())
     }
 
-    /// When it can take a call, as one of several that could.
+    /// Returns when it can accept a call, to choose among several destinations.
     pub fn opening(&self) -> Opening {
         let (pace, settings) = self.pace();
         pace.opening(&settings, self.clock.now())
     }
 
-    /// How many messages are worth claiming, of so many: what the pace lets through in about a second.
+    /// Returns how many of `count` messages to claim: about one second's worth at the current pace.
     pub(crate) fn claim_size(&self, count: NonZeroU32) -> NonZeroU32 {
         let (pace, settings) = self.pace();
         let Some(limit) = pace.limit(&settings) else { return count };
@@ -167,8 +168,9 @@ impl Pacer {
         NonZeroU32::new(in_a_second.min(count.get())).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// What a call told of the destination; a refusal or a failure is in the row when this returns, if the store could be
-    /// reached.
+    /// Records a call's verdict.
+    ///
+    /// A throttle or failure is in the row when this returns, if the store was reachable.
     pub async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
         {
             let pending = &mut *lock(&self.pending);
@@ -187,11 +189,11 @@ impl Pacer {
                 Some(PaceReport::Throttled | PaceReport::Failure) => (),
             }
         }
-        // Apart for the same reason.
+        // Boxed for the same reason.
         Box::pin(self.report()).await;
     }
 
-    /// Reads the row, unless somebody did since then, by our own clock.
+    /// Reads the row, unless it was read since that local time.
     pub async fn refresh(&self, since: Duration) {
         let _update = self.update_lock.lock().await;
         if lock(&self.known).1.is_some_and(|read| since <= read) {
@@ -202,12 +204,12 @@ impl Pacer {
         }
     }
 
-    /// Tells people how the destination stands, as far as is known here.
+    /// Reports the destination's status in metrics and logs, as far as is known here.
     pub(crate) fn report_status(&self) {
         self.status.report(&self.name, &self.settings, || (lock(&self.known).0, self.clock.now()));
     }
 
-    /// Writes what was heard.
+    /// Writes pending reports to the row.
     pub async fn report(&self) {
         let _update = self.update_lock.lock().await;
         if lock(&self.pending).is_empty() {
@@ -218,7 +220,7 @@ impl Pacer {
         }
     }
 
-    /// A slot without asking anybody, where there is no limit and the row is fresh.
+    /// Returns a slot without a query, if there is no limit and the row is fresh.
     fn free_slot(&self) -> Option<Slot> {
         let (row, read) = *lock(&self.known);
         let settings = row.settings(&self.settings);
@@ -234,8 +236,9 @@ impl Pacer {
         })
     }
 
-    /// Asks for as many slots as are wanted, and hands them out: in the order in which they were asked for, unless the circuit is
-    /// not closed. Then those come first that have not failed.
+    /// Reserves as many slots as requested and grants them in order.
+    ///
+    /// While the circuit is not closed, calls without a failed attempt come first.
     async fn grant_slots(&self) {
         let mut waiters = std::mem::take(&mut *lock(&self.waiters));
         waiters.retain(|waiter| !waiter.sender.is_closed());
@@ -267,7 +270,7 @@ impl Pacer {
         tracing::warn!(error = error.in_full(), destination = self.name, "{what}");
     }
 
-    /// Adds what was heard to the row, and then what is asked, by compare and swap.
+    /// Applies pending reports and then `ask` to the row, by compare-and-swap.
     async fn change<T>(
         &self,
         ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
@@ -288,7 +291,7 @@ impl Pacer {
         changed
     }
 
-    /// `None` is that another node was quicker.
+    /// Returns `None` if another node was faster.
     async fn change_once<T>(
         &self,
         pending: &PendingReports,
@@ -319,7 +322,7 @@ impl Pacer {
     }
 }
 
-/// What was granted to those who want slots.
+/// The grants for the waiting requests.
 enum Granted {
     ToAll(Grant),
     Apart { fresh: Option<Grant>, again: Option<Grant> },
@@ -329,7 +332,7 @@ fn non_zero(count: usize) -> Option<NonZeroU32> {
     u32::try_from(count).ok().and_then(NonZeroU32::new)
 }
 
-/// Asks for some, if any are wanted.
+/// Reserves slots, if any are requested.
 fn reserve_some(
     count: Option<NonZeroU32>,
     pace: Pace,
@@ -340,7 +343,7 @@ fn reserve_some(
     (pace, Some(grant))
 }
 
-/// Tells each what it got.
+/// Sends each request its slot.
 fn deliver_slots(waiters: Vec<SlotRequest>, grant: Option<Grant>) {
     match grant {
         Some(Grant::Slots(slots)) => {
@@ -364,7 +367,7 @@ impl PendingReports {
         self.successes == 0 && self.throttles.is_empty() && self.failures.is_empty()
     }
 
-    /// The successes first: a refusal after a success is news of the limit.
+    /// Applies successes first: a throttle after a success is news about the limit.
     fn apply(&self, mut pace: Pace, settings: &Settings, now: Timestamp) -> Pace {
         if let Some(count) = NonZeroU32::new(self.successes) {
             pace = pace.on_success(settings, now, count);

@@ -1,6 +1,6 @@
-//! The pace of something that is called, for callers that are not workers, such as a batch of questions to a model.
+//! The pace of a destination for callers that are not workers, such as a batch of model calls.
 //!
-//! Guarantee: all that share a store keep one pace together; without a store it is this process's own.
+//! Guarantee: all callers that share a store keep one pace together; without a store the pace is local to this process.
 
 pub use super::pacer::{Caller, FRESH_FOR, Pacer, Slot};
 pub use crate::clock::{Clock, StoreQuery};

@@ -1,4 +1,4 @@
-//! The lane of a queue: claims, holds what exceeds the free slots, and starts an attempt in each slot that is free.
+//! The runner of a queue: claims messages, holds those beyond the free slots, and starts an attempt in each free slot.
 //!
 //! A wake-up that leads to no work delays the next claim: 1 ms, doubled up to 20 ms, until a claim finds work. Other nodes were faster, or
 //! the queue is paused while messages arrive. Without the delay, a paused queue would cost as many statements as its enqueues.
@@ -20,21 +20,21 @@ use super::metrics;
 use super::node::{ServedQueue, WorkerNode};
 use super::stop::StopStage;
 
-/// The first wait after the store could not be asked.
+/// The first wait after the store could not be reached.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The longest wait between two tries to ask it.
+/// The longest wait between two attempts to reach it.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
-/// The first wait after a wake-up led to nothing, and the longest after many of them in a row.
+/// The first wait after a wake-up without work, and the longest after many in a row.
 const EMPTY_WAKE_DELAY: Duration = Duration::from_millis(1);
 const EMPTY_WAKE_DELAY_MAX: Duration = Duration::from_millis(20);
-/// The shortest wait for a slot before claiming: a fast pace has many slots in it, so that not each of them is looked for.
+/// The shortest wait for a slot before claiming: a fast pace has many slots, and polling for each is wasteful.
 const CLOSED_WAIT_MIN: Duration = Duration::from_millis(10);
 
 pub(super) struct QueueRunner {
     node: Arc<WorkerNode>,
     served: Arc<ServedQueue>,
     slots: Arc<Semaphore>,
-    /// Claimed and not begun, in order.
+    /// Claimed but not started, in order.
     leased: VecDeque<LeasedMessage>,
     attempts: JoinSet<()>,
 }
@@ -46,17 +46,17 @@ impl QueueRunner {
         Self { node, served, slots, leased: VecDeque::new(), attempts: JoinSet::new() }
     }
 
-    /// Works until the worker stops, and then until all that was begun has ended.
+    /// Runs until the worker stops, and then until every started attempt has ended.
     pub(super) async fn run(mut self) {
         let node = Arc::clone(&self.node);
-        // What other nodes know of the destination is known before the first claim.
+        // Learn what other nodes know of the destination before the first claim.
         self.served.dispatcher.pacer.refresh(Duration::ZERO).await;
-        // The next message is fetched before there is a slot for it, so that claiming goes on beside the calls.
+        // Fetch the next message before there is a slot for it, so claiming continues during calls.
         while let Some(leased) = self.next().await {
             let slot = tokio::select! {
                 biased;
                 () = node.stop.reached(StopStage::Draining) => None,
-                // Nobody closes the slots.
+                // Nobody closes the semaphore.
                 slot = Arc::clone(&self.slots).acquire_owned() => slot.ok(),
             };
             let Some(slot) = slot else {
@@ -78,7 +78,7 @@ impl QueueRunner {
         }
     }
 
-    /// The next message; `None` when the worker stops.
+    /// Returns the next message; `None` if the worker stops.
     async fn next(&mut self) -> Option<LeasedMessage> {
         let mut retry_delay = RETRY_DELAY;
         let mut empty_wake_delay = None;
@@ -86,7 +86,7 @@ impl QueueRunner {
             if let Some(leased) = self.leased.pop_front() {
                 return Some(leased);
             }
-            // A message that is claimed before its slot would be in our hands should we die (SPEC E2).
+            // If we died, a message claimed before its slot would be charged with it. Spec: E2.
             if let Some(until) = self.served.dispatcher.pacer.closed_until() {
                 let wait = until.since(self.node.clock.now()).max(CLOSED_WAIT_MIN);
                 self.wait(tokio::time::sleep(wait.min(self.node.idle_sleep))).await;
@@ -95,7 +95,7 @@ impl QueueRunner {
             }
             match self.claim().await {
                 Ok(0) => {
-                    // Others were faster, or the queue is paused while messages come in: then not each of them is worth a question.
+                    // Other nodes were faster, or the queue is paused while messages arrive: do not query for each of them.
                     if let Some(empty_wake_delay) = empty_wake_delay {
                         self.wait(tokio::time::sleep(empty_wake_delay)).await;
                     }
@@ -122,9 +122,9 @@ impl QueueRunner {
         None
     }
 
-    /// Takes a batch; answers how many came.
+    /// Claims a batch. Returns how many messages are held.
     ///
-    /// The pace is read after it, so that what was put in after a destination asked for a pause is not sent into it.
+    /// Reads the pace afterwards, so a message enqueued after a destination requested a pause is not sent into it.
     async fn claim(&mut self) -> Result<usize, ichido_store::error::StoreError> {
         let (node, served) = (&self.node, &self.served);
         let pacer = &served.dispatcher.pacer;
@@ -132,7 +132,7 @@ impl QueueRunner {
         let terms = served.claim_terms(node.id);
         let asked = node.clock.ask();
         let suspect_permit = Arc::clone(&node.suspect).try_acquire_owned().ok();
-        // Never given up half way, or a claim might stand that nobody knows of.
+        // Never cancelled half way, or a claim might exist that nobody knows of.
         let works = match suspect_permit {
             Some(_) => node.store.claims().take(&served.name, count, terms).await?,
             None => node.store.claims().take_unsuspected(&served.name, count, terms).await?,
@@ -152,7 +152,7 @@ impl QueueRunner {
         Ok(self.leased.len())
     }
 
-    /// What something came to; `None` when the worker stops before.
+    /// Awaits a future; `None` if the worker stops first.
     async fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             output = future => Some(output),
@@ -160,7 +160,8 @@ impl QueueRunner {
         }
     }
 
-    /// Gives back what was not begun, with its try (SPEC E1).
+    /// Gives back unstarted messages, without counting an attempt.
+    // Spec: E1.
     async fn give_back(&mut self) {
         let unstarted = std::mem::take(&mut self.leased);
         let mut giving = JoinSet::new();
@@ -177,7 +178,7 @@ impl QueueRunner {
     }
 }
 
-/// An attempt does not panic; if one does, its lease lapses and the rescue decides.
+/// Attempts do not panic; if one does, its lease lapses and the rescue decides.
 fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "an attempt ended without a settle");

@@ -1,7 +1,8 @@
-//! Asking after what nobody knows: destinations that can be asked by key are, once no call can still be travelling (SPEC F2, D17).
+//! Looks up unknown effects at destinations that support it, once no call can still be in flight.
 //!
-//! What is parked goes on by the answer. What is dead stays so, and says from then on whether it was done: that decides whether it may
-//! be sent again, or made anew.
+//! The result decides about a parked message. A dead letter stays dead, and its effect becomes known: that decides whether
+//! it may be requeued or replaced.
+// Spec: F2, D17.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -22,15 +23,15 @@ use super::node::{ServedQueue, WorkerNode};
 use super::resolved::{Resolution, tell_resolved};
 use crate::destination::Asked;
 
-/// How often it is looked whether a pass is due.
+/// The time between checks whether a pass is due.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long after a pass over a queue's parked messages the next one begins.
+/// The time between passes over a queue's parked messages.
 const ASK_PARKED_EVERY: Duration = Duration::from_mins(1);
-/// The same of its dead letters: they may be many, and nobody waits for them.
+/// The same for its dead letters: they may be many, and nobody waits for them.
 const ASK_DEAD_EVERY: Duration = Duration::from_mins(10);
-/// The most letters of a queue in one round.
+/// The most letters of a queue per round.
 const PAGE: u32 = 100;
-/// The most questions to one destination at once.
+/// The most concurrent lookups per destination.
 const ASK_AT_ONCE: usize = 8;
 
 pub(super) struct Reconciler {
@@ -38,20 +39,20 @@ pub(super) struct Reconciler {
     passes: Vec<ReconcilePass>,
 }
 
-/// A pass over the letters of one queue of which nobody knows whether they were done.
+/// A pass over the letters of one queue whose effect is unknown.
 struct ReconcilePass {
     served: Arc<ServedQueue>,
     filter: LetterFilter,
-    /// The last one looked at.
+    /// The last letter that was checked.
     after: Option<(Timestamp, Uuid)>,
-    /// When the next pass begins, by our own clock.
+    /// When the next pass begins, by the local clock.
     next_pass_at: Duration,
 }
 
 impl PeriodicTask for Reconciler {
     const EVERY: Duration = LOOK_EVERY;
 
-    /// One page of each queue.
+    /// Processes one page of each queue.
     async fn run_once(&mut self) {
         for pass in &mut self.passes {
             let rests = self.node.clock.own() < pass.next_pass_at;
@@ -101,7 +102,7 @@ impl ReconcilePass {
         }
         let now = node.clock.now();
         let travels_for = self.served.dispatcher.max_time_in_flight();
-        // It became a letter no sooner than its call began; and who called may have been told of a longer way.
+        // It became a letter no sooner than its call began; and the caller may have recorded a longer time in flight.
         let mut settled = letters.into_iter().filter(|letter| {
             let travelling = letter.history.doubt.is_some_and(|doubt| now < doubt.travels_until);
             letter.since.plus(travels_for) <= now && !travelling
@@ -119,7 +120,7 @@ impl ReconcilePass {
     }
 }
 
-/// Asks after one message, and writes down what was found.
+/// Looks up one message and records the result.
 async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow) {
     let key = served.outbound(&letter.identity, &letter.key);
     let failure = NonZeroU32::new(letter.history.tries).unwrap_or(NonZeroU32::MIN);
@@ -146,7 +147,7 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow)
         tell_resolved(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
         return;
     };
-    // A letter still, for a person to decide.
+    // Still a letter, for a person to decide.
     match letter.state {
         LetterState::Parked => {
             metrics::count_outcome(queue, Outcome::Dead);

@@ -1,4 +1,5 @@
-//! How long letters wait for somebody, measured when they are done with (SPEC A14).
+//! How long letters wait for a resolution, measured when they are resolved.
+// Spec: A14.
 
 use ichido_core::time::Timestamp;
 use ichido_store::message::QueueName;
@@ -7,30 +8,32 @@ use metrics::{Unit, describe_histogram, histogram};
 const RESOLVED: &str = "outbox_letter_resolve_seconds";
 
 ichido_core::words! {
-    /// By what a letter was done with.
+    /// How a letter was resolved.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Resolution {
-        /// It is sent again.
+        /// It was requeued.
         Requeued = "requeued",
         /// It needs no more attention.
         Discarded = "discarded",
         /// A new message was made from it.
         Replaced = "replaced",
-        /// A person said what became of it.
+        /// A person decided its effect.
         Decided = "decided",
-        /// Its destination said what became of it.
+        /// Its destination reported its effect.
         Reconciled = "reconciled",
     }
 }
 
-/// A letter was done with, `since` being when it became one. For whoever moves letters by the store's own methods; a
-/// [`Bulk`](crate::letters::Bulk) and a worker tell of theirs.
+/// Records the resolution of a letter that died at `since`.
+///
+/// Call it after moving letters with the store's own methods; a [`Bulk`](crate::letters::Bulk) and a worker record their
+/// own.
 pub fn tell_resolved(queue: &QueueName, by: Resolution, since: Timestamp, now: Timestamp) {
     histogram!(RESOLVED, "queue" => queue.as_str().to_owned(), "by" => by.as_str())
         .record(now.since(since).as_secs_f64());
 }
 
-/// Tells the recorder of metrics what is measured here.
+/// Describes these metrics to the recorder.
 pub(crate) fn describe_resolved() {
     let resolved = "From when a message was dead or parked until it was requeued, discarded, replaced, decided or reconciled";
     describe_histogram!(RESOLVED, Unit::Seconds, resolved);

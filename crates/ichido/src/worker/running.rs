@@ -1,4 +1,4 @@
-//! A worker at work, and how it stops.
+//! A running worker, and how it stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +17,14 @@ use super::singleton_tasks::SingletonTasks;
 use super::stop::{StopStage, advance};
 use crate::lease;
 
-/// How long what was given up on may take to be settled.
+/// How long settling abandoned calls may take.
 const SETTLE_WITHIN: Duration = Duration::from_secs(5);
-/// How long to wait before the store is asked again when a worker starts.
+/// The wait between queries to the store at startup.
 const START_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// A worker at work. Dropping it ends it at once, as a crash would: nothing is lost, and leases lapse.
+/// A running worker.
+///
+/// Dropping it ends it at once, like a crash: nothing is lost, and leases lapse.
 #[derive(Debug)]
 #[must_use = "dropping it ends the worker"]
 pub struct Running {
@@ -33,7 +35,7 @@ pub struct Running {
     task: AbortHandle,
 }
 
-/// How far a worker is.
+/// The phase of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WorkerPhase {
     Starting,
@@ -41,14 +43,16 @@ enum WorkerPhase {
     Ended,
 }
 
-/// Stops a worker. Cheap to clone, for whoever hears signals.
+/// Stops a worker. Cheap to clone, for signal handlers.
 #[derive(Clone, Debug)]
 pub struct Stopper(Arc<watch::Sender<StopStage>>);
 
 impl Stopper {
-    /// The first time: nothing more is claimed, what was not begun is given back with its try, and calls under way may end
-    /// within the worker's bound; those that do not are given up on, and their effect is unknown. The second time it ends at once,
-    /// and what was under way is left to the rescue.
+    /// Stops gracefully on the first call, at once on the second.
+    ///
+    /// The first call stops claiming and gives back unstarted messages without counting an attempt. Calls in flight may end
+    /// within the worker's limit; the others are abandoned, and their effect is unknown. The second call ends the worker at
+    /// once and leaves calls in flight to the rescue.
     pub fn stop(&self) {
         let is_stopping = StopStage::Running < *self.0.borrow();
         advance(&self.0, if is_stopping { StopStage::Over } else { StopStage::Draining });
@@ -72,12 +76,12 @@ impl Running {
         Self { id, stopper, under_way, phase, task: task.abort_handle() }
     }
 
-    /// The id under which the worker stands among the nodes and in the audit; new for each start.
+    /// Returns its id among the nodes and in the audit trail; new at each start.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// How many calls are under way.
+    /// Returns how many calls are in flight.
     pub fn under_way(&self) -> usize {
         self.under_way.load(Ordering::Relaxed)
     }
@@ -87,12 +91,12 @@ impl Running {
         self.stopper.stop();
     }
 
-    /// What stops it, for whoever hears signals.
+    /// Returns a handle that stops it, for signal handlers.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Waits until it works, with the facts of its queues published, or has ended.
+    /// Waits until it works and has published its queues' facts, or has ended.
     pub async fn started(&self) {
         self.reached(WorkerPhase::Working).await;
     }
@@ -103,7 +107,7 @@ impl Running {
     }
 
     async fn reached(&self, phase: WorkerPhase) {
-        // Whoever would say so is gone: it has ended.
+        // The sender is dropped: it has ended.
         drop(self.phase.clone().wait_for(|now| phase <= *now).await);
     }
 }
@@ -114,7 +118,7 @@ impl Drop for Running {
     }
 }
 
-/// Works until it is stopped, and then until what is under way has ended, in time. Whatever is left then ends with the sets.
+/// Runs until it is stopped, and then until calls in flight have ended, in time. Anything left ends with the sets.
 async fn run(
     node: Arc<WorkerNode>,
     stages: &watch::Sender<StopStage>,
@@ -170,7 +174,7 @@ async fn run(
     drop(tokio::time::timeout(SETTLE_WITHIN, node.flush()).await);
 }
 
-/// Moments are counted from the store's word, so nothing begins without it.
+/// Waits for the store's clock, from which all moments are counted.
 async fn sync_clock(node: &WorkerNode) {
     loop {
         let asked = node.clock.ask();
@@ -183,8 +187,10 @@ async fn sync_clock(node: &WorkerNode) {
     }
 }
 
-/// Whether every queue is to be served by the kind of key that it always was (SPEC D7). Where one is not, nothing is: that is a
-/// fault of the configuration, and who starts the worker must hear of it.
+/// Checks that every queue keeps the kind of key that it always had.
+///
+/// If one does not, nothing is served: that is a configuration error, and whoever starts the worker must notice it.
+// Spec: D7.
 async fn check_key_kinds(node: &WorkerNode) -> bool {
     let mut all = true;
     for served in node.queues.values() {
@@ -210,7 +216,7 @@ async fn check_key_kinds(node: &WorkerNode) -> bool {
     all
 }
 
-/// Says that the node lives, and what it knows of its queues, before it takes anything from them.
+/// Announces the node and its queues' facts before it claims anything.
 async fn announce(node: &WorkerNode) {
     loop {
         node.beat().await;

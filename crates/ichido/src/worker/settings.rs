@@ -1,4 +1,4 @@
-//! What somebody decides about queues and destinations.
+//! Settings of queues and destinations.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,59 +12,66 @@ use ichido_store::message::QueueName;
 
 use crate::destination::Destination;
 
-/// The bounds of a worker's settings, and what holds when nothing is said.
+/// Limits and defaults of a worker's settings.
 pub mod limits {
     use std::time::Duration;
 
-    /// Messages of one queue that are worked on at once by one worker (SPEC D15).
+    /// The default for concurrent messages of one queue per worker.
+    // Spec: D15.
     pub const PARALLELISM_DEFAULT: u32 = 4;
-    /// The most of them.
+    /// The most concurrent messages of one queue per worker.
     pub const PARALLELISM_MAX: u32 = 100_000;
-    /// The most messages that one claim takes (SPEC D15).
+    /// The default for messages per claim.
+    // Spec: D15.
     pub const BATCH_SIZE_DEFAULT: u32 = 32;
-    /// How long an idle queue waits before it looks again, unless it is woken (SPEC D15).
+    /// The default polling interval of an idle queue, unless it is woken.
+    // Spec: D15.
     pub const IDLE_SLEEP_DEFAULT: Duration = Duration::from_millis(200);
-    /// How long a claim holds without being renewed: after so long without a sign of life a worker counts as stuck, and its messages
-    /// are taken from it (SPEC D12, D15). It is renewed all the while, so that a shorter one costs little and takes them sooner.
+    /// The default lease of a claim.
+    ///
+    /// After this long without a renewal a worker counts as stuck, and its messages are taken from it. The lease is renewed
+    /// continuously, so a shorter one costs little and frees them sooner.
+    // Spec: D12, D15.
     pub const LEASE_DEFAULT: Duration = Duration::from_mins(10);
-    /// The shortest lease: it is renewed three times before it lapses, and a database may take its time.
+    /// The shortest lease: it is renewed three times before it lapses, and a database may be slow.
     pub const LEASE_MIN: Duration = Duration::from_secs(1);
     /// The longest lease: one that ends later was taken while the clock was ahead, and counts as lapsed.
     pub const LEASE_MAX: Duration = ichido_store::message::limits::LEASE_MAX;
-    /// How long calls under way may go on after a stop.
+    /// The default for how long calls in flight may continue after a stop.
     pub const STOP_WITHIN_DEFAULT: Duration = Duration::from_secs(25);
-    /// How long messages are kept after they were sent or cancelled.
+    /// The default for how long messages are stored after they were sent or cancelled.
     pub const KEEP_FINISHED_DEFAULT: Duration = Duration::from_hours(90 * 24);
     /// The longest name of a destination or a worker, in bytes.
     pub const NAME_BYTES_MAX: usize = 128;
 }
 
-/// A queue that a worker serves. [`Queue::new`] has the defaults; set the fields for anything else.
+/// A queue that a worker serves. [`Queue::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// Its name.
     pub name: String,
-    /// The name of the destination that its messages go to.
+    /// The name of its destination.
     pub destination: String,
-    /// How many of its messages this worker works on at once.
+    /// How many of its messages this worker processes concurrently.
     pub parallelism: NonZeroU32,
-    /// The most messages that one claim takes. What exceeds the free slots is held, not begun, and given back on a stop.
+    /// The most messages per claim. Those beyond the free slots are held unstarted, and given back on a stop.
     pub batch_size: NonZeroU32,
-    /// How long to wait after a failure. How often to try is said by the message.
+    /// The retry schedule. The message says how many attempts it may have.
     pub retry: Retry,
-    /// Whether an operator may send its dead messages again (SPEC D17).
+    /// Whether an operator may requeue its dead letters.
+    // Spec: D17.
     pub requeue: bool,
-    /// How long a claim holds without being renewed: longer than a call may take. What a dead worker held waits for so long.
+    /// How long a claim holds without renewal: longer than a call may take. A dead worker's messages wait this long.
     pub lease: Duration,
-    /// Which key its calls carry.
+    /// The kind of key that its calls carry.
     pub key: OutboundKey,
-    /// Whether a durable mark is made before each call, so that after a death it is known what had not begun. `None` is: where the
-    /// destination promises nothing about repetitions.
+    /// Whether a durable start mark is written before each call, so after a crash it is known what had not started. `None`:
+    /// only if the destination guarantees nothing about repeated calls.
     pub marks: Option<bool>,
 }
 
 impl Queue {
-    /// A queue whose messages go to a destination.
+    /// A queue for a destination, with the defaults.
     pub fn new(name: impl Into<String>, destination: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -81,19 +88,22 @@ impl Queue {
 }
 
 ichido_core::words! {
-    /// Which key a call carries; on every try of a message it is the same (SPEC D7).
+    /// The key that a call carries; it is the same on every attempt of a message.
+    // Spec: D7.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum OutboundKey {
-        /// One made of queue, identity and key, so that two identities with the same key are two actions at the destination.
+        /// Derived from queue, identity and key, so two identities with the same key are two actions at the destination.
         Derived = "derived",
-        /// The message's own: where keys are unique by themselves (UUID, ULID), or the queue serves one identity.
+        /// The message's own key: if keys are globally unique (UUID, ULID), or the queue serves one identity.
         Own = "own",
     }
 }
 
 impl OutboundKey {
-    /// What stands in a store for a queue, where that is another kind: its messages may have been tried under such keys, and a
-    /// try under another would be another action to their receiver. A worker that would do so serves nothing.
+    /// Returns the kind recorded in the store for a queue, if it differs.
+    ///
+    /// Its messages may have been attempted under such keys, and an attempt under another key would be another action to
+    /// their receiver. A worker in conflict serves nothing.
     pub async fn contradicted_by(
         self,
         store: &Store,
@@ -103,7 +113,7 @@ impl OutboundKey {
         Ok((stands != self.as_str()).then_some(stands))
     }
 
-    /// The key that calls for a message carry.
+    /// Returns the key that calls for a message carry.
     pub fn of(self, queue: &QueueName, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
         match self {
             Self::Own => key.clone(),
@@ -115,23 +125,24 @@ impl OutboundKey {
     }
 }
 
-/// A destination by its name, and how fast it may be called. [`Target::new`] has the defaults; set the fields for anything else.
+/// A named destination, and how fast it may be called. [`Target::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Its name. All workers on one database that use a name share its pace.
+    /// Its name. All workers of one database that use a name share its pace.
     pub name: String,
-    /// What it is.
+    /// The destination.
     pub destination: Destination,
-    /// How fast it may be called by all nodes together, and when it counts as down.
+    /// How fast all nodes together may call it, and when it counts as down.
     pub pace: pace::Settings,
-    /// The most calls of this worker at once, over all its queues; `None` is as many as the queues allow.
+    /// The most concurrent calls of this worker, over all its queues; `None` for no limit beyond the queues'.
     pub max_parallel: Option<NonZeroU32>,
-    /// How long each message waits in its slot before its first call (SPEC B4).
+    /// How long each message waits in its slot before its first call.
+    // Spec: B4.
     pub interval: Duration,
 }
 
 impl Target {
-    /// A destination that is called as fast as it bears.
+    /// A destination that is called as fast as it allows.
     pub fn new(name: impl Into<String>, destination: impl Into<Destination>) -> Self {
         Self {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! Reporting what came of a message, until it is durable.
+//! Settles a message's outcome, until it is durable.
 
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use super::node::{ServedQueue, WorkerNode};
 
 /// The first wait after the store could not be reached.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// The longest wait between two tries to reach it.
+/// The longest wait between two attempts to reach it.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
 
 impl WorkerNode {
-    /// Reports what came of a message, and returns when that is durable or can never be. As long as the store is away, the slot
-    /// stays taken: a worker whose settles lag takes nothing more.
+    /// Settles a message. Returns when its outcome is durable or can never be.
+    ///
+    /// The slot stays occupied while the store is unreachable, so a worker whose settlements lag claims nothing more.
     pub(super) async fn settle(&self, served: &ServedQueue, leased: &LeasedMessage, settlement: Settlement) {
         let (message, mut wait) = (settlement.id, RETRY_DELAY);
         loop {
@@ -79,7 +80,7 @@ impl WorkerNode {
             }
             // Given back; a holder's report leads to no other state.
             Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
-            // From where it is by now, sent or cancelled by somebody else, a report leads nowhere.
+            // It was sent or cancelled by somebody else in the meantime; a report cannot change that.
             Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
                 metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
@@ -94,21 +95,22 @@ impl WorkerNode {
         }
     }
 
-    /// Counts a retry for alerts (SPEC A15).
+    /// Counts a retry for alerts.
+    // Spec: A15.
     fn count_retry(&self, queue: &str, is_retry: bool, has_failed: bool) {
         if is_retry {
             self.store.tally().retried(queue, has_failed);
         }
     }
 
-    /// A message left for good.
+    /// Records a finished message.
     fn record_finished(&self, served: &ServedQueue, lag: Duration, retries: u32) {
         served.metrics.finished(lag, retries);
         self.store.tally().left(served.name.as_str(), lag);
     }
 }
 
-/// Whether the same may succeed later.
+/// Returns whether the same statement may succeed later.
 pub(super) fn is_transient(error: &StoreError) -> bool {
     matches!(error, StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))
 }

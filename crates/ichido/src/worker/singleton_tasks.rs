@@ -1,6 +1,7 @@
-//! The rounds that are enough once: each duty is done by one node at a time, a bounded amount of it (SPEC A5, F5).
+//! Tasks that one node at a time does for all, a limited amount per round.
 //!
-//! They go beside the upkeep, so that nothing that is due waits for them.
+//! They run beside `maintenance`, so due messages never wait for them.
+// Spec: A5, F5.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,28 +18,28 @@ use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics;
 use super::node::WorkerNode;
 
-/// How often the rounds are done.
+/// The time between rounds.
 const RUN_EVERY: Duration = Duration::from_secs(5);
-/// How long a duty is had; several rounds, so that it does not wander about.
+/// How long a node keeps a task; several rounds, so tasks do not move around.
 const DUTY_LEASE: Duration = Duration::from_secs(30);
-/// How long after a claim has lapsed its queue counts as served by nobody: who serves it looks every second.
+/// How long after a claim lapsed its queue counts as unserved: a worker that serves it checks every second.
 const UNSERVED_AFTER: Duration = Duration::from_secs(30);
-/// The most rows in one statement.
+/// The most rows per statement.
 const BATCH_SIZE: u32 = 1_000;
-/// The most statements of one kind in one round.
+/// The most statements of one kind per round.
 const BATCHES_MAX: usize = 10;
-/// The most seals in one round: a busy outbox writes many entries, and what is not sealed is not protected.
+/// The most seals per round: a busy outbox writes many entries, and unsealed ones are not protected.
 const SEALS_MAX: usize = 100;
-/// The most seals that are looked at for pruning in one round.
+/// The most seals checked for pruning per round.
 const PRUNE_BATCH_SIZE: u32 = 100;
 
 pub(super) struct SingletonTasks {
     node: Arc<WorkerNode>,
-    /// The last seal that was looked at for pruning.
+    /// The last seal that was checked for pruning.
     pruned: u64,
-    /// The trail is sealed under a key that we do not have.
+    /// The trail is sealed with a key that we do not have.
     lacks_key: bool,
-    /// What was told last of queues that nobody serves: how many messages.
+    /// The last report about unserved queues: how many messages.
     unserved: BTreeMap<QueueName, u64>,
 }
 
@@ -58,12 +59,12 @@ impl PeriodicTask for SingletonTasks {
             self.prune_alerts().await;
             self.report_unserved().await;
         } else {
-            // Whoever has the duty tells.
+            // The responsible node reports them.
             for queue in std::mem::take(&mut self.unserved).into_keys() {
                 metrics::unserved(queue.as_str(), 0);
             }
         }
-        // Who lacks the key must not take the duty from who has it.
+        // A node without the key must not take the task from one that has it.
         if !self.lacks_key && node.has(Duty::Trail).await {
             self.maintain_trail().await;
         }
@@ -75,7 +76,7 @@ impl SingletonTasks {
         Self { node, pruned: 0, lacks_key: false, unserved: BTreeMap::new() }
     }
 
-    /// Forgets counts that no window looks back to, and incidents that were over long ago.
+    /// Deletes counts older than every window, and incidents resolved long ago.
     async fn prune_alerts(&self) {
         let store = &self.node.store;
         for _ in 0..BATCHES_MAX {
@@ -91,8 +92,10 @@ impl SingletonTasks {
         }
     }
 
-    /// Tells of what dead workers left in queues that nobody serves: nobody takes it back, since only who knows a queue's destination
-    /// can judge what a repetition could do. A line each time that it changes.
+    /// Reports messages that dead workers left in unserved queues.
+    ///
+    /// Nobody rescues them: only a node that knows a queue's destination can judge what a repeated call could do. Logs one
+    /// line per change.
     async fn report_unserved(&mut self) {
         let served: Vec<QueueName> = self.node.queues.keys().cloned().collect();
         let found = self.node.store.claims().lapsed_elsewhere(&served, UNSERVED_AFTER).await;
@@ -119,7 +122,8 @@ impl SingletonTasks {
         }
     }
 
-    /// Seals what is new, and then forgets what is old: with a reason under the same key, or it would be missed.
+    /// Seals new entries, then deletes old messages, with a recorded reason under the same key; otherwise they would count
+    /// as missing.
     async fn maintain_trail(&mut self) {
         self.seal().await;
         if self.lacks_key {
@@ -166,7 +170,7 @@ impl SingletonTasks {
 }
 
 impl WorkerNode {
-    /// Whether a duty is ours for now.
+    /// Returns whether this node is responsible for a task now.
     pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
         let has = self.store.nodes().claim_duty(duty, self.id, DUTY_LEASE).await;
         ok_or_log("a part of the upkeep could not be asked for", has) == Some(true)
@@ -174,14 +178,16 @@ impl WorkerNode {
 }
 
 impl WorkerNode {
-    /// Before when what is finished is forgotten. By the store's clock of this moment: our own may have heard it before it was set.
+    /// Returns the time before which finished messages are deleted.
+    ///
+    /// Uses the store's clock of this moment: the local estimate may predate a change of that clock.
     async fn finished_before(&self) -> Option<Timestamp> {
         let now = ok_or_log("the store's clock could not be read", self.store.now().await)?;
         let kept = i64::try_from(self.keep_finished.as_micros()).unwrap_or(i64::MAX);
         Some(Timestamp::from_micros(now.as_micros().saturating_sub(kept)))
     }
 
-    /// Leaves its duties and what it says of its queues to other nodes, when it stops.
+    /// Leaves its tasks and published facts to other nodes when it stops.
     pub(super) async fn leave(&self) {
         ok_or_log("other nodes could not be told that this one stops", self.store.facts().end(self.id).await);
         ok_or_log(
@@ -191,7 +197,7 @@ impl WorkerNode {
     }
 }
 
-/// One statement after another, until one finds less than it may take.
+/// Runs statements until one finds fewer rows than its limit.
 async fn in_batches<A>(what: &'static str, part: impl Fn() -> A)
 where
     A: Future<Output = Result<u64, StoreError>>,

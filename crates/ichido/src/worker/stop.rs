@@ -1,4 +1,4 @@
-//! How far a worker has come in stopping.
+//! The stages of stopping a worker.
 
 use tokio::sync::watch;
 
@@ -6,11 +6,11 @@ use tokio::sync::watch;
 pub(super) enum StopStage {
     /// It works.
     Running,
-    /// It claims nothing more, gives back what was not begun, and ends what was.
+    /// It claims nothing more, gives back unstarted messages, and finishes started ones.
     Draining,
-    /// Calls under way are given up on, and settled as such.
+    /// Calls in flight are abandoned, and settled as such.
     GivingUp,
-    /// It is over, whatever is left.
+    /// It has ended, whatever is left.
     Over,
 }
 
@@ -27,17 +27,17 @@ impl StopSignal {
         stage <= *self.0.borrow()
     }
 
-    /// Waits until it has come so far.
+    /// Waits until it has reached a stage.
     pub(super) async fn reached(&self, stage: StopStage) {
         let mut stages = self.0.clone();
         if stages.wait_for(|now| stage <= *now).await.is_err() {
-            // The worker was dropped, and whoever waits here is about to end with it: that is no stop.
+            // The worker was dropped, and the waiting task is about to end with it: that is not a stop.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Goes on to a stage, never back.
+/// Advances to a stage, never back.
 pub(super) fn advance(sender: &watch::Sender<StopStage>, stage: StopStage) {
     sender.send_if_modified(|now| {
         let further = *now < stage;

@@ -1,4 +1,4 @@
-//! What receivers get of an incident: one message each when it opens, and one when it is over.
+//! The notifications of an incident: one per receiver when it opens, and one when it resolves.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 
 use super::{Alerts, Form, Receiver};
 
-/// For whom the messages are put in.
+/// The identity of the notifications.
 const IDENTITY: &str = "ichido";
 
-/// An incident that is told of.
+/// An incident to notify about.
 pub(super) struct Incident<'a> {
-    /// As it was opened.
+    /// The incident as it was opened.
     pub(super) alert: &'a NewAlert,
-    /// When it was over.
+    /// When it was resolved.
     pub(super) resolved_at: Option<Timestamp>,
-    /// It is over because nobody watches for it any more.
+    /// It was resolved because its rule was switched off.
     pub(super) is_switched_off: bool,
 }
 
 impl Incident<'_> {
-    /// In a sentence.
+    /// Describes it in a sentence.
     pub(super) fn text(&self) -> String {
         let NewAlert { rule, about, opened_at, reading, terms, .. } = self.alert;
         match self.resolved_at {
@@ -35,13 +35,13 @@ impl Incident<'_> {
         }
     }
 
-    /// One message for each receiver.
+    /// Returns one message per receiver.
     pub(super) fn messages(&self, alerts: &Alerts) -> Vec<NewMessage> {
         alerts.receivers.iter().filter_map(|receiver| self.message(receiver)).collect()
     }
 
     fn message(&self, receiver: &Receiver) -> Option<NewMessage> {
-        // A worker whose receiver has no name that fits did not start.
+        // A worker with an invalid receiver name does not start.
         let queue = QueueName::parse(&receiver.queue())?;
         let body = match receiver.form {
             Form::Webhook => self.event(),
@@ -75,7 +75,7 @@ impl Incident<'_> {
         })
     }
 
-    /// Three characters mean something in such a text.
+    /// Escapes the three characters that have a meaning in Slack's text.
     fn slack(&self) -> String {
         let text = self.text().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let sign = if self.resolved_at.is_some() { ":white_check_mark:" } else { ":rotating_light:" };

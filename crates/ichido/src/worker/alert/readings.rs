@@ -1,4 +1,4 @@
-//! What is measured in one round: each alert of each subject that something is known of.
+//! The measurements of one round: each alert of each known subject.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use ichido_store::tally::Counted;
 use super::is_alert_queue;
 use crate::worker::pacer::Paces;
 
-/// A circuit that nobody has tried to close for so long is of a destination that nobody calls any more.
+/// A circuit that nobody has tried to close for this long belongs to a destination that is not called any more.
 const CIRCUIT_STALE_AFTER: Duration = Duration::from_hours(24);
 
-/// What was measured of what.
+/// Readings by rule and subject.
 pub(super) type Readings = BTreeMap<(Rule, About), Reading>;
 
-/// One round of measuring.
+/// One round of measurements.
 pub(super) struct MeasureRound<'a> {
     pub(super) store: &'a Store,
     pub(super) rules: &'a Rules,
@@ -30,7 +30,7 @@ pub(super) struct MeasureRound<'a> {
 }
 
 impl MeasureRound<'_> {
-    /// Everything but the audit trail.
+    /// Measures everything but the audit trail.
     pub(super) async fn measure(&self, mutes: impl Fn(&str) -> bool) -> Result<Readings, StoreError> {
         let counts = self.store.queues().counts().await?;
         let mut names: Vec<&str> = counts.iter().map(|count| count.queue.as_str()).collect();
@@ -51,7 +51,7 @@ impl MeasureRound<'_> {
         Ok(readings)
     }
 
-    /// Messages that became dead letters.
+    /// Measures messages that became dead letters.
     async fn deaths(&self, queues: &[QueueName], readings: &mut Readings) -> Result<(), StoreError> {
         for rule in [Rule::DeadLetter, Rule::DeadLetters, Rule::DeadSurge] {
             for window in self.rules.windows(rule) {
@@ -76,7 +76,7 @@ impl MeasureRound<'_> {
         Ok(())
     }
 
-    /// What arrived, was retried and left.
+    /// Measures arrivals, retries and deliveries.
     async fn traffic(&self, readings: &mut Readings) -> Result<(), StoreError> {
         let rules = [Rule::FailedRetries, Rule::Duplicates, Rule::ProcessingDelay, Rule::LagP95];
         let mut windows: Vec<Duration> = rules.iter().flat_map(|rule| self.rules.windows(*rule)).collect();
@@ -95,7 +95,7 @@ impl MeasureRound<'_> {
         Ok(())
     }
 
-    /// What waits.
+    /// Measures waiting messages.
     async fn waiting(
         &self,
         queues: &[QueueName],
@@ -109,7 +109,7 @@ impl MeasureRound<'_> {
             };
             let about = About::Queue(queue.as_str().to_owned());
             readings.insert((Rule::Parked, about.clone()), Reading::of_count(of(Stage::Parked)));
-            // What has failed and come due is claimable as well.
+            // A failed message that is due is claimable as well.
             let waiting = of(Stage::Queued).saturating_add(of(Stage::Failed));
             let oldest = if waiting == 0 { None } else { self.store.queues().oldest(queue).await? };
             let reading = oldest.map_or(Reading::NOTHING, |oldest| Reading {
@@ -121,7 +121,7 @@ impl MeasureRound<'_> {
         Ok(())
     }
 
-    /// Keeps a reading of a window, if it is the one that the subject's terms ask for.
+    /// Adds a reading if its window is the one in the subject's terms.
     fn add(&self, readings: &mut Readings, rule: Rule, about: About, window: Duration, reading: Reading) {
         if self.rules.terms(rule, &about).is_some_and(|terms| terms.window == Some(window)) {
             readings.insert((rule, about), reading);

@@ -1,5 +1,6 @@
-//! The look at the audit trail: whether it is as it was sealed (SPEC F5). It reads all of the trail, so it is seldom, and apart from
-//! the other alerts.
+//! Verifies that the audit trail is as it was sealed. It reads the whole trail, so it runs rarely and apart from the other
+//! alerts.
+// Spec: F5.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +15,18 @@ use super::watch::IncidentJudge;
 use crate::worker::maintenance::ok_or_log;
 use crate::worker::node::WorkerNode;
 
-/// How long after the start, and after the beginning of a look that was quick, the next one begins.
+/// The time from startup, or from the beginning of a quick check, to the next check.
 const LOOK_EVERY: Duration = Duration::from_hours(1);
-/// How many times as long as a look took nobody looks after it: a long trail is not read all the time.
+/// The pause after a check, as a multiple of its duration: a long trail is not read continuously.
 const REST_FACTOR: u32 = 20;
 
-/// When to ask again whether it is ours to look.
+/// When to ask again whether this node is responsible.
 const RECHECK_CLAIM_AFTER: Duration = Duration::from_mins(1);
 
 pub(in crate::worker) struct TrailWatch {
     node: Arc<WorkerNode>,
     alerts: Arc<Alerts>,
-    /// When the next look begins, by our own clock.
+    /// When the next check begins, by the local clock.
     next: Duration,
 }
 
@@ -35,7 +36,7 @@ impl TrailWatch {
         Self { node, alerts, next }
     }
 
-    /// Goes on until it is aborted.
+    /// Runs until it is aborted.
     pub(in crate::worker) async fn run(mut self) {
         loop {
             let began = self.node.clock.own();
@@ -46,12 +47,12 @@ impl TrailWatch {
         }
     }
 
-    /// Looks, if that is ours to do, and answers after how long from the beginning to come again.
+    /// Checks, if this node is responsible. Returns the time from its beginning to the next check.
     async fn run_once(&self) -> Duration {
         if !self.node.has(Duty::Alerts).await {
             return RECHECK_CLAIM_AFTER;
         }
-        // Not by the worker's clock: a test that moves that one meanwhile would make it a look of hours.
+        // Not the worker's clock: a test that moves it in the meantime would make this a check of hours.
         let began = Instant::now();
         ok_or_log("the audit trail could not be verified", self.look().await);
         LOOK_EVERY.max(began.elapsed().saturating_mul(REST_FACTOR))
@@ -60,7 +61,7 @@ impl TrailWatch {
     async fn look(&self) -> Result<(), StoreError> {
         let store = &self.node.store;
         if self.alerts.rules.common(Rule::AuditBroken).is_none() {
-            // Reading all of it would be for nobody.
+            // Nobody would use the result.
             return Ok(());
         }
         let report = store.audit().verify(self.node.audit_key.as_ref(), None).await?;

@@ -1,4 +1,4 @@
-//! The watch: one node at a time measures, and opens and ends incidents by what it finds.
+//! The watch: one node at a time measures, opens and resolves incidents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::worker::maintenance::{PeriodicTask, ok_or_log};
 use crate::worker::metrics;
 use crate::worker::node::WorkerNode;
 
-/// How often it is measured.
+/// The time between measurements.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
 pub(in crate::worker) struct Watch {
@@ -32,7 +32,7 @@ impl PeriodicTask for Watch {
         let firing = if self.node.has(Duty::Alerts).await {
             ok_or_log("what alerts are about could not be measured", self.round().await).unwrap_or_default()
         } else {
-            // Whoever has the duty tells.
+            // The responsible node reports them.
             Vec::new()
         };
         for rule in Rule::ALL {
@@ -46,7 +46,7 @@ impl Watch {
         Self { node, alerts }
     }
 
-    /// Measures everything but the trail, and answers what fires.
+    /// Measures everything but the trail. Returns the firing alerts.
     async fn round(&self) -> Result<Vec<Alert>, StoreError> {
         let store = &self.node.store;
         let (now, firing) = (store.now().await?, store.alerts().firing().await?);
@@ -61,7 +61,7 @@ impl Watch {
         store.alerts().firing().await
     }
 
-    /// Of what has an open incident and was not seen this time, nothing happened. The trail is looked at elsewhere, unless nobody does.
+    /// Adds an empty reading for open incidents without one. The trail is checked elsewhere, unless its rule is off.
     fn add_missing(&self, readings: &mut Readings, firing: &[Alert]) {
         let looks_at_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
         for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !looks_at_trail) {
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// Whether a destination is called for nothing but alerts: they raise none about themselves.
+    /// Returns whether a destination delivers only alerts, which raise none about themselves.
     fn is_alert_only(&self, destination: &str) -> bool {
         let tells = self.alerts.receivers.iter().any(|receiver| receiver.destination == destination);
         let serves = self.node.queues.values().any(|served| {
@@ -79,7 +79,7 @@ impl Watch {
     }
 }
 
-/// Somebody who has seen something, at a moment of the store's clock.
+/// Judges readings at a moment of the store's clock.
 pub(super) struct IncidentJudge<'a> {
     pub(super) node: &'a WorkerNode,
     pub(super) alerts: &'a Alerts,
@@ -87,7 +87,7 @@ pub(super) struct IncidentJudge<'a> {
 }
 
 impl IncidentJudge<'_> {
-    /// Does what follows from a reading.
+    /// Acts on a reading.
     pub(super) async fn judge(
         &self,
         rule: Rule,
@@ -107,8 +107,9 @@ impl IncidentJudge<'_> {
         }
     }
 
-    /// An incident of a rule that was switched off is closed, or it would stand for ever; the first time it is seen it is marked as clear,
-    /// since only what is can be resolved.
+    /// Closes an incident whose rule was switched off; otherwise it would stay open forever.
+    ///
+    /// The first time, it is marked as clear, because only a clear incident can be resolved.
     async fn close(&self, open: Option<&Alert>) -> Result<(), StoreError> {
         match open {
             None => Ok(()),
@@ -137,7 +138,7 @@ impl IncidentJudge<'_> {
     }
 
     async fn resolve(&self, open: &Alert, is_switched_off: bool) -> Result<(), StoreError> {
-        // The step is taken only where it is clear.
+        // Only a clear incident is resolved.
         let Some(clear_since) = open.clear_since else { return Ok(()) };
         let incident = Incident { alert: open, resolved_at: Some(self.now), is_switched_off };
         let messages = incident.messages(self.alerts);

@@ -1,4 +1,4 @@
-//! A pace as the store keeps it: JSON, so that a newer program may add to it and a person can read it.
+//! A pace as stored: JSON, so a newer program can extend it and a person can read it.
 
 use std::time::Duration;
 
@@ -14,15 +14,17 @@ use serde_json::{Value, json};
 pub(super) struct Row {
     pub(super) version: i64,
     pub(super) pace: Pace,
-    /// What an operator set in place of the configured rate.
+    /// The rate that an operator set instead of the configured one.
     pub(super) rate_max: Option<PerSecond>,
 }
 
 impl Row {
     pub(super) const NEW: Self = Self { version: SharedPace::NEVER_WRITTEN, pace: Pace::NEW, rate_max: None };
 
-    /// The row of a destination. One that cannot be read is begun anew, and said so: a pace is learnt again, a queue that stands
-    /// still for a broken hint is not mended by itself.
+    /// Reads the row of a destination.
+    ///
+    /// An unreadable row is replaced and logged: a pace can be learnt again, but a queue that is stuck on a broken row does
+    /// not recover.
     pub(super) async fn read(store: &Store, name: &str) -> Result<Self, StoreError> {
         Ok(store.paces().read(name).await?.map_or(Self::NEW, |shared| Self::parse(name, &shared)))
     }
@@ -41,7 +43,7 @@ impl Row {
         })
     }
 
-    /// The settings that hold: an operator's rate goes before the configured one.
+    /// Returns the effective settings: an operator's rate overrides the configured one.
     pub(super) fn settings(&self, settings: &Settings) -> Settings {
         Settings { rate_max: self.rate_max.or(settings.rate_max), ..*settings }
     }
@@ -119,7 +121,7 @@ fn from_value(version: i64, value: &Value) -> Option<Row> {
         last_slot: moment(&value["last_slot"])?,
         wanted_until: moment(&value["wanted_until"])?,
         paused_until: moment(&value["paused_until"])?,
-        // Rows of earlier versions do not have it.
+        // Rows of earlier versions lack it.
         asking: value["asking"].as_bool().unwrap_or(false),
         circuit: circuit(&value["circuit"])?,
     };
@@ -132,7 +134,7 @@ fn rate(value: &Value) -> Option<Rate> {
             since: moment(&free["since"])?,
             accepted: count(&free["accepted"])?,
             accepted_before: count(&free["accepted_before"])?,
-            // Rows of earlier versions have neither this nor the phase of a pace.
+            // Rows of earlier versions lack this and the phase of a pace.
             accepted_ever: count(&free["accepted_ever"]).unwrap_or(u32::MAX),
             evidence: evidence(&free["evidence"]),
         }));
@@ -156,7 +158,7 @@ fn phase(value: &Value) -> Phase {
     }
 }
 
-/// [`Evidence::NONE`] if a member is missing or invalid.
+/// Returns [`Evidence::NONE`] if a member is missing or invalid.
 fn evidence(value: &Value) -> Evidence {
     let read = || {
         Some(Evidence {
@@ -172,7 +174,7 @@ fn answers(value: &Value) -> Option<Answers> {
     Some(Answers { accepted: number(&value["accepted"])?, refused: number(&value["refused"])? })
 }
 
-/// A number from zero on.
+/// Parses a non-negative number.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| 0.0 <= *number)
 }
@@ -205,7 +207,7 @@ fn count(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|count| u32::try_from(count).ok())
 }
 
-/// What may be missing, and is then `null`.
+/// Parses an optional value; `null` if missing.
 fn optional(value: &Value) -> Option<PerSecond> {
     value.as_f64().map(PerSecond::clamped)
 }

@@ -1,4 +1,4 @@
-//! The paces of all destinations, for people: seen, and adjusted while workers run.
+//! The paces of all destinations, for operators: shown, and adjusted while workers run.
 
 use ichido_core::pace::{Pace, PerSecond};
 use ichido_store::Store;
@@ -8,7 +8,7 @@ use ichido_store::node::SharedPace;
 use super::ROUNDS_MAX;
 use super::row::Row;
 
-/// The paces that the workers on one database share.
+/// The paces that the workers of one database share.
 #[derive(Clone)]
 pub struct Paces(Store);
 
@@ -17,23 +17,23 @@ pub struct Paces(Store);
 pub struct SharedRate {
     /// How fast it is called, and whether it is paused or down.
     pub pace: Pace,
-    /// What an operator set in place of the configured rate.
+    /// The rate that an operator set instead of the configured one.
     pub rate_max: Option<PerSecond>,
 }
 
 impl Paces {
-    /// The paces in a store.
+    /// Creates a view of the paces in a store.
     pub fn of(store: Store) -> Self {
         Self(store)
     }
 
-    /// What is known of a destination; of one that was never called, [`Pace::NEW`].
+    /// Returns the pace of a destination; [`Pace::NEW`] if it was never called.
     pub async fn read(&self, destination: &str) -> Result<SharedRate, StoreError> {
         let Row { pace, rate_max, .. } = Row::read(&self.0, destination).await?;
         Ok(SharedRate { pace, rate_max })
     }
 
-    /// What is known of every destination that was ever called, by its name.
+    /// Returns the pace of every destination that was ever called, by name.
     pub async fn list(&self) -> Result<Vec<(String, SharedRate)>, StoreError> {
         let rate = |(name, shared): (String, SharedPace)| {
             let Row { pace, rate_max, .. } = Row::parse(&name, &shared);
@@ -42,8 +42,9 @@ impl Paces {
         Ok(self.0.paces().list().await?.into_iter().map(rate).collect())
     }
 
-    /// Sets the fastest that all workers together call a destination; `None` is as their configuration says. They go by it
-    /// within a second.
+    /// Sets the maximum rate of all workers together; `None` restores their configuration.
+    ///
+    /// They follow within a second.
     pub async fn set_rate_max(
         &self,
         destination: &str,
@@ -52,7 +53,9 @@ impl Paces {
         self.change(destination, |row| Row { rate_max, ..row }).await
     }
 
-    /// Ends the pause that a destination asked for. One call asks it first; the workers go on when that was accepted.
+    /// Ends the pause that a destination requested.
+    ///
+    /// One call probes it first; the workers continue once that is accepted.
     pub async fn lift_pause(&self, destination: &str) -> Result<(), StoreError> {
         self.change(destination, |row| Row { pace: row.pace.resumed(), ..row }).await
     }

@@ -1,7 +1,7 @@
-//! How a destination stands, for people: in its gauges, and in one line of the log for each change.
+//! The status of a destination for operators: gauges, and one log line per change.
 //!
-//! What slows or stops calls is a warning, and so is the end of an outage. What is bound to follow, the end of a pause and a probe,
-//! is told to whoever wants to know more.
+//! Anything that slows or stops calls is a warning, and so is the end of an outage. Expected consequences, the end of a
+//! pause and a probe, are logged at the info level.
 
 use std::sync::Mutex;
 
@@ -16,14 +16,14 @@ use crate::worker::metrics::{CircuitState, DestinationGauges};
 struct PaceStatus {
     paused_until: Option<Timestamp>,
     circuit: CircuitState,
-    /// It refused calls, and all workers go by what it bears.
+    /// It throttled calls, and all workers follow its limit.
     is_slowed: bool,
-    /// What an operator set in place of the configured rate.
+    /// The rate that an operator set instead of the configured one.
     set: Option<PerSecond>,
 }
 
 impl PaceStatus {
-    /// Nothing is in the way, as far as is known.
+    /// No restriction, as far as is known.
     const UNRESTRICTED: Self =
         Self { paused_until: None, circuit: CircuitState::Closed, is_slowed: false, set: None };
 
@@ -35,7 +35,7 @@ impl PaceStatus {
             circuit: match pace.circuit {
                 Circuit::Closed { .. } => CircuitState::Closed,
                 Circuit::Open { until, .. } if now < until => CircuitState::Open,
-                // The next call is a probe, whoever makes it.
+                // The next call is a probe, whichever node makes it.
                 Circuit::Open { .. } | Circuit::HalfOpen { .. } => CircuitState::HalfOpen,
             },
             is_slowed: matches!(pace.rate, Rate::Paced(_)),
@@ -44,7 +44,7 @@ impl PaceStatus {
     }
 }
 
-/// What was told of a destination.
+/// Reports a destination's status.
 pub(super) struct StatusReporter {
     last: Mutex<PaceStatus>,
     gauges: DestinationGauges,
@@ -55,8 +55,9 @@ impl StatusReporter {
         Self { last: Mutex::new(PaceStatus::UNRESTRICTED), gauges: DestinationGauges::new(destination) }
     }
 
-    /// Shows how a destination stands, and logs what has changed since it was last told. What is known is asked for in its turn, so
-    /// that nothing older is told after it.
+    /// Updates the gauges and logs what changed since the last report.
+    ///
+    /// Reads the status under the lock, so nothing older is reported after it.
     pub(super) fn report(
         &self,
         destination: &str,

@@ -1,4 +1,4 @@
-//! Where a pace is kept: in the store, where all nodes share it, or in this process alone.
+//! Where a pace is stored: in the store, shared by all nodes, or in this process.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ pub(super) enum PaceStorage {
 }
 
 impl PaceStorage {
-    /// Of a destination that nobody else calls.
+    /// Creates storage for a destination that nobody else calls.
     pub(super) fn alone() -> Self {
         Self::Alone(Mutex::new(Row::NEW))
     }
@@ -27,7 +27,7 @@ impl PaceStorage {
         }
     }
 
-    /// Writes what follows the row of this version; `false` is that somebody was quicker.
+    /// Writes the successor of this version. Returns `false` if somebody else was faster.
     pub(super) async fn write(&self, name: &str, next: Row) -> Result<bool, StoreError> {
         match self {
             Self::Shared(store) => store.paces().write(name, next.version, &next.to_bytes()).await,
