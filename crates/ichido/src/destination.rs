@@ -58,7 +58,7 @@ impl Destination {
     pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
         match self {
             Self::Handler(handler) => handler.call(call, cancel).await,
-            // Dropping the call closes its connection; the receiver cannot be told more.
+            // Dropping the call closes its connection; the receiver gets no other signal.
             #[cfg(feature = "http")]
             Self::Http(http) => http.call(call).await,
             // A published message cannot be recalled.

@@ -116,7 +116,7 @@ pub enum Ended {
     Done,
     /// It was stopped.
     Stopped {
-        /// By whom, if from another process.
+        /// The actor, if another process stopped it.
         by: Option<String>,
     },
     /// The canary failed.

@@ -98,7 +98,7 @@ pub fn describe_metrics() {
     super::resolved::describe_resolved();
 }
 
-/// Registers a queue's counters at zero: a missing counter cannot be told from one that never moved.
+/// Registers a queue's counters at zero: a missing counter cannot be distinguished from one that never moved.
 pub(super) fn register_queue(queue: &str) {
     for result in ["success", "empty"] {
         counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(0);

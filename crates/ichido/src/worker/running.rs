@@ -189,7 +189,7 @@ async fn sync_clock(node: &WorkerNode) {
 
 /// Checks that every queue keeps the kind of key that it always had.
 ///
-/// If one does not, nothing is served: that is a configuration error, and whoever starts the worker must notice it.
+/// If one does not, nothing is served: that is a configuration error, and the operator who starts the worker must notice it.
 // Spec: D7.
 async fn check_key_kinds(node: &WorkerNode) -> bool {
     let mut all = true;

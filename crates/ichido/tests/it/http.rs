@@ -1,4 +1,5 @@
-//! The HTTP destination against receivers that misbehave, over real sockets and real TLS (SPEC D7 to D10, D18, F2).
+//! Tests the HTTP destination against misbehaving receivers, over real sockets and real TLS.
+// Spec: D7 to D10, D18, F2.
 
 mod answers;
 mod ask;

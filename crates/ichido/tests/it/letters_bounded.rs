@@ -1,4 +1,5 @@
-//! A bulk over many letters costs a bounded number of statements and rows at a time. Counted where the database is asked, by no clock.
+//! A bulk operation over many letters costs a limited number of statements and rows at a time. Counted at the database,
+//! without a clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,13 +20,14 @@ use crate::own_process;
 use crate::worker::fixture::{QUEUE, WorkerFixture, key, many, queue};
 
 const LETTERS: u32 = 10_500;
-/// The statements of one batch: asked to stop? a page; begin, lock, take, events, ready, counts, commit, and the store's own.
+/// The statements of one batch: the stop check, a page; begin, lock, take, events, ready, counts, commit, and the store's
+/// own.
 const PER_BATCH_MAX: u64 = 12;
 
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 static ROWS_MAX: AtomicU64 = AtomicU64::new(0);
 
-/// Counts what sqlx says of each statement.
+/// Counts the statements that sqlx logs.
 struct StatementCounter;
 
 struct Rows;
@@ -126,7 +128,7 @@ fn a_bulk_over_ten_thousand_letters_asks_little_and_holds_little_at_a_time() {
     own_process::assert_passes("letters_bounded::child");
 }
 
-/// Not a test of its own: what it installs is the process's.
+/// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by the test above as a process of its own"]
 async fn child() {
@@ -134,7 +136,7 @@ async fn child() {
         return;
     }
     tracing::subscriber::set_global_default(StatementCounter).unwrap();
-    // One after the other: what is counted is counted for the process.
+    // One after the other: the counts belong to the process.
     case(WorkerFixture::sqlite().await).await;
     case(WorkerFixture::postgres().await).await;
 }

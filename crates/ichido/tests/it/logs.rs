@@ -1,4 +1,5 @@
-//! What is logged: the hash of a key, and never a key, a payload or a caller's name (SPEC C5).
+//! Logs contain the hash of a key, and never a key, a payload or an identity.
+// Spec: C5.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::once::fixture::{Mode, OnceFixture, RequestGate, keyed, name_of, post, respond};
 use crate::own_process;
 
-/// Everything that anybody logs, at every level.
+/// Captures every log line, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
 struct RequestLogCapture;
@@ -55,7 +56,7 @@ impl Subscriber for RequestLogCapture {
     fn exit(&self, _: &Id) {}
 }
 
-/// Whatever can happen to a request, with words in it that nobody is to see.
+/// Everything that can happen to a request, with words in it that must not appear.
 async fn everything(fixture: &OnceFixture) {
     let gate = RequestGate::shut();
     let inside = gate.clone();
@@ -110,7 +111,7 @@ fn a_log_shows_the_hash_of_a_key_and_never_a_key_or_a_payload() {
     own_process::assert_passes("logs::child");
 }
 
-/// Not a test of its own: what it installs is the process's.
+/// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by the test above as a process of its own"]
 async fn child() {

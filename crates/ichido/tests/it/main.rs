@@ -1,4 +1,4 @@
-//! The library as its users meet it: over real databases, real sockets and real servers.
+//! Tests the library as its users do: over real databases, sockets and servers.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 

@@ -1,4 +1,5 @@
-//! What is counted, by operation (SPEC A14): each request once, by what it came to.
+//! Metrics by operation: each request counts once, by its result.
+// Spec: A14.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use crate::own_process;
 struct CounterRecorder(Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>);
 
 impl CounterRecorder {
-    /// What was counted since the last look, by metric and labels; zeros are left out.
+    /// Returns what was counted since the last call, by metric and labels; zeros are omitted.
     fn take(&self) -> BTreeMap<String, u64> {
         let counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = counters.iter().map(|(name, count)| (name.clone(), count.swap(0, Ordering::SeqCst)));
@@ -92,7 +93,7 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
     let first = waits().start(&keyed_mode);
     gate.reached(1).await;
     waits().send(&keyed_mode).await;
-    // Another node takes over from one that stands still.
+    // Another node takes over from a suspended one.
     let other = fixture.another_node().await;
     other.pass(AFTER_LEASE);
     let taken = other.serve(other.once(Mode::Keyed), other.ordering());
@@ -105,7 +106,7 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
     keyed("k5").send(&orders).await;
     let requests = |labels: &str| format!("{REQUESTS}{labels}}}");
     let all = [
-        // k1, k3, k4 thrice, and k2, which failed.
+        // k1, k3, k4 three times, and k2, which failed.
         (requests("first,try=first,success=true"), 5),
         (requests("first,try=first,success=false"), 1),
         (requests("replayed,try=auto,success=true"), 1),
@@ -131,7 +132,7 @@ fn every_request_is_counted_once_by_what_it_came_to() {
     own_process::assert_passes("meters::child");
 }
 
-/// Not a test of its own: what it installs is the process's.
+/// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by the test above as a process of its own"]
 async fn child() {

@@ -1,7 +1,8 @@
-//! The NATS destination against real servers, and against networks that misbehave (SPEC D7 to D10, F2).
+//! Tests the NATS destination against real servers and misbehaving networks.
 //!
-//! Each test starts servers of its own, in temporary folders and on free ports of the loopback, or publishes to the one that the run
-//! shares; another that runs on the machine is left alone.
+//! Each test starts its own servers, in temporary folders and on free loopback ports, or publishes to the one that the run
+//! shares. Other servers on the machine are left alone.
+// Spec: D7 to D10, F2.
 
 mod credentials;
 mod faults;

@@ -1,7 +1,7 @@
-//! The layer as its clients meet it: one test per behaviour, run over each database.
+//! Tests the layer as its clients use it: one test per behaviour, run on each database.
 //!
-//! The thirty cases and the bug classes that others met are listed in `docs/cases.md` with their tests here. Nothing sleeps: a
-//! test waits for a condition, or moves the store's clock.
+//! `docs/cases.md` lists the thirty cases and the known bug classes with their tests here. Nothing sleeps: a test waits for
+//! a condition, or moves the store's clock.
 
 mod clock;
 mod crash;

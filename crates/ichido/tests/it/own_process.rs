@@ -1,4 +1,4 @@
-//! Tests that change their whole process, each as a process of its own.
+//! Tests that change their whole process, each in its own process.
 //!
 //! Such a test has two parts: a child, which is ignored and does nothing in another process, and the test, which starts it.
 
@@ -7,19 +7,19 @@ use std::process::Command;
 /// Set for a child.
 const VARIABLE: &str = "ICHIDO_OWN_PROCESS";
 
-/// Whether this process is a child's.
+/// Whether this process is a child.
 pub(crate) fn is_own() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// A child in a process of its own, by its full name.
+/// A child in its own process, by its full name.
 pub(crate) fn command(child: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", child, "--nocapture"]).env(VARIABLE, "yes");
     command
 }
 
-/// Runs a child to its end. It has to pass, and to exist.
+/// Runs a child to its end. It must exist and pass.
 #[track_caller]
 pub(crate) fn assert_passes(child: &str) {
     let output = command(child).output().unwrap();

@@ -1,5 +1,5 @@
-//! The worker as its users meet it: one test per behaviour, run over each database. Nothing sleeps: a test waits for a condition,
-//! or moves the store's clock.
+//! Tests the worker as its users do: one test per behaviour, run on each database. Nothing sleeps: a test waits for a
+//! condition, or moves the store's clock.
 
 mod alerts;
 mod draft;

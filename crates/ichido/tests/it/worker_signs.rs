@@ -1,5 +1,6 @@
-//! What a worker counts and logs (SPEC A14, D14, E5): each try once, by what it came to; how queues and destinations stand; and never
-//! a key or a payload.
+//! A worker's metrics and logs: each attempt once, by its outcome; the state of queues and destinations; and never a key or
+//! a payload.
+// Spec: A14, D14, E5.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,7 +29,7 @@ use crate::worker::fixture::{
     message_of, queue,
 };
 
-/// What was counted, by metric and labels; of a histogram, how many values.
+/// Recorded values by metric and labels; for a histogram, how many values.
 #[derive(Clone, Default)]
 struct Signs(Arc<Mutex<BTreeMap<String, f64>>>, Arc<Mutex<BTreeSet<String>>>);
 
@@ -84,13 +85,13 @@ impl Signs {
         Arc::new(One { signs: self.clone(), name })
     }
 
-    /// What was counted of a metric.
+    /// The recorded values of a metric.
     fn of(&self, name: &str) -> f64 {
         let signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         signs.get(name).copied().unwrap_or(0.0)
     }
 
-    /// Waits until a metric is as it should be.
+    /// Waits until a metric has the expected value.
     async fn until(&self, name: &str, is: impl Fn(f64) -> bool) {
         let all = async {
             while !is(self.of(name)) {
@@ -105,12 +106,12 @@ impl Signs {
         self.until(name, |value| (value - expected).abs() < 0.1).await;
     }
 
-    /// A recorder is told what each metric is.
+    /// Metrics must be described to the recorder.
     fn describe(&self, name: &KeyName) {
         self.1.lock().unwrap_or_else(PoisonError::into_inner).insert(name.as_str().to_owned());
     }
 
-    /// What was counted and is not described.
+    /// Metrics that were recorded but not described.
     fn not_described(&self) -> Vec<String> {
         let described = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         let signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,10 +150,10 @@ impl Recorder for Signs {
     }
 }
 
-/// The longest that anything here is waited for.
+/// The longest wait for anything here.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
-/// Everything that anybody logs, at every level.
+/// Captures every log line, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
 struct WorkerLogCapture;
@@ -193,12 +194,12 @@ impl Subscriber for WorkerLogCapture {
     fn exit(&self, _: &Id) {}
 }
 
-/// Puts in a message of a secret caller.
+/// Enqueues a message of a secret caller.
 async fn put(fixture: &WorkerFixture, key: &str) -> uuid::Uuid {
     fixture.put_in(message_of("SECRET-CALLER", key)).await
 }
 
-/// One of each that can happen to a message.
+/// One of each thing that can happen to a message.
 async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
     let inside = gate.clone();
@@ -235,7 +236,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     }
     fixture.pass(BACKOFF);
     fixture.until(retried, Stage::Sent).await;
-    // One whose worker is taken for dead, and which ends after all.
+    // One whose worker is considered dead, and which ends after all.
     let waits = put(fixture, "SECRET-waits").await;
     gate.reached(1).await;
     assert!((signs.of("outbox_inflight{queue=orders}") - 1.0).abs() < 0.1);
@@ -243,7 +244,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     other.pass(AFTER_LEASE + BACKOFF);
     let rescuer = other.work(FakeReceiver::default().done());
     other.until(waits, Stage::Parked).await;
-    // Who is told to stop between the rescue and its count does not count it any more.
+    // A worker that is stopped between the rescue and its count does not count it any more.
     signs.until_is("ichido_worker_rescued_total{queue=orders}", 1.0).await;
     worker.stop();
     rescuer.stop();
@@ -251,7 +252,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     worker.ended().await;
     rescuer.ended().await;
     assert_eq!(fixture.row(waits).await.status, Stage::Sent);
-    // A queue that stands still sends nothing, and shows how long its oldest message waits.
+    // A stalled queue sends nothing, and shows how long its oldest message waits.
     fixture.store.queues().pause(&queue(QUEUE), true, None).await.unwrap();
     put(fixture, "SECRET-late").await;
     fixture.pass(Duration::from_hours(1));
@@ -269,7 +270,8 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     worker.ended().await;
 }
 
-/// What is dead or parked is done with, by a person and by its destination (SPEC A14).
+/// Dead and parked messages are resolved, by a person and by their destination.
+// Spec: A14.
 async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
     let bulk = Bulk {
         store: fixture.store.clone(),
@@ -279,7 +281,7 @@ async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
         actor: "olivia".to_owned(),
         reason: None,
     };
-    // Whoever became a letter at the moment of the count is not part of the bulk.
+    // A message that became a letter at the moment of the count is not part of the operation.
     fixture.pass(Duration::from_secs(1));
     let found = bulk.preflight().await.unwrap();
     assert_eq!(bulk.run(&found, || false, |_| ()).await.unwrap().moved, 1);
@@ -295,12 +297,13 @@ async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
     fixture.store.queues().pause(&queue(QUEUE), false, None).await.unwrap();
 }
 
-/// A try that may have done it, and a receiver that has forgotten the key when the next one's turn has come (SPEC F2).
+/// An attempt may have done it, and the receiver has forgotten the key when the next one is due.
+// Spec: F2.
 async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
     let lost = FakeReceiver::default().handler(|_, _| async { Err(Failed::unknown("SECRET-ANSWER")) });
     let worker = fixture.work(lost.honours_keys(BACKOFF * 2));
     let id = put(fixture, "SECRET-doubt").await;
-    // With it the one that stood still, as long as its queue did.
+    // With it the one that was stalled, as long as its queue was.
     fixture.until_count(Stage::Failed, 2).await;
     fixture.pass(BACKOFF * 3);
     fixture.until(id, Stage::Parked).await;
@@ -310,7 +313,8 @@ async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
     worker.ended().await;
 }
 
-/// A destination that goes down, comes back, asks for a pause, and is slowed down by an operator (SPEC D6).
+/// A destination goes down, comes back, requests a pause, and is slowed down by an operator.
+// Spec: D6.
 async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     let handler = FakeReceiver::default().handler(|number, _| async move {
         match number {
@@ -357,7 +361,7 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     worker.ended().await;
 }
 
-/// A worker dies with messages of a queue that nobody serves any more; in the end somebody does.
+/// A worker dies with messages of a queue that nobody serves any more; later somebody does.
 async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
     const GAUGE: &str = "ichido_worker_unserved{queue=elsewhere}";
     let elsewhere = queue("elsewhere");
@@ -378,7 +382,7 @@ async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
         fixture.pass(Duration::from_secs(6));
         look_again().await;
     }
-    // It is told once, however often it is looked at; and a worker that serves the queue takes them back.
+    // It is reported once, however often it is checked; and a worker that serves the queue rescues them.
     let serves =
         fixture.draft().handler("elsewhere", FakeReceiver::default().done().repeatable()).start().unwrap();
     while 0.0 < signs.of(GAUGE) {
@@ -403,7 +407,7 @@ fn assert_counts(signs: &Signs) {
         ("ichido_worker_tries_total{queue=orders,retry=yes,outcome=success}", 1.0),
         ("ichido_worker_tries_total{queue=orders,retry=no,outcome=retry}", 1.0),
         ("ichido_worker_tries_total{queue=orders,retry=no,outcome=dead}", 1.0),
-        // The third was rescued, without a try.
+        // The third was rescued, without an attempt.
         ("ichido_worker_tries_total{queue=orders,retry=no,outcome=parked}", 2.0),
         ("outbox_inflight{queue=orders}", 0.0),
         ("outbox_dequeue_total{queue=orders,result=success}", 7.0),
@@ -425,7 +429,7 @@ fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
     own_process::assert_passes("worker_signs::child");
 }
 
-/// Not a test of its own: what it installs is the process's.
+/// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by the test above as a process of its own"]
 async fn child() {
@@ -459,7 +463,7 @@ async fn child() {
         assert!(line.contains(&hash) && line.contains("queue=\"orders\""), "{line}");
         assert!(line.contains(" message_id="), "{line}");
     }
-    // Each line has one text of its own: a field of that name would be told in its place.
+    // Each line has one text: a field of that name would replace it.
     for line in log.lines() {
         assert!(line.matches(" message=").count() <= 1, "{line}");
     }
@@ -481,7 +485,7 @@ async fn child() {
         "an operator set how fast",
     ] {
         let lines: Vec<&str> = log.lines().filter(|line| line.contains(said)).collect();
-        // Once for each change, on each of two databases.
+        // Once per change, on each of two databases.
         assert_eq!(lines.len(), 2, "{said}: {lines:#?}");
         assert!(lines.iter().all(|line| line.contains("destination=\"broker\"")), "{lines:#?}");
     }

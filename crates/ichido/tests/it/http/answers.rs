@@ -1,4 +1,5 @@
-//! What answers mean: the codes of SPEC D9, the conflicts of D7, the key carried back of D8, the digests of D10, the order of D18.
+//! The meaning of responses: codes, conflicts, echoed keys, digests, and the order of rules.
+// Spec: D7 to D10, D18.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 use super::tried::{conflict, order, outcome, resolved, settings, tried};
 use http_for_tests::{Act, Receiver, json, with};
 
-/// As a broker of SPEC D18 is described.
+/// A broker with its own rules.
+// Spec: D18.
 fn broker(receiver: &Receiver) -> HttpSettings {
     HttpSettings {
         echoes_key: true,
@@ -69,7 +71,7 @@ async fn a_409_means_what_the_destination_says_it_means() {
             Done,
             Advice::AcceptAsProcessed,
         ),
-        // Processed, and not tied to our key, or tied to another: no success.
+        // Processed, but not tied to our key, or tied to another: not a success.
         (r#"{"error":"already_processed"}"#, Some("KEY_NOT_ECHOED"), Unknown, Advice::GiveUp),
         (
             r#"{"error":"already_processed","idempotency_key":"another"}"#,
@@ -111,7 +113,7 @@ async fn a_success_counts_only_if_the_key_comes_back_where_that_is_promised() {
         (json("200 OK", "{}"), PARKED, SENT),
         (json("200 OK", r#"{"idempotency_key":null}"#), PARKED, SENT),
         (json("200 OK", "no JSON"), PARKED, SENT),
-        // Another key is another's answer, whether or not ours was promised.
+        // A response with another key is not ours, whether or not an echo was promised.
         (json("200 OK", others), PARKED, PARKED),
         (json("200 OK", r#"{"idempotency_key":7}"#), PARKED, PARKED),
         (with_field("another", ""), PARKED, PARKED),
@@ -190,7 +192,7 @@ async fn an_answer_over_the_bound_is_judged_by_its_status_and_not_read_on() {
         ("200 OK", (None, Effect::Done, Advice::Accept)),
         ("400 Bad Request", (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp)),
     ] {
-        // It says that a terabyte follows, and a part of it does.
+        // It announces a terabyte and sends a part of it.
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 1000000000000\r\n\r\n");
         let receiver =
             Receiver::start(move |_, _| Act::AnswerAndHold(format!("{head}{}", "x".repeat(5_000)))).await;
@@ -201,7 +203,7 @@ async fn an_answer_over_the_bound_is_judged_by_its_status_and_not_read_on() {
         assert_eq!(note.result_digest, None, "of half an answer there is no digest");
         receiver.until_closed(1).await;
     }
-    // Exactly at the bound it is whole.
+    // Exactly at the limit, it is complete.
     let receiver = Receiver::answering(with("200 OK", &[], &"x".repeat(4_096))).await;
     let settings = HttpSettings { answer_bytes_max: 4_096, ..settings(receiver.url("/")) };
     let (_, note) = tried(&resolved(&settings), &order("k")).await;

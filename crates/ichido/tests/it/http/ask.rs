@@ -1,4 +1,5 @@
-//! Asking what became of a call (SPEC F2): done, not done, or still unknown, and never a guess.
+//! Looking up a call: done, not done, or still unknown, and never a guess.
+// Spec: F2.
 
 use ichido::destination::Asked;
 use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};

@@ -1,4 +1,4 @@
-//! No answer, or half of one: what is known then. What was never sent is not done; what may have arrived is unknown.
+//! No response, or half of one. A request that was never sent is not done; one that may have arrived is unknown.
 
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use tokio::net::TcpListener;
@@ -30,7 +30,7 @@ async fn a_name_that_is_not_found_was_sent_nothing() {
 
 #[tokio::test]
 async fn a_handshake_that_does_not_end_was_sent_nothing() {
-    // It takes the connection, and then says nothing: TLS never comes about.
+    // It accepts the connection and then says nothing: the TLS handshake never completes.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
     let mut settings = settings(format!("https://{address}/"));
@@ -49,7 +49,7 @@ async fn a_request_that_is_not_answered_may_have_arrived() {
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), MAYBE_SENT);
     assert_eq!(note.excerpt.as_deref(), Some("no answer came in time"));
-    // It is let go of, not left to hang.
+    // It is closed, not left hanging.
     receiver.until_closed(1).await;
     assert_eq!(receiver.seen().len(), 1);
 }
@@ -59,7 +59,7 @@ async fn a_connection_that_ends_after_the_request_may_have_done_it() {
     for act in [
         Act::Reset,
         Act::AnswerAndClose(String::new()),
-        // No HTTP at all.
+        // Not HTTP at all.
         Act::AnswerAndClose("220 mail.example ESMTP\r\n\r\n".to_owned()),
         // A head that does not end.
         Act::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned()),

@@ -1,4 +1,4 @@
-//! Kept connections: used again, and never a second request for one call, whenever the other side closes them.
+//! Reused connections: never a second request for one call, whenever the receiver closes them.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ async fn a_kept_connection_that_breaks_under_a_request_leaves_it_unknown_and_is_
     assert_eq!(outcome(&http, &order("third")).await, SENT, "the broken one is not kept");
 }
 
-/// The server closes each connection after its answer without saying so, just when the next call may be taking it.
+/// The server closes each connection silently after its response, just when the next call may use it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_closes_unused_never_makes_one_call_two_requests() {
     const CALLS: usize = 300;
@@ -73,7 +73,7 @@ async fn a_connection_that_was_closed_while_idle_costs_no_try() {
     let http = resolved(&settings(receiver.url("/")));
     for index in 1..=20 {
         assert_eq!(outcome(&http, &order("k")).await, SENT);
-        // The end was seen on our side before the next call begins.
+        // Our side saw the close before the next call begins.
         receiver.until_closed(index).await;
     }
     assert_eq!(receiver.connections(), 20);

@@ -1,10 +1,10 @@
-//! Where clouds hand out credentials is not called, whatever name leads there.
+//! Addresses where clouds serve credentials are not called, whatever name leads there.
 
 use ichido_core::verdict::{Advice, Effect};
 
 use super::tried::{SHORT, order, resolved, settings, tried};
 
-/// 169.254.169.254 as one number: no address to a URL, and one to every system's resolver, as a name in DNS would be.
+/// 169.254.169.254 as one number: not an address in a URL, but one to every resolver, as a DNS name would be.
 const A_NAME_THAT_LEADS_THERE: &str = "2852039166";
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn a_name_that_leads_to_a_link_local_address_is_not_called() {
     let why = note.excerpt.expect("it says why");
     assert!(why.contains("link-local"), "{why}");
 
-    // Named, it is tried; nobody need be there.
+    // If named, it is called; nobody needs to be there.
     settings.allow_link_local = vec![A_NAME_THAT_LEADS_THERE.to_owned()];
     settings.connect_time_out = SHORT;
     let (_, note) = tried(&resolved(&settings), &order("k")).await;

@@ -1,4 +1,5 @@
-//! Redirects lead nowhere (SPEC D9): what is posted with a key and credentials goes where the configuration says and nowhere else.
+//! Redirects are not followed: a request with a key and credentials goes only where the configuration says.
+// Spec: D9.
 
 use ichido_core::verdict::{Advice, ErrorCode};
 

@@ -1,4 +1,4 @@
-//! What the receiver gets: the caller's bytes, and who, what and which try in header fields.
+//! What the receiver gets: the caller's bytes; identity, key and attempt in header fields.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -66,7 +66,7 @@ async fn a_key_that_begins_with_a_quote_is_written_so_that_it_is_read_back() {
     }
 }
 
-/// Computed here once more, as a receiver would; the published examples are checked where the signature is made.
+/// Computed here again, as a receiver would; the published examples are checked where the signature is made.
 fn signature(secret: &str, request: &Request) -> String {
     let secret = STANDARD.decode(secret.trim_start_matches("whsec_")).expect("base64");
     let mut mac = Hmac::<Sha256>::new_from_slice(&secret).expect("any length");

@@ -1,4 +1,4 @@
-//! Settings: every problem at once, and no secret in any of them.
+//! Settings: all errors at once, without a secret in any of them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! TLS: spoken with whom the roots vouch for, and with nobody else.
+//! TLS: only with servers that the roots vouch for.
 
 use ichido::destination::http::HttpSettings;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
@@ -9,7 +9,7 @@ use http_for_tests::{Act, Authority, Receiver, json};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 
-/// An authority, and a server with a certificate of it for this name.
+/// An authority, and a server with its certificate for this name.
 struct TlsSetup {
     roots: String,
     acceptor: TlsAcceptor,
@@ -39,7 +39,7 @@ async fn a_receiver_whom_the_roots_vouch_for_is_called_and_its_connection_kept()
 
 #[tokio::test]
 async fn a_receiver_that_is_not_vouched_for_gets_nothing() {
-    // An authority that is not ours, and a certificate for another name.
+    // An authority that is not trusted, and a certificate for another name.
     let stranger = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(String::new()) };
     for (world, roots) in [(world("127.0.0.1"), stranger.trusted_roots), (world("broker.example"), None)] {
         let (receiver, settings) = start(&world, Act::Answer(json("200 OK", "{}"))).await;
@@ -56,7 +56,7 @@ async fn a_receiver_that_is_not_vouched_for_gets_nothing() {
 async fn a_receiver_that_speaks_no_tls_gets_nothing() {
     let receiver =
         Receiver::start(|_, _| Act::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned())).await;
-    // It takes the first flight for the beginning of a head, and waits for more until we have gone.
+    // It takes the first flight for the start of a head, and waits for more until we have gone.
     let url = format!("https://{}/", receiver.address);
     let mut settings = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(url) };
     settings.connect_time_out = super::tried::SHORT;
@@ -66,7 +66,7 @@ async fn a_receiver_that_speaks_no_tls_gets_nothing() {
 
 #[tokio::test]
 async fn an_answer_cut_short_is_not_taken_for_its_end() {
-    // Its end is the connection's end, which an attacker could bring about; TLS says which one was meant.
+    // The end of the connection ends the response, and an attacker could cause that; TLS says which end was meant.
     let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it";
     let (_kept, settings) = start(&world("127.0.0.1"), Act::AnswerAndClose(answer.to_owned())).await;
     let said_end = outcome(&resolved(&settings), &order("k")).await;

@@ -1,4 +1,4 @@
-//! One try, and what it came to.
+//! One attempt and its outcome.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
-/// Longer than a test may take: what ends, ends for another reason.
+/// Longer than a test may take: if it ends, it ends for another reason.
 const PLENTY: Duration = TIME_OUT_MAX;
-/// After this a test has hung. It is no measure of anything.
+/// After this a test hangs. It measures nothing.
 const HUNG: Duration = Duration::from_mins(1);
-/// How long a call waits for what never comes. What comes first, as a connection, has as long, on a slow machine too.
+/// How long a call waits for a response that never comes. Connecting gets as long, on a slow machine too.
 pub(crate) const SHORT: Duration = Duration::from_secs(2);
 
-/// Settings whose times no test runs into unless it means to.
+/// Settings whose timeouts no test reaches unless it means to.
 pub(crate) fn settings(url: String) -> HttpSettings {
     HttpSettings {
         connect_time_out: PLENTY,
@@ -38,7 +38,7 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::parse(text).expect("a key")
 }
 
-/// A try of an order under this key.
+/// An attempt of an order under this key.
 pub(crate) fn order(key_text: &str) -> Call {
     Call {
         message: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0007),
@@ -54,12 +54,12 @@ pub(crate) fn order(key_text: &str) -> Call {
     }
 }
 
-/// What a destination says when it is asked.
+/// The result of a lookup.
 pub(crate) async fn asked(http: &Http, key_text: &str) -> Asked {
     tokio::time::timeout(HUNG, http.ask(&key(key_text))).await.expect("it ends in its time")
 }
 
-/// What a try came to; it is never put off by itself.
+/// The outcome of an attempt, which is never snoozed.
 pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
     match tokio::time::timeout(HUNG, http.call(call)).await.expect("it ends in its time") {
         Came::Judged { verdict, note } => (verdict, note),
@@ -67,14 +67,14 @@ pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
     }
 }
 
-/// The same, in short: code, effect and advice.
+/// The outcome in short: code, effect and advice.
 pub(crate) async fn outcome(http: &Http, call: &Call) -> (Option<&'static str>, Effect, Advice) {
     let (verdict, note) = tried(http, call).await;
     assert_eq!(verdict.code, note.code, "the audit says what was judged");
     (verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice)
 }
 
-/// A rule about a 409 with this error.
+/// A rule for a 409 with this error.
 pub(crate) fn conflict(error: &str, means: Meaning) -> AnswerRule {
     let at = Some(("/error".to_owned(), error.to_owned()));
     AnswerRule { status: "409".to_owned(), at, means }

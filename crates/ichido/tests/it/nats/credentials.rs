@@ -1,4 +1,4 @@
-//! Who we are: let in, kept out, and allowed some things only. And over TLS.
+//! Credentials: accepted, refused, and with limited permissions; also over TLS.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::tried::{DENIED, DONE, connect, connected, order, outcome, settings};
 
 const SECRET: &str = "correct-horse-battery";
 
-/// A server that knows an administrator, and these users.
+/// A server with an administrator and these users.
 async fn server_with(users: &str) -> Server {
     let (admin, password) = ADMIN;
     let admin = format!("{{user: \"{admin}\", password: \"{password}\"}}");
@@ -55,7 +55,7 @@ async fn a_token_is_let_in() {
         Server::start_with(&format!("jetstream {{}}\nauthorization {{ token: \"{SECRET}\" }}")).await;
     let token =
         NatsSettings { credentials: Some(Credentials::Token(SECRET.to_owned())), ..settings(server.url()) };
-    // There is no stream, which it learns after it was let in.
+    // There is no stream, which it learns after authentication.
     let error = connect(&token).await.expect_err("there is no stream");
     assert!(matches!(error, StartError::NoStream { .. }), "{error}");
 }
@@ -66,7 +66,7 @@ async fn who_may_not_publish_is_told_so_at_once_and_has_done_nothing() {
         "{{user: ann, password: \"{SECRET}\", permissions: {{ publish: [\"$JS.API.STREAM.NAMES\", \"$JS.API.STREAM.INFO.>\"], subscribe: [\"_INBOX.>\"] }} }}"
     ))
     .await;
-    // The time that a call has is longer than the test may take: it is the server's word that ends it.
+    // The timeout of a call is longer than the test may take: the server's message ends it.
     let nats = connected(&ann(&server, SECRET)).await;
     assert_eq!(outcome(&nats, &order("k0")).await, DENIED);
     let (first, second, third) = (order("k1"), order("k2"), order("k3"));
@@ -82,12 +82,12 @@ async fn who_may_not_read_the_stream_is_refused_at_the_start_with_the_servers_wo
     ))
     .await;
     let mut wanted = ann(&server, SECRET);
-    // No answer comes, ever; this is how long it is waited for.
+    // No response ever comes; this is how long to wait.
     wanted.time_out = std::time::Duration::from_secs(2);
     wanted.connect_time_out = wanted.time_out;
     let error = loop {
         match connect(&wanted).await.expect_err("it may not ask") {
-            // On a busy machine that is too short a time to connect.
+            // On a busy machine this is too short to connect.
             StartError::Away { .. } => (),
             error => break error,
         }
@@ -115,7 +115,7 @@ async fn tls_is_spoken_with_whom_the_roots_vouch_for_and_with_nobody_else() {
     for scheme in ["tls", "nats"] {
         let ours = settings(format!("{scheme}://{}", server.address));
         let trusting = NatsSettings { trusted_roots: Some(issuer.pem()), ..ours.clone() };
-        // There is no stream, which it learns after they have spoken.
+        // There is no stream, which it learns after the handshake.
         let error = connect(&trusting).await.expect_err("there is no stream");
         assert!(matches!(error, StartError::NoStream { .. }), "{error}");
         let error = connect(&ours).await.expect_err("it is not vouched for");

@@ -1,5 +1,5 @@
-//! Servers that die and networks that lose things: what was never sent is not done, what may have arrived is unknown, and a retry
-//! within the window stores it once.
+//! Dying servers and lossy networks: a message that was never sent is not done, one that may have arrived is unknown, and a
+//! retry within the window stores it once.
 
 use nats_for_tests::Server;
 
@@ -19,14 +19,14 @@ async fn where_no_server_runs_nothing_was_done_and_nothing_goes_out_later() {
     let (server, proxy) = world().await;
     let nats = connected(&settings(proxy.url())).await;
     let folder = server.kill();
-    // The connection's end may not have been heard of yet: then a first try may be in doubt.
+    // The end of the connection may not have been noticed yet: then a first attempt may be in doubt.
     while outcome(&nats, &order("lost")).await != NOT_SENT {
         look_again().await;
     }
     assert_eq!(outcome(&nats, &order("lost")).await, NOT_SENT);
     let server = Server::again(folder).await;
     proxy.lead_to(server.address);
-    // What comes after on the new connection is alone: nothing was held for it.
+    // The next message is alone on the new connection: nothing was buffered for it.
     assert_eq!(outcome(&nats, &order("next")).await, DONE);
     let stored = server.stored().await;
     let ids: Vec<_> = stored.iter().filter_map(|message| message.headers.get("Nats-Msg-Id")).collect();
@@ -66,7 +66,7 @@ async fn a_late_acknowledgement_leaves_it_unknown_and_its_connection_unused() {
     assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
     server.until_stored(1).await;
     proxy.set(Mode::Pass);
-    // It may take the impatient one more than one try to get through.
+    // With its short timeouts it may need more than one attempt to get through.
     while outcome(&nats, &order("k1")).await != BEFORE {
         look_again().await;
     }
@@ -102,7 +102,7 @@ async fn a_publish_that_a_stopped_server_takes_late_is_stored_once() {
         look_again().await;
     }
     assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
-    // The retry waits beside it, and the server takes both when it goes on.
+    // The retry waits beside it, and the server accepts both when it continues.
     let call = order("k1");
     let (came, ()) = tokio::join!(outcome(&patient, &call), async { server.signal("CONT") });
     assert!([DONE, BEFORE].contains(&came), "{came:?}");

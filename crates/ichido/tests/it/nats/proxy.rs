@@ -1,4 +1,4 @@
-//! A network between us and the server that can be told to misbehave.
+//! A proxy between us and the server that misbehaves on demand.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// The most that is passed on at once. More than any publish of the cases, so that each is seen whole.
+/// The most bytes forwarded at once. More than any publish of the tests, so each is seen whole.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// What becomes of what comes along.
+/// What the proxy does with traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It is passed on.
+    /// Forwards it.
     Pass,
-    /// A publish is not passed on, and the connection is cut.
+    /// Drops a publish and cuts the connection.
     CutPublish,
-    /// An acknowledgement is not passed on, and the connection is cut.
+    /// Drops an acknowledgement and cuts the connection.
     CutAnswer,
-    /// Nothing that the server says is passed on.
+    /// Forwards nothing from the server.
     Silence,
 }
 
@@ -54,12 +54,12 @@ impl NatsProxy {
         self.mode.send_replace(mode);
     }
 
-    /// From now on new connections lead there.
+    /// Directs new connections there.
     pub(crate) fn lead_to(&self, server: SocketAddr) {
         self.server.send_replace(server);
     }
 
-    /// How many connections came about.
+    /// Returns how many connections were made.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -68,13 +68,13 @@ impl NatsProxy {
         while let Ok((near, _)) = listener.accept().await {
             let server = *self.server.borrow();
             let Ok(far) = TcpStream::connect(server).await else {
-                continue; // Which closes the near one.
+                continue; // Closes the near one.
             };
             self.connections.fetch_add(1, Ordering::SeqCst);
             let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
             let (there, back) = (self.clone(), self.clone());
             tokio::spawn(async move {
-                // Whichever ends takes the other with it, and both connections.
+                // Whichever ends first ends the other, and both connections.
                 tokio::select! {
                     () = there.carry(near_in, far_out, Mode::CutPublish, b"HPUB ") => (),
                     () = back.carry(far_in, near_out, Mode::CutAnswer, b"\"seq\":") => (),
@@ -83,7 +83,7 @@ impl NatsProxy {
         }
     }
 
-    /// Passes bytes on, until the mode is `cut` and they hold `sign`.
+    /// Forwards bytes until the mode is `cut` and they contain `sign`.
     async fn carry(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: Mode, sign: &[u8]) {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {

@@ -1,4 +1,4 @@
-//! What the stream gets, and what it says.
+//! What the stream receives, and what it responds.
 
 use async_nats::HeaderValue;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
@@ -52,7 +52,7 @@ async fn the_same_key_again_counts_as_done_before_and_is_stored_once() {
     let (verdict, note) = tried(&nats, &order("k1")).await;
     assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), BEFORE);
     assert_eq!((note.receipt.as_deref(), note.result_digest), (Some(receipt.as_str()), None));
-    // From another process, too.
+    // From another process as well.
     let other = connected(&shared_settings(&server)).await;
     assert_eq!(outcome(&other, &order("k2")).await, BEFORE);
     assert_eq!(server.stored().await.len(), 2);
@@ -69,7 +69,7 @@ async fn what_the_server_or_the_stream_is_too_small_for_is_dead() {
         let why = tried(&nats, &call).await.1.excerpt.expect("it says why");
         assert!(why.contains(says), "{why}");
     }
-    // The connection is as good as it was.
+    // The connection is still usable.
     assert_eq!(outcome(&nats, &order("small")).await, DONE);
     assert_eq!(server.stored().await.len(), 1);
 }
@@ -98,7 +98,7 @@ async fn without_its_stream_nobody_takes_it() {
     let admin = server.admin().await;
     admin.delete_stream(server.stream()).await.expect("it is deleted");
     assert_eq!(outcome(&nats, &order("k1")).await, NOT_TAKEN);
-    // Another stream, whose memory nobody has looked at, does not take it either.
+    // Another stream, whose window nobody has checked, does not accept it either.
     let name = format!("{}-OTHER", server.stream());
     let subjects = vec![server.subject().to_owned()];
     let other = Config { name: name.clone(), subjects, ..Config::default() };

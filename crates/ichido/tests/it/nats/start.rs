@@ -1,4 +1,4 @@
-//! What is found out at the start, and what is refused then.
+//! What is read at startup, and what is refused then.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::tried::{connect, connected, settings, shared_settings};
 #[tokio::test]
 async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
     let server = Server::shared().await;
-    // Two minutes, unless it is made with another.
+    // Two minutes by default.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     let wanted = NatsSettings::new(server.url(), server.subject());
     let nats = connected(&NatsSettings { connect_time_out: wanted.time_out, ..wanted }).await;
@@ -61,7 +61,7 @@ async fn the_server_that_lives_is_found_among_several() {
     drop(listener);
     let mut both = shared_settings(&server);
     both.urls.push(format!("nats://{address}"));
-    // Which one is tried first is left to chance.
+    // Which one is tried first is random.
     for _ in 0..8 {
         connected(&both).await;
     }

@@ -1,4 +1,4 @@
-//! One try, and what it came to.
+//! One attempt and its outcome.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use uuid::Uuid;
 
 use crate::worker::fixture::key;
 
-/// Longer than a test may take: what ends, ends for another reason.
+/// Longer than a test may take: if it ends, it ends for another reason.
 const PLENTY: Duration = TIMEOUT_MAX;
-/// After this a test has hung. It is no measure of anything.
+/// After this a test hangs. It measures nothing.
 const HUNG: Duration = Duration::from_mins(2);
-/// How long a call waits for what never comes. What goes out before that has as long, on a slow machine too.
+/// How long a call waits for a response that never comes. Sending gets as long, on a slow machine too.
 const SHORT: Duration = Duration::from_secs(2);
 
 pub(crate) type AttemptSummary = (Option<&'static str>, Effect, Advice);
@@ -31,7 +31,7 @@ pub(crate) const NOT_TAKEN: AttemptSummary = (Some("BROKER_5XX"), Effect::NotDon
 pub(crate) const WRONG: AttemptSummary = (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp);
 pub(crate) const DENIED: AttemptSummary = (Some("UNAUTHORIZED"), Effect::NotDone, Advice::GiveUp);
 
-/// Settings whose times no test runs into unless it means to.
+/// Settings whose timeouts no test reaches unless it means to.
 pub(crate) fn settings(url: String) -> NatsSettings {
     NatsSettings {
         connect_time_out: PLENTY,
@@ -41,7 +41,7 @@ pub(crate) fn settings(url: String) -> NatsSettings {
     }
 }
 
-/// The same on a server that others may use too.
+/// The same on a shared server.
 pub(crate) fn shared_settings(server: &SharedServer) -> NatsSettings {
     NatsSettings { subject: server.subject().to_owned(), ..settings(server.url()) }
 }
@@ -56,8 +56,7 @@ pub(crate) async fn connected(settings: &NatsSettings) -> Nats {
     connect(settings).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A destination that waits in vain for a short while only. That may be too short to start on a busy machine, so it is
-/// started until it is.
+/// A destination with short timeouts. They may be too short to start on a busy machine, so it retries until it started.
 pub(crate) async fn impatient(url: String) -> Nats {
     let settings = NatsSettings { connect_time_out: SHORT, time_out: SHORT, ..settings(url) };
     loop {
@@ -69,7 +68,7 @@ pub(crate) async fn impatient(url: String) -> Nats {
     }
 }
 
-/// A try of an order under this key.
+/// An attempt of an order under this key.
 pub(crate) fn order(key_text: &str) -> Call {
     Call {
         message: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0007),
@@ -85,7 +84,7 @@ pub(crate) fn order(key_text: &str) -> Call {
     }
 }
 
-/// What a try came to; it is never put off by itself.
+/// The outcome of an attempt, which is never snoozed.
 pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
     match tokio::time::timeout(HUNG, nats.call(call)).await.expect("it ends in its time") {
         Came::Judged { verdict, note } => (verdict, note),
@@ -93,7 +92,7 @@ pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
     }
 }
 
-/// The same, in short: code, effect and advice.
+/// The outcome in short: code, effect and advice.
 pub(crate) async fn outcome(nats: &Nats, call: &Call) -> AttemptSummary {
     let (verdict, note) = tried(nats, call).await;
     assert_eq!(verdict.code, note.code, "the audit says what was judged");

@@ -1,4 +1,5 @@
-//! Workers whose messages go to a stream (SPEC D7, D12, F2).
+//! Workers whose messages go to a stream.
+// Spec: D7, D12, F2.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +32,8 @@ fn draft(fixture: &WorkerFixture, nats: Nats) -> Worker {
 }
 
 both_databases! {
-    /// SPEC D7, D12: a worker dies after its publish was stored and before it heard so; the next one finds it done before.
+    /// A worker dies after its publish was stored and before it received the acknowledgement; the next one finds it done.
+    // Spec: D7, D12.
     #[test]
     async fn a_message_of_a_dead_worker_is_in_the_stream_once(fixture: WorkerFixture) {
         let server = Server::start().await;
@@ -57,7 +59,8 @@ both_databases! {
     }
 }
 
-/// SPEC F2: whoever starts a worker learns that the stream forgets before the last retry, and what to do.
+/// At startup, the worker warns that the stream forgets ids before the last retry, and how to fix it.
+// Spec: F2.
 #[tokio::test]
 async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
     let server = Server::shared().await;
@@ -74,14 +77,14 @@ async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
     assert!(said.contains("forgets keys before the last retry"), "{said}");
     let advice = format!("set duplicate_window of stream {} to", server.stream());
     assert!(said.contains(&advice), "{said}");
-    // As it was told to: all retries, and what is under way.
+    // As advised: all retries, and the time in flight.
     let mut config = stream.info().await.expect("it is there").config.clone();
     config.duplicate_window = WINDOW;
     server.admin().await.update_stream(config).await.expect("it is changed");
     assert_eq!(start(&warnings).await, Vec::<String>::new());
 }
 
-/// Warnings, word for word.
+/// Captures warnings verbatim.
 #[derive(Clone, Default)]
 struct WarningCapture(Arc<Mutex<Vec<String>>>);
 

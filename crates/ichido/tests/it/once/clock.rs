@@ -1,4 +1,5 @@
-//! Cases 28 to 30: time passes by the store's clock, and what cannot be read is not run (SPEC A2, A5).
+//! Cases 28 to 30: the store's clock counts, and an unreadable record is not run.
+// Spec: A2, A5.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ both_databases! {
         let other = fixture.another_node().await;
         let (here, there) = (fixture.orders(Mode::Opaque), other.orders(Mode::Opaque));
         keyed("k1").send(&here).await.assert_first(201, "order 1");
-        // Shortly before its time it is there, on every node.
+        // Shortly before it expires it is there, on every node.
         fixture.pass(JUST_BEFORE);
         keyed("k1").send(&here).await.assert_replay(201, "order 1");
         keyed("k1").send(&there).await.assert_replay(201, "order 1");
@@ -57,11 +58,11 @@ both_databases! {
         let orders = fixture.serve(fixture.once(Mode::Opaque), handler);
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;
-        // An hour, as another node sees it: the claim has lapsed, so its outcome counts as unknown; it is not run again.
+        // An hour, as another node sees it: the claim has lapsed, so its outcome is unknown; it is not run again.
         let other = fixture.another_node().await;
         other.pass(Duration::from_hours(1));
         keyed("k1").send(&other.orders(Mode::Opaque)).await.assert_problem(409, "outcome_unknown");
-        // Its owner lives, and settles it.
+        // Its owner is alive, and settles it.
         gate.open(1);
         first.await.unwrap().assert_first(201, "order 1");
         keyed("k1").send(&orders).await.assert_replay(201, "order 1");
@@ -129,7 +130,7 @@ both_databases! {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         for (postgres, sqlite) in [
-            // Headers of a version that is not known, headers that are cut, a status that is none, a name that is no header.
+            // Headers of an unknown version, truncated headers, an invalid status, an invalid header name.
             ("UPDATE ichido.ledger SET headers = '\\x09'", "UPDATE ichido_ledger SET headers = x'09'"),
             ("UPDATE ichido.ledger SET headers = '\\x01000000ff'", "UPDATE ichido_ledger SET headers = x'01000000ff'"),
             (
@@ -145,13 +146,13 @@ both_databases! {
             keyed("k1").send(&orders).await.assert_problem(500, "record_unreadable");
         }
         fixture.assert_effects(1).await;
-        // Another key is not concerned.
+        // Another key is not affected.
         keyed("k2").send(&orders).await.assert_first(201, "order 2");
     }
 
     #[test]
     async fn the_keys_of_a_batch_are_read_one_by_one(fixture: OnceFixture) {
-        // A record that cannot be read takes nobody with it who comes at the same time.
+        // An unreadable record does not affect other keys of the same batch.
         let orders = fixture.orders(Mode::Opaque);
         keyed("bad").send(&orders).await.assert_first(201, "order 1");
         fixture.sql("UPDATE ichido.ledger SET headers = '\\x09'", "UPDATE ichido_ledger SET headers = x'09'").await;

@@ -16,7 +16,7 @@ impl Doomed {
         Self(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap())
     }
 
-    /// Sends a request there whose handler does `work`; does not wait for the answer.
+    /// Sends it a request whose handler does `work`; does not wait for the response.
     fn send<F, A>(&self, fixture: &OnceFixture, mode: Mode, key: &str, work: F)
     where
         F: Fn(HandlerRun) -> A + Send + Sync + 'static,
@@ -83,7 +83,8 @@ both_databases! {
             gate.pass().await;
             doomed.die();
             after_the_crash(&fixture, mode, &key).await;
-            // Transactional: the first was rolled back. Keyed: what both call does it once; here both count. Opaque: held.
+            // Transactional: the first was rolled back. Keyed: the upstream would deduplicate; here both count. Opaque:
+            // held.
             let effects = if mode == Mode::Keyed { 2 } else { 1 };
             fixture.assert_effects(before + effects).await;
         }
@@ -116,7 +117,7 @@ both_databases! {
     }
 }
 
-/// The claim of the dead node holds until its lease is over; then the mode decides.
+/// The claim of the dead node holds until its lease lapses; then the mode decides.
 async fn after_the_crash(fixture: &OnceFixture, mode: Mode, key: &str) {
     let fixture = fixture.another_node().await;
     let orders =

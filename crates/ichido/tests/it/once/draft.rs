@@ -1,4 +1,4 @@
-//! A layer that would not keep its word is not built, and everything that is wrong is said at once.
+//! An invalid layer is not built, and all errors are reported at once.
 
 use std::time::Duration;
 

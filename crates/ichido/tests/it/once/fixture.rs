@@ -1,4 +1,4 @@
-//! A fresh database, a service on it behind the layer, and the words in which the cases speak.
+//! A fresh database, a service behind the layer, and the vocabulary of the tests.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,16 +27,16 @@ use crate::worker::fixture::look_again;
 
 pub(crate) const OPERATION: &str = "orders.create";
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
-/// Short enough for a case to wait until it is over, and long enough for a slow machine to claim and to renew within it.
+/// Short enough for a test to wait it out, and long enough for a slow machine to claim and renew within it.
 pub(crate) const SHORT_LEASE: Duration = Duration::from_secs(3);
 /// Longer than any lease here.
 pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
-/// Long enough for any first one here to be done.
+/// Long enough for any first request here to finish.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
-/// The longest that a case may take.
+/// The longest that a test may take.
 const CASE_MAX: Duration = Duration::from_mins(4);
 
-/// The three ways in which an outcome becomes durable.
+/// The three ways an outcome becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Transactional,
@@ -64,13 +64,13 @@ pub(crate) struct DatabaseLocation {
 }
 
 impl DatabaseLocation {
-    /// The same database by another address.
+    /// The same database at another address.
     pub(crate) fn by(self, url: String) -> Self {
         Self { url, ..self }
     }
 }
 
-/// What is removed with the fixture.
+/// Removed with the fixture.
 pub(crate) enum DatabaseCleanup {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
@@ -106,17 +106,17 @@ impl OnceFixture {
         Self { store, keeper, url: url.to_owned(), business, outside, _database: database }
     }
 
-    /// Where another node can find this database.
+    /// Returns where another node can find this database.
     pub(crate) fn location(&self) -> DatabaseLocation {
         DatabaseLocation { url: self.url.clone(), outside: Arc::clone(&self.outside) }
     }
 
-    /// A node there. Its clock is its own.
+    /// Starts a node there. It has its own clock.
     pub(crate) async fn at(DatabaseLocation { url, outside }: DatabaseLocation) -> Self {
         Self::on(&url, outside, None).await
     }
 
-    /// The same database as another node sees it. Its clock is its own.
+    /// The same database as another node sees it. It has its own clock.
     pub(crate) async fn another_node(&self) -> Self {
         Self::at(self.location()).await
     }
@@ -130,7 +130,7 @@ impl OnceFixture {
         self.store.skew_by(time);
     }
 
-    /// An operation as the cases use it: a duplicate waits for as long as it takes.
+    /// An operation as the tests use it: a duplicate waits as long as it takes.
     pub(crate) fn once(&self, mode: Mode) -> Once {
         let effect = match mode {
             Mode::Transactional => Effect::Transactional(self.business.clone()),
@@ -154,12 +154,12 @@ impl OnceFixture {
         self.layer(once).layer(handler.into())
     }
 
-    /// The plain service: each run places one order and answers with its number.
+    /// The plain service: each run places one order and responds with its number.
     pub(crate) fn orders(&self, mode: Mode) -> ProtectedService {
         self.serve(self.once(mode), self.ordering())
     }
 
-    /// A handler that places one order on each run and answers with 201 and the number of the run.
+    /// A handler that places one order per run and responds with 201 and the run's number.
     pub(crate) fn ordering(&self) -> TestHandler {
         self.handler(|run| async move {
             run.order().await;
@@ -204,14 +204,14 @@ impl OnceFixture {
         self.record(key).await.map(|record| record.record.phase)
     }
 
-    /// Waits until something is true of the record of a key.
+    /// Waits until a condition holds for a key's record.
     pub(crate) async fn until(&self, key: &str, is: impl Fn(Option<&KeyRecord>) -> bool) {
         while !is(self.record(key).await.as_ref()) {
             look_again().await;
         }
     }
 
-    /// The store goes away for this node, for good.
+    /// Closes the store for this node.
     pub(crate) async fn close_store(&self) {
         if let Some(pool) = self.store.postgres_pool() {
             pool.close().await;
@@ -221,7 +221,7 @@ impl OnceFixture {
         }
     }
 
-    /// Runs a statement of the case's own.
+    /// Runs a statement of the test.
     pub(crate) async fn sql(&self, on_postgres: &'static str, on_sqlite: &'static str) {
         match &self.business {
             Pool::Postgres(pool) => drop(sqlx::query(on_postgres).execute(pool).await.unwrap()),
@@ -292,13 +292,13 @@ where
 /// One run of a handler.
 pub(crate) struct HandlerRun {
     pub(crate) request: Request<Bytes>,
-    /// Which run of this handler it is, from 1.
+    /// The number of this run, from 1.
     pub(crate) number: usize,
     outside: Arc<AtomicUsize>,
 }
 
 impl HandlerRun {
-    /// Places one order: in the transaction where there is one, else outside of the database.
+    /// Places one order: in the transaction if there is one, otherwise outside of the database.
     pub(crate) async fn order(&self) {
         const ORDER: &str = "INSERT INTO orders VALUES (1)";
         let extensions = self.request.extensions();
@@ -311,7 +311,7 @@ impl HandlerRun {
         }
     }
 
-    /// 201, with the number of the run.
+    /// 201, with the run's number.
     pub(crate) fn created(&self) -> Response<Body> {
         respond(StatusCode::CREATED, format!("order {}", self.number))
     }
@@ -323,7 +323,7 @@ pub(crate) fn respond(status: StatusCode, body: impl Into<Body>) -> Response<Bod
     response
 }
 
-/// A point that a handler reaches and does not pass before it is let.
+/// A gate that stops a handler until it is opened.
 #[derive(Clone)]
 pub(crate) struct RequestGate(Arc<(watch::Sender<usize>, Semaphore)>);
 
@@ -332,24 +332,24 @@ impl RequestGate {
         Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
     }
 
-    /// The handler's side: says that it is here, and waits.
+    /// The handler's side: reports its arrival, and waits.
     pub(crate) async fn pass(&self) {
         self.0.0.send_modify(|count| *count += 1);
         self.0.1.acquire().await.unwrap().forget();
     }
 
-    /// Waits until so many have come to the gate in all.
+    /// Waits until `count` have arrived at the gate in total.
     pub(crate) async fn reached(&self, count: usize) {
         self.0.0.subscribe().wait_for(|reached| count <= *reached).await.unwrap();
     }
 
-    /// Lets so many pass.
+    /// Lets `count` pass.
     pub(crate) fn open(&self, count: usize) {
         self.0.1.add_permits(count);
     }
 }
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone)]
 pub(crate) struct TestRequest {
     pub(crate) method: Method,
@@ -358,7 +358,7 @@ pub(crate) struct TestRequest {
     pub(crate) body: Bytes,
 }
 
-/// A POST of alice's with the body `10 EUR`, without a key.
+/// A POST by alice with the body `10 EUR`, without a key.
 pub(crate) fn post() -> TestRequest {
     TestRequest {
         method: Method::POST,
@@ -417,13 +417,15 @@ impl TestRequest {
         self.with(self.body.clone())
     }
 
-    /// Sends it and takes the whole answer.
+    /// Sends it and reads the whole response.
     pub(crate) async fn send(&self, endpoint: &ProtectedService) -> TestResponse {
         send(endpoint, self.request()).await
     }
 
-    /// Sends it, and again while the store is busy, for requests that meet others at one row: on a slow machine it may be held for
-    /// longer than the store waits, and then nothing was run.
+    /// Sends it, and repeats it while the store is busy.
+    ///
+    /// For requests that contend for one row: on a slow machine it may be locked for longer than the store waits, and then
+    /// nothing was run.
     pub(crate) async fn send_while_busy(&self, endpoint: &ProtectedService) -> TestResponse {
         loop {
             let answer = self.send(endpoint).await;
@@ -435,7 +437,7 @@ impl TestRequest {
         }
     }
 
-    /// The same in a task of its own.
+    /// The same in its own task.
     pub(crate) fn start_while_busy(
         self,
         endpoint: &ProtectedService,
@@ -444,7 +446,7 @@ impl TestRequest {
         tokio::spawn(async move { self.send_while_busy(&endpoint).await })
     }
 
-    /// Sends it in a task of its own.
+    /// Sends it in its own task.
     pub(crate) fn start(self, endpoint: &ProtectedService) -> tokio::task::JoinHandle<TestResponse> {
         let endpoint = endpoint.clone();
         tokio::spawn(async move { self.send(&endpoint).await })
@@ -458,7 +460,7 @@ pub(crate) async fn send(endpoint: &ProtectedService, request: Request<Body>) ->
     TestResponse(Response::from_parts(parts, body))
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct TestResponse(pub(crate) Response<Bytes>);
 
@@ -479,21 +481,21 @@ impl TestResponse {
         self.field("idempotency-replayed") == Some("true")
     }
 
-    /// The first outcome, with this body.
+    /// Asserts the first outcome, with this body.
     #[track_caller]
     pub(crate) fn assert_first(&self, status: u16, body: &str) {
         assert_eq!((self.status(), self.text()), (status, body), "{self:?}");
         assert!(!self.is_replay(), "{self:?}");
     }
 
-    /// The same outcome again.
+    /// Asserts a replay of that outcome.
     #[track_caller]
     pub(crate) fn assert_replay(&self, status: u16, body: &str) {
         assert_eq!((self.status(), self.text()), (status, body), "{self:?}");
         assert!(self.is_replay(), "{self:?}");
     }
 
-    /// A problem with this code, well formed.
+    /// Asserts a well-formed problem with this code.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, code: &str) {
         assert_eq!(self.status(), status, "{self:?}");
@@ -510,12 +512,12 @@ impl TestResponse {
     }
 }
 
-/// A case that waits for ever has failed, and says so.
+/// Fails a test that waits forever.
 pub(crate) async fn in_time(case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
 }
 
-/// One behaviour, one test for each database.
+/// One behaviour, one test per database.
 macro_rules! both_databases {
     ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: OnceFixture) $body:block)+) => { $(
         $(#[doc = $doc])*

@@ -1,4 +1,4 @@
-//! Case 25: a client goes away at any moment, and leaves no effect and a free key, or one effect and a stored outcome.
+//! Case 25: a client disconnects at any moment, and leaves no effect and a free key, or one effect and a stored outcome.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases,
 /// More polls than any request here takes.
 const POLLS_MAX: usize = 200;
 
-/// Polls a future so often, and then drops it.
+/// Polls a future this often, and then drops it.
 struct PollsAtMost<F> {
     future: Pin<Box<F>>,
     left: usize,
@@ -36,7 +36,7 @@ impl<F: Future> Future for PollsAtMost<F> {
     }
 }
 
-/// A body that makes whoever reads it wait before each of its frames.
+/// A body that makes its reader wait before each frame.
 struct Halting {
     frames: VecDeque<&'static str>,
     halts: bool,
@@ -64,7 +64,7 @@ fn halting() -> Body {
     Body::new(Halting { frames: VecDeque::from(["10", " ", "EUR"]), halts: false })
 }
 
-/// A service whose handler stops now and then, before its effect and after it.
+/// A service whose handler pauses before and after its effect.
 fn stopping(fixture: &OnceFixture, mode: Mode) -> ProtectedService {
     let handler = fixture.handler(|run| async move {
         tokio::task::yield_now().await;
@@ -75,7 +75,7 @@ fn stopping(fixture: &OnceFixture, mode: Mode) -> ProtectedService {
     fixture.serve(fixture.once(mode), handler)
 }
 
-/// Drops a request at each of its await points in turn; answers how many there were.
+/// Drops a request at each of its await points in turn. Returns how many there were.
 async fn drop_everywhere(fixture: &OnceFixture, mode: Mode, other_is_in_flight: bool) -> usize {
     let orders = stopping(fixture, mode);
     for polls in 0..POLLS_MAX {
@@ -96,7 +96,7 @@ async fn drop_everywhere(fixture: &OnceFixture, mode: Mode, other_is_in_flight: 
             (1, Some(Phase::Settled { .. })) => (),
             other => panic!("{key}, dropped after {polls} polls: {other:?}"),
         }
-        // Whoever comes again gets the one outcome.
+        // A retry gets the one outcome.
         let again = keyed(&key).send(&orders).await;
         assert_eq!((again.status(), again.is_replay()), (201, effects == 1), "{again:?}");
         fixture.assert_effects(before + 1).await;

@@ -1,4 +1,4 @@
-//! The guide to an endpoint that takes effect once, followed. Every line of Rust in it stands here.
+//! Follows the guide to an idempotent endpoint. Every line of its Rust is in this file.
 
 use axum::Router;
 use axum::http::{HeaderName, StatusCode};
@@ -62,7 +62,7 @@ mod followed {
 
     const GUIDE: &str = include_str!("../../../../../docs/guides/idempotent-endpoint.md");
 
-    /// The lines of a text, however far they stand in.
+    /// The lines of a text, without indentation.
     fn lines(text: &str) -> String {
         text.lines().map(str::trim).collect::<Vec<_>>().join("\n")
     }
@@ -78,7 +78,7 @@ mod followed {
         }
     }
 
-    /// Sends one of the guide's requests; answers as it shows answers.
+    /// Sends one of the guide's requests. Returns the response as the guide shows it.
     async fn asked(app: &axum::Router, key: Option<&str>, text: &'static str) -> String {
         let mut request = Request::post("/notes").header("x-user", "ann");
         if let Some(key) = key {

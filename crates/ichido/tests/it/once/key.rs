@@ -1,11 +1,12 @@
-//! Cases 1 to 12: the key, and whose it is (SPEC A1, C1, C3).
+//! Cases 1 to 12: the key and its identity.
+// Spec: A1, C1, C3.
 
 use axum::http::HeaderValue;
 use ichido::once::{KeyNeed, NoIdentity};
 
 use super::fixture::{MODES, Mode, OnceFixture, TestResponse, both_databases, keyed, name, name_of, post};
 
-/// Refused for its key, and nothing was done.
+/// Refused because of its key; nothing was done.
 async fn assert_refused(fixture: &OnceFixture, answer: &TestResponse, code: &str) {
     answer.assert_problem(400, code);
     fixture.assert_effects(0).await;
@@ -119,7 +120,7 @@ both_databases! {
         keyed("1").user("bob").send(&orders).await.assert_first(201, "order 2");
         keyed("1").user("bob").send(&orders).await.assert_replay(201, "order 2");
         keyed("1").send(&orders).await.assert_replay(201, "order 1");
-        // Nor does another body of bob's meet alice's record.
+        // Another body from bob does not meet alice's record either.
         keyed("2").send(&orders).await.assert_first(201, "order 3");
         keyed("2").user("bob").body("99 EUR").send(&orders).await.assert_first(201, "order 4");
     }
@@ -144,7 +145,7 @@ both_databases! {
 
     #[test]
     async fn a_caller_keeps_its_keys_when_its_token_changes(fixture: OnceFixture) {
-        // The identity is what the closure makes of the token, never its bytes.
+        // The closure derives the identity from the token, never from its bytes.
         let once = fixture.once(Mode::Opaque).identity(|parts| {
             let token = parts.headers["authorization"].to_str().map_err(|_| NoIdentity::Forbidden)?;
             token.split('.').next().map(str::to_owned).ok_or(NoIdentity::Forbidden)

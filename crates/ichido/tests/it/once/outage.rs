@@ -1,4 +1,4 @@
-//! Cases 26 and 27: the store goes away before the effect, during a write, and after the effect.
+//! Cases 26 and 27: the store fails before the effect, during a write, and after the effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn is_settled(record: Option<&KeyRecord>) -> bool {
     record.is_some_and(|record| matches!(record.record.phase, Phase::Settled { .. }))
 }
 
-/// Keeps everybody else from writing to the ledger, until it is dropped.
+/// Blocks all writes to the ledger until it is dropped.
 enum Blocked {
     Postgres { _open: Transaction<'static, sqlx::Postgres> },
     Sqlite { _open: Transaction<'static, sqlx::Sqlite> },
@@ -112,7 +112,7 @@ async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
         let relay = Relay::before(&fixture.url).await;
         let node = OnceFixture::at(fixture.location().by(relay.url(&fixture.url))).await;
         let orders = node.orders(Mode::Opaque);
-        // Prepared once, so that the next claim is a single message.
+        // Prepared once, so the next claim is a single message.
         keyed("warm").send(&orders).await.assert_first(201, "order 1");
         relay.arm("the-lost-claim", Cut::After);
         keyed("the-lost-claim").send(&orders).await.assert_first(201, "order 2");
@@ -149,12 +149,12 @@ async fn a_commit_of_unknown_fate_is_read_back() {
     .await;
 }
 
-/// A node whose way to the store can fall silent, with leases so short that it does not wait for long.
+/// A node whose connection to the store can go silent, with leases so short that it does not wait long.
 async fn node_behind(relay: &Relay, fixture: &OnceFixture) -> OnceFixture {
     OnceFixture::at(fixture.location().by(relay.url(&fixture.url))).await
 }
 
-/// The server is there and says nothing: no connection breaks, so that nothing fails by itself.
+/// The server is reachable and silent: no connection breaks, so nothing fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_is_run() {
     in_time(async {
@@ -162,7 +162,7 @@ async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_
         let relay = Relay::before(&fixture.url).await;
         let node = node_behind(&relay, &fixture).await;
         let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), node.ordering());
-        // A connection that was used a moment ago is not asked whether it lives.
+        // A recently used connection is not pinged.
         keyed("warm").send(&orders).await.assert_first(201, "order 1");
         relay.fall_silent();
         keyed("k1").send(&orders).await.assert_problem(503, "store_unavailable");
@@ -206,7 +206,7 @@ async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answe
     .await;
 }
 
-/// Each look of its own would be a message of its own; claims go together.
+/// Separate polls would be separate messages; claims are batched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_duplicates_that_wait_do_not_ask_the_store_one_by_one() {
     const MANY: usize = 1_000;

@@ -1,4 +1,5 @@
-//! What is stored follows from the effect, not from the status alone (SPEC F2), and what is unknown is found out or held.
+//! The effect decides what is stored, not the status alone; an unknown outcome is looked up or held.
+// Spec: F2.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use ichido_store::ledger::KeyResolved;
 
 use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed, name, respond};
 
-/// A handler that places an order and then answers as `make` says.
+/// A handler that places an order and then responds with the result of `make`.
 fn ordering(
     fixture: &OnceFixture,
     once: Once,
@@ -63,7 +64,7 @@ both_databases! {
             keyed(&key).send(&orders).await.assert_first(422, "no");
             keyed(&key).send(&orders).await.assert_replay(422, "no");
             keyed(&key).body("mended").send(&orders).await.assert_problem(409, "key_conflict");
-            // The refusal is stored, and what was written along with it is not.
+            // The refusal is stored, and its writes are not.
             let written = usize::from(mode != Mode::Transactional);
             fixture.assert_effects(before + written).await;
             let phase = fixture.phase(&key).await;
@@ -71,7 +72,7 @@ both_databases! {
         }
     }
 
-    /// The first call took effect and its answer was lost; that the second one was turned away says nothing of the first.
+    /// The first call took effect and its response was lost; the refusal of the second one says nothing about the first.
     #[test]
     async fn a_refusal_before_any_work_does_not_make_a_lost_run_undone(fixture: OnceFixture) {
         const REMEMBERED: Duration = Duration::from_hours(24);
@@ -101,14 +102,14 @@ both_databases! {
         let held = fixture.record("k1").await.expect("the key stays bound").record;
         assert_eq!((held.phase, held.first_claimed_at), (Phase::Unknown, first), "for as long as it was");
         assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 1, "and a person sees it");
-        // What the far side has forgotten is not run again.
+        // A call whose key the upstream has forgotten is not repeated.
         fixture.pass(REMEMBERED / 2);
         keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
         assert_eq!(handler.runs(), 3);
     }
 
-    /// The call may have been done without the far side looking at any key: that the operation is served otherwise since then does
-    /// not change it.
+    /// The call may have been done without any check of its key: serving the operation differently later does not change
+    /// that.
     #[test]
     async fn what_was_lost_as_opaque_is_held_though_its_operation_is_served_otherwise_now(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Opaque))).await.assert_first(502, "failed");
@@ -122,7 +123,7 @@ both_databases! {
         fixture.assert_effects(1).await;
     }
 
-    /// The first call was lost while the upstream's key protected it; the second runs in a transaction, and is turned away.
+    /// The first call was lost while the upstream's key protected it; the second runs in a transaction, and is refused.
     #[test]
     async fn a_rollback_does_not_make_undone_what_was_lost_as_keyed(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Keyed))).await.assert_first(502, "failed");
@@ -161,7 +162,7 @@ both_databases! {
             keyed(&key).send(&orders).await.assert_first(502, "failed");
             let again = keyed(&key).send(&fixture.orders(mode)).await;
             match mode {
-                // Rolled back, so it runs; the upstream honours the key, so it is asked again; nobody knows, so it is held.
+                // Rolled back, so it runs; the upstream deduplicates, so it is called again; unknown, so it is held.
                 Mode::Transactional | Mode::Keyed => again.assert_first(201, "order 1"),
                 Mode::Opaque => again.assert_problem(409, "outcome_unknown"),
             }
@@ -186,7 +187,7 @@ both_databases! {
             };
             assert_eq!(fixture.phase(&key).await, phase);
             fixture.assert_effects(before + effects).await;
-            // A panic before the handler's future is made, too.
+            // A panic before the handler's future exists, too.
             let orders = fixture.serve(fixture.once(mode), fixture.handler(|_| -> std::future::Ready<_> {
                 panic!("at once")
             }));
@@ -231,7 +232,7 @@ both_databases! {
             keyed(&key).send(&orders).await.assert_first(502, "said");
             assert_eq!(fixture.phase(&key).await, phase, "{outcome:?}");
         }
-        // Even a success: an upstream that is still at it has no outcome yet.
+        // Even a success: an upstream that is still running has no outcome yet.
         let running = || {
             let mut response = respond(StatusCode::ACCEPTED, "still running");
             response.extensions_mut().insert(Outcome::StillRunning);
@@ -321,7 +322,7 @@ both_databases! {
         keyed("refused").send(&orders).await.assert_problem(409, "response_not_kept");
         keyed("unknown").send(&orders).await.assert_problem(409, "outcome_unknown");
         keyed("error").send(&orders).await.assert_problem(409, "outcome_unknown");
-        // That nothing was done does not count while the call may still be travelling.
+        // "Nothing done" does not count while the call may still be in flight.
         keyed("nothing").send(&orders).await.assert_problem(409, "outcome_unknown");
         fixture.pass(Duration::from_mins(11));
         keyed("nothing").send(&orders).await.assert_first(201, "order 1");

@@ -1,4 +1,5 @@
-//! Cases 19 to 23: duplicates at the same time, and owners that come too late (SPEC C6).
+//! Cases 19 to 23: concurrent duplicates, and claims that were taken over.
+// Spec: C6.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -35,7 +36,7 @@ fn ordering_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
     })
 }
 
-/// A handler that waits at a gate while it has nothing open.
+/// A handler that waits at a gate without an open transaction.
 fn waiting_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
     let gate = gate.clone();
     fixture.handler(move |run| {
@@ -144,7 +145,7 @@ both_databases! {
         for round in 1..=5 {
             let answer = keyed("k1").send_while_busy(&orders).await;
             answer.assert_first(201, &format!("order {round}"));
-            // Its outcome may be stored after the answer went out.
+            // Its outcome may be stored after the response was sent.
             fixture.keeper.drained().await;
             fixture.pass(Duration::from_hours(73));
             let sweeping = fixture.store.clone();
@@ -176,12 +177,12 @@ both_databases! {
             let first = keyed(&key).start(&slow);
             gate.reached(1).await;
             if fixture.is_sqlite() && mode == Mode::Transactional {
-                // Its transaction lets nobody else write, so nobody can overtake it.
+                // Its transaction blocks all other writers, so nobody can take over.
                 gate.open(1);
                 first.await.unwrap().assert_first(201, "order 1");
                 continue;
             }
-            // Its node has stood still; another one takes over.
+            // Its node is suspended; another one takes over.
             other.pass(AFTER_LEASE);
             let winner = other.serve(other.once(mode), other.handler(|run| async move {
                 run.order().await;
@@ -191,7 +192,7 @@ both_databases! {
             gate.open(1);
             first.await.unwrap().assert_replay(200, "the winner's");
             keyed(&key).send(&winner).await.assert_replay(200, "the winner's");
-            // In keyed mode what both call does it once; here both count. What was overtaken in a transaction is rolled back.
+            // In keyed mode the upstream would deduplicate; here both count. An overtaken transaction is rolled back.
             let effects = if mode == Mode::Keyed { 2 } else { 1 };
             fixture.assert_effects(before + effects).await;
         }
@@ -209,15 +210,15 @@ both_databases! {
             let (call, started) = (keyed(&key).request(), slow.clone());
             let first = tokio::spawn(async move { started.oneshot(call).await });
             gate.reached(1).await;
-            // The whole machine stands still, its renewals too, and another node takes over.
+            // The whole machine is suspended, including renewals, and another node takes over.
             other.pass(AFTER_LEASE);
             let winner = keyed(&key).send(&other.orders(mode)).await;
-            // When it goes on, its own clock shows how long it stood still.
+            // When it resumes, its own clock shows how long it was suspended.
             fixture.pass(AFTER_LEASE);
             gate.open(100);
             let Ok(answer) = first.await.unwrap();
             if mode == Mode::Opaque {
-                // Nobody knew whether the first one had called. It had not, so it gave the key back and began anew.
+                // It was unknown whether the first one had called. It had not, so it released the key and started again.
                 winner.assert_problem(409, "outcome_unknown");
                 assert_eq!((answer.status(), handler.runs()), (StatusCode::CREATED, 1));
             } else {
@@ -247,7 +248,7 @@ both_databases! {
         let second = keyed("k1").start(&gated(&other, other.once(Mode::Keyed), &next));
         next.reached(1).await;
         slow.open(1);
-        // It is told what a duplicate is told, and the new claim stands.
+        // It gets a duplicate's response, and the new claim remains.
         first.await.unwrap().assert_problem(202, "key_in_flight");
         assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })));
         next.open(1);
@@ -279,7 +280,7 @@ both_databases! {
     }
 }
 
-/// The owner must ask the store whether its claim still holds, and the store says nothing.
+/// The claim must be confirmed with the store, and the store is silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_falls_silent_right_before_the_call_is_answered_for_and_nothing_is_run() {
     in_time(async {
@@ -304,7 +305,7 @@ async fn a_store_that_falls_silent_right_before_the_call_is_answered_for_and_not
     .await;
 }
 
-/// A service that is not ready before it is let.
+/// A service that is not ready until it is allowed.
 struct Slow {
     inner: TestHandler,
     gate: RequestGate,
@@ -318,7 +319,7 @@ impl Slow {
     }
 }
 
-/// A clone has to become ready by itself.
+/// A clone has to become ready itself.
 impl Clone for Slow {
     fn clone(&self) -> Self {
         Self::new(self.inner.clone(), &self.gate)

@@ -1,4 +1,4 @@
-//! A way to PostgreSQL that can be cut at one message, and can fall silent.
+//! A relay to PostgreSQL that can cut at one message, and can go silent.
 
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,13 +12,13 @@ use tokio::sync::watch;
 /// When a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Before what was sent arrives.
+    /// Before the message arrives.
     Before,
-    /// When the server has answered, and before the answer arrives.
+    /// After the server responded, and before the response arrives.
     After,
 }
 
-/// The way; its clones are the same.
+/// The relay; clones share it.
 #[derive(Clone)]
 pub(crate) struct Relay {
     port: u16,
@@ -52,7 +52,7 @@ impl Relay {
         Self { port, shared }
     }
 
-    /// The next message that holds this text is cut.
+    /// Cuts the next message that contains this text.
     pub(crate) fn arm(&self, text: &'static str, cut: Cut) {
         *self.shared.armed.lock().unwrap() = Some((text, cut));
     }
@@ -61,17 +61,17 @@ impl Relay {
         self.shared.armed.lock().unwrap().is_none()
     }
 
-    /// From now on nothing is carried, and no connection breaks.
+    /// Stops forwarding without breaking connections.
     pub(crate) fn fall_silent(&self) {
         self.shared.is_silent.send_replace(true);
     }
 
-    /// What was held back goes on.
+    /// Resumes, and forwards what was held back.
     pub(crate) fn speak(&self) {
         self.shared.is_silent.send_replace(false);
     }
 
-    /// How many messages went to the server, or fewer where several came together.
+    /// How many messages went to the server, or fewer if several were combined.
     pub(crate) fn asked(&self) -> usize {
         self.shared.asked.load(Ordering::SeqCst)
     }
@@ -80,7 +80,7 @@ impl Relay {
         PgConnectOptions::from_str(url).unwrap().host("127.0.0.1").port(self.port)
     }
 
-    /// The address of the same database by this way.
+    /// The address of the same database through this relay.
     pub(crate) fn url(&self, url: &str) -> String {
         let port = PgConnectOptions::from_str(url).unwrap().get_port();
         let by_way = url.replace(&format!(":{port}/"), &format!(":{}/", self.port));
@@ -89,7 +89,7 @@ impl Relay {
     }
 }
 
-/// Carries bytes both ways, until it is told to cut.
+/// Forwards bytes both ways until it cuts.
 async fn relay(mut client: TcpStream, mut server: TcpStream, shared: Arc<RelayState>) {
     let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut is_silent = shared.is_silent.subscribe();

@@ -1,4 +1,5 @@
-//! What a replay is: the same outcome, and nothing of the first answer's own (SPEC A3, C5).
+//! A replay: the same outcome, without anything specific to the first response.
+// Spec: A3, C5.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -20,7 +21,7 @@ use super::fixture::{MODES, Mode, OnceFixture, RequestGate, both_databases, keye
 
 type Frame = hyper::body::Frame<Bytes>;
 
-/// A body of unknown length, whose frames come from the test; it breaks off when it is told to.
+/// A body of unknown length with frames from the test; it can fail on demand.
 struct Fed(mpsc::UnboundedReceiver<Result<Frame, &'static str>>);
 
 impl hyper::body::Body for Fed {
@@ -47,7 +48,7 @@ fn data(text: &'static str) -> Result<Frame, &'static str> {
     Ok(Frame::data(Bytes::from_static(text.as_bytes())))
 }
 
-/// A service that answers with what `make` makes.
+/// A service that responds with the result of `make`.
 fn answering(
     fixture: &OnceFixture,
     once: Once,
@@ -237,7 +238,7 @@ both_databases! {
                 text.extend_from_slice(&body.frame().await.unwrap().unwrap().into_data().unwrap());
                 feed.send(data(more)).unwrap();
             }
-            // It is settled while it still runs.
+            // It is settled while it still streams.
             keyed(&key).send(&orders).await.assert_problem(409, "response_not_kept");
             drop(feed);
             text.extend_from_slice(&body.collect().await.unwrap().to_bytes());
@@ -320,7 +321,7 @@ both_databases! {
         let orders = fixture.orders(Mode::Opaque);
         fixture.close_store().await;
         for method in [Method::GET, Method::DELETE, Method::PUT] {
-            // A body that never ends would never be read whole: the layer does not wait for it.
+            // A body that never ends would never be complete: the layer does not wait for it.
             let answer = keyed("k1").method(method).send(&orders).await;
             assert_eq!((answer.status(), answer.is_replay()), (201, false));
         }

@@ -1,4 +1,5 @@
-//! Cases 13 to 15: what makes two requests the same (SPEC A4, C3, C9, D11).
+//! Cases 13 to 15: when two requests are the same.
+// Spec: A4, C3, C9, D11.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ both_databases! {
 
     #[test]
     async fn case_13_a_path_is_compared_as_the_client_sent_it(fixture: OnceFixture) {
-        // What a router is nested under is part of the path, though the layer inside does not see it.
+        // The prefix of a nested router is part of the path, although the inner layer does not see it.
         let inside = Router::new().route_service("/orders", fixture.orders(Mode::Opaque));
         let outside = Router::new().nest("/{shop}", inside);
         let send = async |uri: &str| {
@@ -73,7 +74,8 @@ both_databases! {
         keyed("k1").uri("/orders/2").send(&api).await.assert_problem(409, "key_conflict");
     }
 
-    /// SPEC A14, A15: what an alert about duplicates is made of.
+    /// The input of the duplicates alert.
+    // Spec: A14, A15.
     #[test]
     async fn requests_and_their_repetitions_are_counted_by_operation(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
@@ -98,7 +100,7 @@ both_databases! {
         let charset = keyed("k1").body(r#"{"qty":1,"symbol":"ACME"}"#);
         let charset = charset.field("content-type", "Application/JSON; charset=utf-8");
         charset.send(&orders).await.assert_replay(201, "order 1");
-        // Of other types every byte counts.
+        // For other types every byte counts.
         keyed("k2").send(&orders).await.assert_first(201, "order 2");
         keyed("k2").body("10 EUR ").send(&orders).await.assert_problem(409, "key_conflict");
     }
@@ -186,7 +188,8 @@ both_databases! {
     #[test]
     async fn a_mismatch_is_told_before_anything_else(fixture: OnceFixture) {
         for mode in MODES {
-            // While the first one runs on SQLite, its transaction lets nobody else write; the other is told when it can.
+            // While the first one runs on SQLite, its transaction blocks other writers; the other one gets its response
+            // when it can.
             if fixture.is_sqlite() && mode == Mode::Transactional {
                 continue;
             }

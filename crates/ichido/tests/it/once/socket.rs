@@ -1,4 +1,4 @@
-//! Cases 4, 16, 17, 18 and 25 over real sockets: what only a server and its connections can show.
+//! Cases 4, 16, 17, 18 and 25 over real sockets: behaviour that needs a server and its connections.
 
 use std::net::SocketAddr;
 
@@ -15,13 +15,13 @@ use tokio::sync::watch;
 
 use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, RequestGate, both_databases, keyed};
 
-/// A server with this endpoint, and how many of its requests are over, answered or dropped.
+/// A server with this endpoint; it counts requests that ended, answered or dropped.
 struct TestServer {
     address: SocketAddr,
     over: watch::Receiver<usize>,
 }
 
-/// Counts when it goes.
+/// Counts when it is dropped.
 struct Over(watch::Sender<usize>);
 
 impl Drop for Over {
@@ -55,14 +55,14 @@ impl TestServer {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes and reads all that comes back until the server closes the connection.
+    /// Sends bytes and reads the response until the server closes the connection.
     async fn exchange(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
         read_all(&mut stream).await
     }
 
-    /// Waits until so many requests are over.
+    /// Waits until `count` requests have ended.
     async fn over(&self, count: usize) {
         self.over.clone().wait_for(|over| count <= *over).await.unwrap();
     }
@@ -70,12 +70,12 @@ impl TestServer {
 
 async fn read_all(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A server that refuses a body may reset the connection; what it said before counts.
+    // A server that refuses a body may reset the connection; what it sent before counts.
     drop(stream.read_to_end(&mut bytes).await);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads until the head of an answer is there.
+/// Reads until the head of a response is complete.
 async fn read_head(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     while !text.contains("\r\n\r\n") {
@@ -85,7 +85,7 @@ async fn read_head(stream: &mut TcpStream) -> String {
     text
 }
 
-/// A POST with these further lines.
+/// A POST with these additional lines.
 fn head(lines: &str) -> String {
     format!("POST /orders HTTP/1.1\r\nHost: localhost\r\nX-User: alice\r\nConnection: close\r\n{lines}\r\n")
 }
@@ -164,7 +164,7 @@ both_databases! {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
             assert!(!answer.contains("100 Continue"), "{answer}");
         }
-        // Where the body is wanted, it is asked for.
+        // If the body is wanted, it is requested.
         let mut stream = server.connect().await;
         let request = head("Expect: 100-continue\r\nIdempotency-Key: k1\r\nContent-Length: 6\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -194,7 +194,7 @@ both_databases! {
             stream.write_all(&whole(&key)).await.unwrap();
             gate.reached(1).await;
             drop(stream);
-            // The server has dropped the request before the handler goes on.
+            // The server has dropped the request before the handler continues.
             server.over(1).await;
             gate.open(1);
             fixture.keeper.drained().await;

@@ -1,4 +1,5 @@
-//! Transactional mode: outcome and writes commit together, or neither (SPEC A3; DESIGN's truly once).
+//! Transactional mode: outcome and writes commit together, or neither.
+// Spec: A3.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +10,7 @@ use sqlx::{Executor as _, Postgres, Sqlite};
 
 use super::fixture::{HandlerRun, Mode, OnceFixture, RequestGate, both_databases, keyed, respond};
 
-/// A hold on a handler's transaction, whichever database it is.
+/// A lock on a handler's transaction, on either database.
 enum TxHold {
     Postgres { _guard: ichido::once::TxGuard<Postgres> },
     Sqlite { _guard: ichido::once::TxGuard<Sqlite> },
@@ -159,7 +160,7 @@ both_databases! {
         fixture.sql(children, children).await;
         let handler = fixture.handler(|run| async move {
             run.order().await;
-            // Only the commit finds that there is no such parent.
+            // Only the commit finds that the parent is missing.
             AnyTx::of(&run).execute("INSERT INTO children VALUES (7)").await.unwrap();
             run.created()
         });
@@ -198,7 +199,7 @@ async fn a_serialisation_failure_at_the_commit_runs_the_handler_again() {
             other.execute("SELECT count(*) FROM orders").await.unwrap();
             run.order().await;
             if run.number == 1 {
-                // Each has read what the other writes: only one of them may commit, and the other one does.
+                // Each has read what the other writes: only one of them may commit, and `other` does.
                 other.execute("INSERT INTO orders VALUES (2)").await.unwrap();
                 other.commit().await.unwrap();
             }
@@ -240,7 +241,7 @@ async fn a_handler_can_tell_a_serialisation_failure_from_others() {
     let other = fixture.handler(|run| async move {
         let error = AnyTx::of(&run).execute("SELECT 1 / 0").await.unwrap_err();
         assert!(!RunAgain::is_called_for(&error), "{error}");
-        // It answers although its transaction has failed.
+        // It responds although its transaction has failed.
         run.created()
     });
     let orders = fixture.serve(fixture.once(Mode::Transactional), other);
@@ -265,7 +266,7 @@ async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
     let handler = fixture.handler(|run| async move {
         let tx = AnyTx::of(&run);
         let hold = tx.lock().await.unwrap();
-        // From here on time passes by itself when nothing else happens.
+        // From here on, time advances whenever nothing else happens.
         tokio::time::pause();
         let second = tx.lock().await.map(drop);
         tokio::time::resume();

@@ -1,4 +1,5 @@
-//! Alerts: each fires and is over, once, whoever looks (SPEC A15, D8, D19, E5).
+//! Alerts: each opens and resolves once, whichever node watches.
+// Spec: A15, D8, D19, E5.
 
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ use super::fixture::{
     FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, key, look_again, many, message, queue,
 };
 
-/// A bit longer than the watch rests.
+/// A bit longer than the watch's period.
 const A_ROUND: Duration = Duration::from_secs(11);
-/// How many looks there are between two steps of time: a round gets done, and a window is not over before it was looked at.
+/// The checks between two steps of time: a round completes, and a window does not end before it was measured.
 const LOOKS_A_STEP: u32 = 40;
 const HOUR: Duration = Duration::from_hours(1);
 const QUARTER: Duration = Duration::from_mins(15);
@@ -33,7 +34,7 @@ fn told_by(destination: &str) -> Alerts {
     Alerts { rules: Rules::default(), receivers: vec![receiver] }
 }
 
-/// A worker that watches, and tells the far side.
+/// A worker that watches, and notifies the fake receiver.
 fn watching(fixture: &WorkerFixture, handler: Handler, ops: &FakeReceiver) -> Worker {
     let retry = Retry {
         schedule: Schedule::List(vec![Duration::from_secs(1)]),
@@ -49,7 +50,7 @@ fn orders() -> About {
 }
 
 impl WorkerFixture {
-    /// Looks until there is what is looked for, and lets time pass meanwhile, a round of the watch at a time.
+    /// Checks until the condition holds, and lets time pass meanwhile, one watch period at a time.
     async fn look_for<T>(&self, mut find: impl AsyncFnMut() -> Option<T>) -> T {
         for look in 1_u32.. {
             if let Some(found) = find().await {
@@ -82,7 +83,7 @@ impl WorkerFixture {
         .await;
     }
 
-    /// Parks a message in a queue of its own, by hand.
+    /// Parks a message in its own queue, by hand.
     async fn park(&self, name: &str) -> Uuid {
         let id = self.put_in(NewMessage::new(queue(name), "alice", key("k"), Vec::new())).await;
         let terms = ClaimTerms {
@@ -106,14 +107,14 @@ impl WorkerFixture {
         id
     }
 
-    /// Returns when the watch has judged everything that there was before: what is parked now is judged last in a round.
+    /// Returns when the watch has judged everything before: the message parked now is judged last in a round.
     async fn watched(&self, probe: &str) {
         self.store.tallies().flush().await.unwrap();
         self.park(probe).await;
         self.until_firing(Rule::Parked, &About::Queue(probe.to_owned())).await;
     }
 
-    /// Puts in as many, and waits until they are dead.
+    /// Enqueues `count` messages, and waits until they are dead.
     async fn die(&self, name: &str, count: usize) {
         for number in 0..count {
             let id = self.put(&format!("{name}-{number}")).await;
@@ -140,7 +141,7 @@ impl WorkerFixture {
     }
 }
 
-/// What was told of an incident.
+/// The notifications of an incident.
 fn told(ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
     let events = ops.calls().into_iter().map(|seen| serde_json::from_slice::<Value>(&seen.body).unwrap());
     events.filter(|event| event["type"] == kind && event["data"]["id"] == id.to_string()).collect()
@@ -163,7 +164,7 @@ async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
 }
 
 both_databases! {
-    /// To be told twice does no harm, and not to be told does: an answer that was lost is no reason to park it.
+    /// A repeated notification is harmless and a missing one is not: a lost response is not a reason to park it.
     #[test]
     async fn a_receiver_that_loses_its_answer_is_told_again(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -182,7 +183,8 @@ both_databases! {
         assert_eq!(told[0], told[1]);
     }
 
-    /// SPEC A15: more than 10 an hour. SPEC E5: the first one is told of as well.
+    /// More than 10 an hour; the first one notifies as well.
+    // Spec: A15, E5.
     #[test]
     async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -205,7 +207,7 @@ both_databases! {
         assert_eq!(told(&ops, "alert.opened", many.id).len(), 1, "once, however often it was looked at");
     }
 
-    /// SPEC D19.
+    // Spec: D19.
     #[test]
     async fn a_surge_of_dead_alerts_by_what_is_usual(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -218,13 +220,14 @@ both_databases! {
         assert!((10..=12).contains(&surge.reading.samples), "{surge:?}");
         fixture.pass(Duration::from_mins(5));
         fixture.until_over(surge.id).await;
-        // They are out of the window; the next few are no surge.
+        // They are out of the window; the next few are not a surge.
         fixture.die("few", 5).await;
         fixture.watched("probe-2").await;
         assert_eq!(fixture.incidents(Rule::DeadSurge, &orders()).await.len(), 1);
     }
 
-    /// SPEC A15: more than 5 % of retries failing, of at least twenty.
+    /// More than 5 % of retries fail, of at least twenty.
+    // Spec: A15.
     #[test]
     async fn failed_retries_alert_above_their_share(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -253,7 +256,8 @@ both_databases! {
         fixture.until_told(&ops, "alert.resolved", failing.id).await;
     }
 
-    /// SPEC A15: more than 50 % duplicates, of at least a hundred.
+    /// More than 50 % duplicates, of at least a hundred.
+    // Spec: A15.
     #[test]
     async fn duplicates_alert_above_half(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -271,7 +275,8 @@ both_databases! {
         fixture.until_told(&ops, "alert.resolved", many.id).await;
     }
 
-    /// SPEC A15: the mean delay of messages over five minutes. SPEC D19: the lag's p95 over its bound.
+    /// The mean delay of messages exceeds five minutes; the p95 of the lag exceeds its limit.
+    // Spec: A15, D19.
     #[test]
     async fn slow_messages_alert_by_their_mean_and_their_p95(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -307,7 +312,7 @@ both_databases! {
         }
     }
 
-    /// Nobody serves the queue, so that nothing leaves it and no lag is seen.
+    /// Nobody serves the queue, so nothing leaves it and no lag is visible.
     #[test]
     async fn what_waits_for_long_alerts(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -323,7 +328,8 @@ both_databases! {
         fixture.until_over(waits.id).await;
     }
 
-    /// SPEC D8: parked with an alert.
+    /// Parked with an alert.
+    // Spec: D8.
     #[test]
     async fn an_effect_that_nobody_knows_alerts_until_it_is_decided(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -357,14 +363,14 @@ both_databases! {
         }
         let down = fixture.until_firing(Rule::CircuitOpen, &About::Destination("broker".to_owned())).await;
         fixture.until_told(&ops, "alert.opened", down.id).await;
-        // After the rest a good one is let through, and closes it.
+        // After the rest a good one is let through, and closes the circuit.
         fixture.put("good").await;
         fixture.pass(HOUR);
         fixture.until_over(down.id).await;
         fixture.until_told(&ops, "alert.resolved", down.id).await;
     }
 
-    /// SPEC F5.
+    // Spec: F5.
     #[test]
     async fn a_trail_that_was_changed_alerts_until_it_is_mended(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -388,7 +394,7 @@ both_databases! {
                 "UPDATE ichido_events SET tries = 1 WHERE tries = 7",
             )
             .await;
-        // Two looks: it is clear, and it has been for long enough.
+        // Two rounds: it is clear, and it has been clear for long enough.
         fixture.pass(HOUR + A_ROUND);
         let is_clear = async || fixture.incidents(Rule::AuditBroken, &About::Trail).await[0].clear_since;
         fixture.look_for(is_clear).await;
@@ -396,7 +402,7 @@ both_databases! {
         fixture.until_over(broken.id).await;
     }
 
-    /// The watch goes on on another node after the first one's death, and tells nobody twice.
+    /// The watch continues on another node after the first one died, and repeats no notification.
     #[test]
     async fn one_incident_is_told_once_though_two_nodes_watch_it(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
@@ -417,7 +423,7 @@ both_databases! {
         assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1);
     }
 
-    /// Who recorded it dies before anybody was told: it is told all the same, under the same key.
+    /// The worker that recorded it dies before anybody was notified: the notification is still sent, under the same key.
     #[test]
     async fn a_death_between_recording_and_telling_loses_nothing(fixture: WorkerFixture) {
         let (far, gate, ops) = (FakeReceiver::default(), HandlerGate::shut(), FakeReceiver::default());
@@ -439,7 +445,7 @@ both_databases! {
         let draft = fixture.draft_as(dies(&far), |_| ());
         let ops = Target::new("ops", after.done().repeatable());
         let _next = draft.destination(ops).alerts(told_by("ops")).start().unwrap();
-        // The claim of the dead one lapses.
+        // The claim of the dead worker lapses.
         fixture.pass(Duration::from_mins(11));
         fixture.until_told(&after, "alert.opened", dead.id).await;
         let again = after.calls().into_iter().find(|seen| seen.message == told_before[0].message).unwrap();
@@ -479,7 +485,8 @@ both_databases! {
         assert!(fixture.incidents(Rule::DeadLetters, &About::Queue("mail".to_owned())).await.is_empty());
     }
 
-    /// What was open when a rule was switched off is closed and told, and says why: nobody knows whether it is over.
+    /// An incident that is open when its rule is switched off is closed and notified with the reason: it is unknown whether
+    /// it is over.
     #[test]
     async fn a_rule_that_is_switched_off_opens_nothing_and_closes_what_is_open(fixture: WorkerFixture) {
         let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());

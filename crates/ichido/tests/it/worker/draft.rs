@@ -1,4 +1,4 @@
-//! A worker that cannot work is refused when it starts, with everything that is wrong.
+//! An invalid worker does not start, and all errors are reported.
 
 use std::time::Duration;
 
@@ -71,7 +71,8 @@ both_databases! {
     }
 }
 
-/// SPEC D15, for whoever writes no configuration.
+/// The defaults, without a configuration.
+// Spec: D15.
 #[test]
 fn what_nobody_says_is_as_the_specification_has_it() {
     let queue = Queue::new("orders", "broker");

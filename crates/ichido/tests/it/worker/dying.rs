@@ -1,4 +1,5 @@
-//! Workers that die or stand still (SPEC D12, E1, E2, F2).
+//! Workers that die or hang.
+// Spec: D12, E1, E2, F2.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::fixture::{
     look_again, many, message, queue,
 };
 
-/// The time between two slots of a destination that is called seldom: no test gets there unless it lets it pass.
+/// The time between two slots of a rarely called destination: no test gets there unless it lets time pass.
 const SPACING: Duration = Duration::from_hours(1);
 
 /// A handler whose first call waits at a gate.
@@ -33,7 +34,8 @@ fn first_gated(far: &FakeReceiver, gate: &HandlerGate) -> Handler {
 }
 
 both_databases! {
-    /// SPEC D12, E1: the death counts, and the message is sent again under the same key and a greater fence.
+    /// The death counts as an attempt, and the message is sent again under the same key and a greater fence.
+    // Spec: D12, E1.
     #[test]
     async fn a_message_of_a_dead_worker_is_sent_again_where_keys_cover_it(fixture: WorkerFixture) {
         let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
@@ -53,7 +55,8 @@ both_databases! {
         assert!(calls[0].fence < calls[1].fence);
     }
 
-    /// SPEC F2: what had begun is parked, what had not is sent.
+    /// Started messages are parked, unstarted ones are sent.
+    // Spec: F2.
     #[test]
     async fn of_a_dead_worker_without_keys_only_what_had_begun_is_parked(fixture: WorkerFixture) {
         let mut ids = Vec::new();
@@ -77,7 +80,8 @@ both_databases! {
         assert_eq!(far.calls_of(ids[0]), 1);
     }
 
-    /// SPEC F2, D12: what a worker called that was told of no keys is not called again by one that was told otherwise.
+    /// A message called without a promise about keys is not called again by a worker with one.
+    // Spec: F2, D12.
     #[test]
     async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: WorkerFixture) {
         let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
@@ -93,7 +97,8 @@ both_databases! {
         assert_eq!(far.count(), 1);
     }
 
-    /// SPEC D12: a worker that stood still past its lease makes no call that it had not begun, and cannot settle.
+    /// A worker suspended past its lease starts no further call, and cannot settle.
+    // Spec: D12.
     #[test]
     async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: WorkerFixture) {
         for (round, marks) in [(1, false), (2, true)] {
@@ -108,7 +113,7 @@ both_databases! {
             });
             gate.reached(1).await;
             fixture.until_count(Stage::Sending, 2).await;
-            // To the others its lease is over, and they take all of it.
+            // To the others its lease has lapsed, and they take everything.
             let other = fixture.another_node().await;
             other.pass(AFTER_LEASE * round);
             let elsewhere = FakeReceiver::default();
@@ -118,7 +123,7 @@ both_databases! {
             }
             worker.stop();
             worker.ended().await;
-            // It wakes up, and finds that time has passed. What it takes up afterwards shows that it has been through what it held.
+            // It resumes and finds that time has passed. Its next message shows that it has processed what it held.
             fixture.pass(AFTER_LEASE);
             gate.open(1);
             let after = fixture.put(&format!("{marks}-after")).await;
@@ -137,7 +142,8 @@ both_databases! {
         }
     }
 
-    /// SPEC F2: a late answer settles what was parked.
+    /// A late response settles a parked message.
+    // Spec: F2.
     #[test]
     async fn a_late_success_settles_what_was_parked(fixture: WorkerFixture) {
         let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
@@ -153,7 +159,8 @@ both_databases! {
         assert_eq!(far.count(), 1);
     }
 
-    /// SPEC E2: of those that a worker died with, one at a time is in a worker's hands; the others' turn is not held up.
+    /// Of the messages that a worker died with, one at a time is in a worker's hands; the others do not wait for it.
+    // Spec: E2.
     #[test]
     async fn messages_that_a_worker_died_with_are_taken_up_one_at_a_time(fixture: WorkerFixture) {
         let gated = |far: &FakeReceiver, gate: &HandlerGate| {
@@ -196,7 +203,8 @@ both_databases! {
         }
     }
 
-    /// SPEC E2: it waits for a slot of its destination's pace, however often the process is killed meanwhile.
+    /// It waits for a slot of its destination's pace, however often the process is killed meanwhile.
+    // Spec: E2.
     #[test]
     async fn a_message_that_waits_for_its_pace_is_not_charged_with_a_death(fixture: WorkerFixture) {
         for (round, guarantee) in [Guarantee::Nothing, Guarantee::Repeatable, Guarantee::HonoursKeys { keeps_for: DAY }].into_iter().enumerate() {
@@ -227,7 +235,7 @@ both_databases! {
             let waits = put("waits").await;
             let mut running = Some(running);
             for kill in 0..4 {
-                // The worker has had its chance to claim it by the time it has sent something put in later.
+                // The worker could have claimed it by the time it has sent a message enqueued later.
                 for mail in 0..3 {
                     let key = key(&format!("{round}-{kill}-{mail}"));
                     let mail = fixture.put_in(NewMessage::new(queue("mail"), "alice", key, Vec::new())).await;
@@ -247,7 +255,8 @@ both_databases! {
         }
     }
 
-    /// SPEC E2: it waits for a slot of its queue, behind a call that kills every worker.
+    /// It waits for a slot of its queue, behind a call that kills every worker.
+    // Spec: E2.
     #[test]
     async fn a_message_that_waits_for_its_turn_is_not_charged_with_a_death(fixture: WorkerFixture) {
         let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
@@ -295,7 +304,8 @@ both_databases! {
         assert!(row.last_error_text.is_some_and(|text| !text.is_empty()));
     }
 
-    /// SPEC E2: a message that kills its worker is found out and given up; its neighbours are sent, and charged with nothing.
+    /// A message that kills its worker is identified and dead-lettered; its neighbours are sent, and charged with nothing.
+    // Spec: E2.
     #[test]
     async fn a_message_that_kills_its_workers_charges_no_neighbour(fixture: WorkerFixture) {
         let mut good = Vec::new();
@@ -331,14 +341,14 @@ both_databases! {
                 look_again().await;
             }
             if gate.come() == deaths {
-                // It has other messages in hand by now, and would be their death too.
+                // It holds other messages by now, and would kill them too.
                 worker.stop();
                 worker.ended().await;
                 break;
             }
             deaths = gate.come();
             drop(worker);
-            // The next worker finds the lease over, and in time the wait after a death too.
+            // The next worker finds the lease lapsed, and later the wait after a death, too.
             node = fixture.another_node().await;
             passed += AFTER_LEASE;
             node.pass(passed);

@@ -1,4 +1,4 @@
-//! What a worker publishes of its queues, so that operators need no settings of their own.
+//! The facts that a worker publishes of its queues, so operators need no settings.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ both_databases! {
         assert_eq!((queue.facts.requeue, queue.facts.guarantee), (false, Guarantee::Nothing));
     }
 
-    /// Another node took it for long gone, as after a pause of its machine.
+    /// Another node considered it gone, as after its machine was suspended.
     #[test]
     async fn a_worker_whose_facts_were_forgotten_publishes_them_again(fixture: WorkerFixture) {
         let worker = fixture.work(FakeReceiver::default().done().repeatable());

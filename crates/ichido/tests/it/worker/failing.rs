@@ -1,4 +1,5 @@
-//! Failures: the schedule, the dead letters, and what nobody knows (SPEC D5, E1, E2, F2).
+//! Failures: the schedule, dead letters, and unknown effects.
+// Spec: D5, E1, E2, F2.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ fn after(moment: Timestamp, wait: Duration, percent: u32) -> Timestamp {
 }
 
 both_databases! {
-    /// SPEC D5: up to 8 retries after 2, 4, 8 … 256 s, each ±10 %.
+    /// Up to 8 retries after 2, 4, 8 … 256 s, each ±10 %.
+    // Spec: D5.
     #[test]
     async fn retries_come_by_the_schedule_and_then_it_is_dead(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -33,8 +35,8 @@ both_databases! {
             // SQLite's clock counts milliseconds.
             let slack = Duration::from_millis(1);
             assert!(after(before, wait, 90) <= due.plus(slack), "failure {failure} is due at {due}, after {before}");
-            // A worker adds the time that its claim took, which the database has counted already; and a claim that was under way
-            // while the clock was moved may count the move twice.
+            // A worker adds the duration of its claim, which the database has counted already; and a claim in flight while
+            // the clock was moved may count the move twice.
             let latest = after(now, wait, 110).plus(now.since(before)).plus(passed);
             assert!(due <= latest, "failure {failure} is due at {due}, now is {now}");
             before = due;
@@ -47,7 +49,8 @@ both_databases! {
         assert_eq!(kinds.last().map(String::as_str), Some("spent"));
     }
 
-    /// SPEC E1: failure n is final when n ≥ the tries allowed.
+    /// Failure n is final if n ≥ the allowed attempts.
+    // Spec: E1.
     #[test]
     async fn a_message_that_allows_one_try_is_dead_after_it(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -60,7 +63,8 @@ both_databases! {
         assert_eq!((row.tries, far.count()), (1, 1));
     }
 
-    /// SPEC F2: it would set out while the receiver remembers the key, and could arrive when it does not.
+    /// It would start while the receiver remembers the key, and could arrive when it does not.
+    // Spec: F2.
     #[test]
     async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -73,7 +77,7 @@ both_databases! {
         assert_eq!(far.count(), 1);
     }
 
-    /// `Retry-After` is a floor, whatever the schedule says.
+    /// `Retry-After` is a minimum, whatever the schedule says.
     #[test]
     async fn a_wait_that_was_asked_for_is_a_floor(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -87,7 +91,7 @@ both_databases! {
         assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
     }
 
-    /// What one message waits for is no business of the others.
+    /// One message's wait does not affect the others.
     #[test]
     async fn a_wait_of_one_message_holds_up_no_other(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -106,7 +110,8 @@ both_databases! {
         assert_eq!(fixture.until(late, Stage::Sent).await.tries, 2);
     }
 
-    /// SPEC E2: one bad message fails for good, and the others of its batch are sent and not charged.
+    /// One bad message dies, and the others of its batch are sent and not charged.
+    // Spec: E2.
     #[test]
     async fn a_bad_message_charges_none_of_its_neighbours(fixture: WorkerFixture) {
         let mut good = Vec::new();

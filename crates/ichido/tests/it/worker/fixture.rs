@@ -1,4 +1,4 @@
-//! A fresh database, workers on it, and the words in which the cases speak.
+//! A fresh database, workers on it, and the vocabulary of the tests.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -23,25 +23,25 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Longer than any lease here.
 pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
-/// How long a failed message waits: so long that no case gets there by itself.
+/// How long a failed message waits: so long that no test reaches it without moving the clock.
 pub(crate) const BACKOFF: Duration = Duration::from_mins(10);
-/// How often the workers here look by themselves.
+/// The polling interval of the workers here.
 pub(crate) const IDLE: Duration = Duration::from_millis(10);
-/// How often a condition is looked at.
+/// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The longest that a case may take.
+/// The longest that a test may take.
 const CASE_MAX: Duration = Duration::from_mins(2);
 
 /// A fresh database and one node on it.
 pub(crate) struct WorkerFixture {
     pub(crate) store: Store,
     pub(crate) url: String,
-    /// Whether the case wrote what the store would not.
+    /// Whether the test wrote what the store would not.
     pub(crate) is_touched: Arc<AtomicBool>,
     database: Option<Arc<DatabaseGuard>>,
 }
 
-/// What is removed with the fixture.
+/// Removed with the fixture.
 enum DatabaseGuard {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
@@ -66,7 +66,7 @@ impl WorkerFixture {
         Self { store, url, is_touched, database: database.map(Arc::new) }
     }
 
-    /// The same database as another node sees it. Its clock is its own.
+    /// The same database as another node sees it. It has its own clock.
     pub(crate) async fn another_node(&self) -> Self {
         Self::at(&self.url, None).await
     }
@@ -76,7 +76,7 @@ impl WorkerFixture {
         self.store.skew_by(time);
     }
 
-    /// A draft of a worker that looks often.
+    /// A builder of a worker that polls often.
     pub(crate) fn draft(&self) -> Worker {
         Worker::of(self.store.clone()).idle_sleep(IDLE).stop_within(CASE_MAX)
     }
@@ -86,7 +86,7 @@ impl WorkerFixture {
         self.work_as(handler, |_| ())
     }
 
-    /// The same, its settings changed.
+    /// The same with changed settings.
     pub(crate) fn work_as(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Running {
         self.draft_as(handler, change).start().expect("a worker")
     }
@@ -97,7 +97,7 @@ impl WorkerFixture {
         self.draft().destination(Target::new(QUEUE, handler)).queue(queue)
     }
 
-    /// Puts a message of alice's in.
+    /// Enqueues a message of alice's.
     pub(crate) async fn put(&self, key: &str) -> Uuid {
         self.put_in(message(key)).await
     }
@@ -117,7 +117,7 @@ impl WorkerFixture {
         self.store.messages().transitions(id).await.expect("an answer")
     }
 
-    /// What happened to a message, by name.
+    /// The kinds of a message's transitions.
     pub(crate) async fn kinds(&self, id: Uuid) -> Vec<String> {
         self.transitions(id).await.into_iter().map(|step| step.kind).collect()
     }
@@ -181,14 +181,14 @@ pub(crate) fn only<T: std::fmt::Debug>(mut all: Vec<T>) -> T {
     all.remove(0)
 }
 
-/// The far side: what was called, and what it answers.
+/// A fake receiver: records calls and responds to them.
 #[derive(Clone, Default)]
 pub(crate) struct FakeReceiver {
     calls: Arc<Mutex<Vec<ReceivedCall>>>,
     count: Arc<AtomicUsize>,
 }
 
-/// One call as the far side saw it.
+/// One call as the receiver saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReceivedCall {
     pub(crate) message: Uuid,
@@ -200,7 +200,7 @@ pub(crate) struct ReceivedCall {
 }
 
 impl FakeReceiver {
-    /// A handler that notes each call and answers as told, by the number of the call from 1.
+    /// A handler that records each call and responds with `answer`, given the call's number from 1.
     pub(crate) fn handler<A>(
         &self,
         answer: impl Fn(usize, Job<Bytes>) -> A + Send + Sync + 'static,
@@ -242,7 +242,7 @@ impl FakeReceiver {
     }
 }
 
-/// A point that a handler reaches and does not pass before it is let.
+/// A gate that stops a handler until it is opened.
 #[derive(Clone)]
 pub(crate) struct HandlerGate(Arc<(watch::Sender<usize>, Semaphore)>);
 
@@ -251,34 +251,34 @@ impl HandlerGate {
         Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
     }
 
-    /// The handler's side: says that it is here, and waits.
+    /// The handler's side: reports its arrival, and waits.
     pub(crate) async fn pass(&self) {
         self.0.0.send_modify(|count| *count += 1);
         self.0.1.acquire().await.unwrap().forget();
     }
 
-    /// Waits until so many have come to the gate in all.
+    /// Waits until `count` have arrived at the gate in total.
     pub(crate) async fn reached(&self, count: usize) {
         self.0.0.subscribe().wait_for(|reached| count <= *reached).await.unwrap();
     }
 
-    /// How many have come to the gate in all.
+    /// How many have arrived at the gate in total.
     pub(crate) fn come(&self) -> usize {
         *self.0.0.borrow()
     }
 
-    /// Lets so many pass.
+    /// Lets `count` pass.
     pub(crate) fn open(&self, count: usize) {
         self.0.1.add_permits(count);
     }
 }
 
-/// The pause between two looks at a condition, so that those who look leave the machine to those who work.
+/// The pause between two checks of a condition, which leaves the machine to the workers.
 pub(crate) async fn look_again() {
     tokio::time::sleep(LOOK_EVERY).await;
 }
 
-/// A case that waits for ever has failed, and says how things stand.
+/// Fails a test that waits forever, and prints the state of its messages.
 pub(crate) async fn in_time<A: Future<Output = ()>>(
     fixture: WorkerFixture,
     case: impl FnOnce(WorkerFixture) -> A,
@@ -289,7 +289,7 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(
         if is_touched.load(Ordering::Relaxed) {
             return;
         }
-        // Whatever workers do follows by the rules (SPEC F5).
+        // Everything that workers do follows the rules. Spec: F5.
         let report = store.audit().verify(None, None).await.expect("it can be read");
         assert_eq!(report.findings, [], "an audit accuses nobody");
         return;
@@ -306,7 +306,7 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(
     panic!("the case does not end; it is {now} now");
 }
 
-/// One behaviour, one test for each database.
+/// One behaviour, one test per database.
 macro_rules! both_databases {
     ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: WorkerFixture) $body:block)+) => { $(
         $(#[doc = $doc])*

@@ -1,4 +1,4 @@
-//! What a handler gets and what it may say.
+//! What a handler receives and what it can return.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::fixture::{BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
 
-/// How long a handler may run that never ends. Another that ends at once has as long, on a slow machine too.
+/// The timeout of a handler that never ends. One that ends at once has as long, on a slow machine too.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct OrderPayload {
     n: String,
 }
 
-/// A handler whose every run ends so.
+/// A handler whose every run ends like this.
 fn failing(how: impl Fn() -> Failed + Send + Sync + 'static) -> Handler {
     FakeReceiver::default().handler(move |_, _| {
         let failed = how();
@@ -75,7 +75,7 @@ both_databases! {
         assert_eq!(far.calls().iter().map(|seen| seen.attempt).collect::<Vec<_>>(), [1, 2, 3]);
     }
 
-    /// SPEC F2.
+    // Spec: F2.
     #[test]
     async fn an_error_of_unknown_effect_is_parked_where_nothing_covers_it(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -90,7 +90,7 @@ both_databases! {
         assert_eq!(far.count(), 1);
     }
 
-    /// SPEC D9, F2.
+    // Spec: D9, F2.
     #[test]
     async fn an_error_of_unknown_effect_is_retried_where_keys_or_a_promise_cover_it(fixture: WorkerFixture) {
         for (key, covers) in [("k1", Handler::repeatable as fn(Handler) -> Handler), ("k2", |handler| {
@@ -127,7 +127,7 @@ both_databases! {
         assert_eq!(far.calls()[1].attempt, 1);
     }
 
-    /// A queue with marks cannot take a beginning back, so there a snooze counts.
+    /// A queue with start marks cannot undo a start, so there a snooze counts.
     #[test]
     async fn a_snooze_after_a_mark_counts(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -158,7 +158,8 @@ both_databases! {
         fixture.until(good, Stage::Sent).await;
     }
 
-    /// SPEC E1: a time-out counts as a failure, and frees the slot.
+    /// A timeout counts as a failure, and frees the slot.
+    // Spec: E1.
     #[test]
     async fn a_time_out_frees_the_slot_and_tells_the_handler(fixture: WorkerFixture) {
         let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
@@ -188,7 +189,7 @@ both_databases! {
         fixture.until(good, Stage::Sent).await;
     }
 
-    /// A handler that blocks its thread cannot be interrupted, but its slot is free all the same.
+    /// A handler that blocks its thread cannot be interrupted, but its slot is still freed.
     #[test]
     async fn a_time_out_frees_the_slot_of_a_handler_that_blocks(fixture: WorkerFixture) {
         let (release, blocked) = std::sync::mpsc::channel::<()>();

@@ -1,4 +1,5 @@
-//! Letters in bulk: told first, as a canary, stopped, halted, recorded (SPEC D17, E4).
+//! Bulk operations: preflight, canary, stop, halt, audit.
+// Spec: D17, E4.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use uuid::Uuid;
 use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, key, many, queue};
 
 const REQUEUE: Work = Work::Requeue { canary: None };
-/// No case waits so long.
+/// No test waits this long.
 const WATCH_FOR: Duration = Duration::from_hours(1);
 const CAREFUL: Work = Work::Requeue { canary: Some(Canary { watch_for: WATCH_FOR, ..Canary::DEFAULT }) };
 
@@ -39,14 +40,14 @@ fn bulk(store: &Store, policies: &Policies, work: Work) -> Bulk {
     Bulk { store, policies, work, filter, actor: "olivia".to_owned(), reason }
 }
 
-/// Counts, and goes.
+/// Counts, and runs.
 async fn run(bulk: &Bulk) -> (Preflight, Report) {
     let found = bulk.preflight().await.unwrap();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     (found, report)
 }
 
-/// Begins a canary, and lets go of it as a process does that is killed.
+/// Starts a canary, and drops it like a killed process.
 async fn killed(bulk: &Bulk) -> Uuid {
     let found = bulk.preflight().await.unwrap();
     let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
@@ -56,7 +57,7 @@ async fn killed(bulk: &Bulk) -> Uuid {
     }
 }
 
-/// Which bulk is in the way of one; none, where it goes.
+/// Returns the operation that blocks another one, if any.
 async fn taken_by(bulk: &Bulk) -> Option<Uuid> {
     let found = bulk.preflight().await.unwrap();
     match bulk.run(&found, || false, |_| ()).await {
@@ -67,7 +68,7 @@ async fn taken_by(bulk: &Bulk) -> Option<Uuid> {
 }
 
 impl WorkerFixture {
-    /// Lets so many messages of a queue die.
+    /// Lets `count` messages of a queue die.
     async fn dead_in(&self, queue: &QueueName, count: u32, effect: Effect) -> Vec<Uuid> {
         let new =
             |_| NewMessage::new(queue.clone(), "alice", key(&Uuid::now_v7().to_string()), b"{}".to_vec());
@@ -103,7 +104,7 @@ impl WorkerFixture {
         self.dead_in(&queue(QUEUE), count, Effect::NotDone).await
     }
 
-    /// What the trail says of a bulk.
+    /// The audit entries of an operation.
     async fn told(&self, operation: Uuid) -> Vec<Action> {
         self.store.actions().of(operation).await.unwrap().into_iter().map(|row| row.action).collect()
     }
@@ -244,7 +245,7 @@ both_databases! {
         let looking = async {
             let operation = operations.recv().await.unwrap();
             let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
-            // As if it had been silent for so long.
+            // As if it had been silent for that long.
             fixture.store.skew_by(limits::LEASE);
             assert!(Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
             while Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at) {
@@ -257,7 +258,7 @@ both_databases! {
         assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
     }
 
-    /// As when a laptop slept: its letters are another's by now, and it says what it did.
+    /// As after a laptop slept: another operation took its letters over, and it reports what it did.
     #[test]
     async fn a_bulk_that_was_silent_for_too_long_leaves_its_letters_to_the_next_one(fixture: WorkerFixture) {
         fixture.dead(20).await;
@@ -335,7 +336,7 @@ both_databases! {
         assert_eq!((told[0].kind.as_str(), told[1].to.as_str()), ("requeue_canary", "halted"));
     }
 
-    /// What the next try mends between two looks failed all the same.
+    /// A failure that the next attempt repairs between two looks still counts.
     #[test]
     async fn a_canary_halts_though_the_next_tries_are_successes(fixture: WorkerFixture) {
         fixture.dead(200).await;
@@ -373,7 +374,7 @@ both_databases! {
         assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
     }
 
-    /// Who names letters by their ids asks no bulk.
+    /// Letters named by id need no claim.
     #[test]
     async fn a_bulk_and_one_who_names_letters_requeue_each_letter_once(fixture: WorkerFixture) {
         let all = limits::BATCH_MAX * 3;

@@ -1,4 +1,5 @@
-//! The pace that all workers share (SPEC B4, D6).
+//! The pace that all workers share.
+// Spec: B4, D6.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::fixture::{
     message, queue,
 };
 
-/// So long that no case gets there by itself.
+/// So long that no test reaches it without moving the clock.
 const REST: Duration = Duration::from_hours(1);
 const CIRCUIT: CircuitSettings = CircuitSettings {
     failures: NonZeroU32::new(3).unwrap(),
@@ -24,7 +25,7 @@ const CIRCUIT: CircuitSettings = CircuitSettings {
     probes: NonZeroU32::MIN,
 };
 
-/// A receiver that is up, and fails whenever it gets a bad message.
+/// A receiver that is up, and fails on every bad message.
 fn bad_fail(far: &FakeReceiver) -> Handler {
     far.handler(|_, job| async move {
         if job.payload.starts_with(b"{\"n\":\"bad") {
@@ -35,14 +36,14 @@ fn bad_fail(far: &FakeReceiver) -> Handler {
     })
 }
 
-/// A worker whose destination has a pace of its own.
+/// A worker whose destination has its own pace.
 fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
     let mut target = Target::new("broker", handler);
     change(&mut target);
     let orders =
         Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
     let worker = fixture.draft().destination(target).queue(orders);
-    // Another destination, by which it is seen that the worker goes on.
+    // Another destination, which shows that the worker continues.
     worker.handler("mail", FakeReceiver::default().done()).start().unwrap()
 }
 
@@ -52,7 +53,7 @@ async fn goes_on(fixture: &WorkerFixture, name: &str) {
     fixture.until(id, Stage::Sent).await;
 }
 
-/// Lets time pass when nothing is in hand or about to be: the claim would lapse with it.
+/// Lets time pass while nothing is held or about to be: the claim would lapse with it.
 async fn pass_at_rest(fixture: &WorkerFixture, time: Duration) {
     loop {
         let now = fixture.store.now().await.unwrap();
@@ -69,7 +70,8 @@ async fn pass_at_rest(fixture: &WorkerFixture, time: Duration) {
 }
 
 both_databases! {
-    /// SPEC D6: a refusal with a wait pauses every worker, and they go on by themselves.
+    /// A throttle with a wait pauses every worker, and they continue automatically.
+    // Spec: D6.
     #[test]
     async fn a_refusal_pauses_all_workers_for_as_long_as_it_asks(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -90,7 +92,7 @@ both_databases! {
         for name in ["m3", "m4", "m5"] {
             goes_on(&fixture, name).await;
         }
-        // Were it claimed, it would go back with its try.
+        // If it were claimed, it would be given back with its attempt.
         fixture.until_row(waiting, |row| row.status == Stage::Queued && row.tries == 0).await;
         assert_eq!(far.count(), 1);
         for node in [&fixture, &other] {
@@ -101,7 +103,7 @@ both_databases! {
         assert_eq!(far.count(), 3);
     }
 
-    /// Messages that were claimed when the pause began have gone back.
+    /// Messages that were claimed when the pause began were given back.
     #[test]
     async fn messages_that_waited_for_a_pause_go_on_when_it_is_lifted(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -120,7 +122,7 @@ both_databases! {
         fixture.until_count(Stage::Sent, 3).await;
     }
 
-    /// A limit is kept by all workers together: no slot is handed out twice.
+    /// All workers together respect a limit: no slot is granted twice.
     #[test]
     async fn a_rate_is_shared_by_all_workers(fixture: WorkerFixture) {
         const SPACING: Duration = Duration::from_millis(5);
@@ -158,7 +160,7 @@ both_databases! {
         assert!(before.plus(Duration::from_millis(90)) <= shared.pace.last_slot, "{before} {shared:?}");
     }
 
-    /// A destination that is down is left alone by all, asked again after its rest, and then served.
+    /// All workers leave a destination that is down alone, probe it after its rest, and then serve it.
     #[test]
     async fn a_destination_that_is_down_is_left_alone(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -176,7 +178,7 @@ both_databases! {
         }
         fixture.until_count(Stage::Failed, 3).await;
         goes_on(&fixture, "m1").await;
-        // What was held went back with its try.
+        // Held messages were given back with their attempts.
         fixture.until_count(Stage::Sending, 0).await;
         assert_eq!((far.count(), fixture.count(Stage::Queued).await), (3, 3));
         fixture.pass(REST + Duration::from_mins(1));
@@ -190,7 +192,8 @@ both_databases! {
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }));
     }
 
-    /// SPEC E2: messages that always fail open no circuit for the good ones among them, however often they are tried.
+    /// Messages that always fail open no circuit for the good ones among them, however often they are retried.
+    // Spec: E2.
     #[test]
     async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: WorkerFixture) {
         const TRIES: u32 = 4;
@@ -225,7 +228,8 @@ both_databases! {
         }
     }
 
-    /// SPEC E2: where as many bad ones in a row did open it, the probe after the rest is a good one, though they are older and due.
+    /// If enough bad ones in a row did open it, the probe after the rest is a good one, though they are older and due.
+    // Spec: E2.
     #[test]
     async fn a_message_that_has_not_failed_is_the_probe(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -248,7 +252,7 @@ both_databases! {
         while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }) {
             look_again().await;
         }
-        // They go on by their own schedule, and hold up nobody.
+        // They continue on their own schedule, and block nobody.
         while fixture.count(Stage::Dead).await < 3 {
             pass_at_rest(&fixture, REST + BACKOFF).await;
             let more = fixture.put(&format!("more{}", far.count())).await;
@@ -260,7 +264,8 @@ both_databases! {
         }
     }
 
-    /// SPEC B4: inside its slot, each message waits the interval before its first call.
+    /// Inside its slot, each message waits the interval before its first call.
+    // Spec: B4.
     #[test]
     async fn a_first_call_waits_the_interval(fixture: WorkerFixture) {
         const INTERVAL: Duration = Duration::from_millis(120);

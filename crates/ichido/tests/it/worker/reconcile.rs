@@ -1,4 +1,5 @@
-//! Asking after what nobody knows (SPEC F2).
+//! Looking up unknown effects.
+// Spec: F2.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use super::fixture::{
 
 const SETTLES_WITHIN: Duration = Duration::from_mins(10);
 
-/// A handler whose first call is lost, and which can be asked.
+/// A handler whose first call is lost, and which supports lookups.
 fn askable(far: &FakeReceiver, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
@@ -34,9 +35,9 @@ fn askable(far: &FakeReceiver, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>
     (handler, asked)
 }
 
-/// Waits until a node has done its rounds.
+/// Waits until a node has completed its rounds.
 async fn rounds(store: &Store, node: Uuid) {
-    // A heartbeat is followed by the rest of the round; the next one tells that it is over.
+    // The rest of the round follows a heartbeat; the next heartbeat shows that it is over.
     for _ in 0..3 {
         store.skew_by(Duration::from_secs(11));
         let now = store.now().await.unwrap();
@@ -97,7 +98,8 @@ both_databases! {
         assert_eq!((fixture.row(id).await.status, far.count()), (Stage::Parked, 1));
     }
 
-    /// SPEC D17: what is dead stays so, and states from then on what is known of its effect; its history tells how that was learnt.
+    /// A dead letter stays dead, and its effect becomes known; its history says how.
+    // Spec: D17.
     #[test]
     async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: WorkerFixture) {
         for (answer, key, effect) in
@@ -105,7 +107,7 @@ both_databases! {
         {
             let far = FakeReceiver::default();
             let (handler, asked) = askable(&far, answer);
-            // Keys are honoured, so it is not parked; and no try is left.
+            // Keys are remembered, so it is not parked; and no attempt is left.
             let worker = fixture.work(handler.honours_keys(DAY));
             let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
             let row = fixture.until(id, Stage::Dead).await;
@@ -120,7 +122,7 @@ both_databases! {
             assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", Stage::Dead, Stage::Dead));
             let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
             assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Standing::Open, &before.error));
-            // What is known is not asked again.
+            // A known effect is not looked up again.
             fixture.pass(SETTLES_WITHIN * 2);
             rounds(&fixture.store, worker.id()).await;
             assert_eq!((far.count(), asked.lock().unwrap().len()), (1, 1));
@@ -129,7 +131,8 @@ both_databases! {
         }
     }
 
-    /// SPEC D17: an answer that says neither leaves the letter as it was, and it is asked again later, not at once.
+    /// An inconclusive response leaves the letter as it was, and it is looked up again later, not at once.
+    // Spec: D17.
     #[test]
     async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -149,7 +152,7 @@ both_databases! {
         let row = fixture.row(id).await;
         assert_eq!((row.status, row.effect, far.count()), (Stage::Dead, Effect::Unknown, 1));
         assert_eq!(fixture.transitions(id).await.len(), known);
-        // Whoever is done with it has decided: it is not asked after any more.
+        // A resolved letter was decided: it is not looked up any more.
         fixture.store.messages().step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
         fixture.pass(SETTLES_WITHIN * 2);
         rounds(&fixture.store, worker.id()).await;
@@ -167,8 +170,8 @@ both_databases! {
         for worker in &workers {
             rounds(&fixture.store, worker.id()).await;
         }
-        // Within a little more than a minute of their clock, that is once or, when the minute is over, twice; and once more if the
-        // duty changed hands, as it may on a slow machine. Each for itself they would ask four times.
+        // Within a little more than a minute of their clock, that is once or, when the minute is over, twice; and once more
+        // if the task changed hands, as it may on a slow machine. Separately they would look up four times.
         let asked = asked.lock().unwrap().len();
         assert!((1..=3).contains(&asked), "{asked}");
     }

@@ -1,4 +1,5 @@
-//! Taking messages and sending them (SPEC D3, D7, E2).
+//! Claiming messages and sending them.
+// Spec: D3, D7, E2.
 
 use std::time::Duration;
 
@@ -35,10 +36,10 @@ both_databases! {
     #[test]
     async fn new_work_wakes_an_idle_worker_at_once(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
-        // It would look by itself only after the case is over.
+        // It would poll only after the test is over.
         let worker = fixture.draft_as(far.done(), |_| ()).idle_sleep(Duration::from_hours(1));
         let _worker = worker.start().unwrap();
-        // Whichever way round the two begin.
+        // Whichever of the two begins first.
         for key in ["k1", "k2", "k3"] {
             let id = fixture.put(key).await;
             fixture.until(id, Stage::Sent).await;
@@ -105,7 +106,7 @@ both_databases! {
         drop(worker);
     }
 
-    /// SPEC D7.
+    // Spec: D7.
     #[test]
     async fn a_queue_is_not_served_under_another_kind_of_key(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -117,7 +118,7 @@ both_databases! {
         let other = fixture.another_node().await;
         let waiting = other.put("k2").await;
         let changed = other.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
-        // By itself: nobody stops it.
+        // On its own: nobody stops it.
         changed.ended().await;
         let row = other.row(waiting).await;
         assert_eq!((row.status, row.tries, far.count()), (Stage::Queued, 0, 1));
@@ -125,7 +126,7 @@ both_databases! {
         other.until(waiting, Stage::Sent).await;
     }
 
-    /// SPEC D7.
+    // Spec: D7.
     #[test]
     async fn two_identities_with_one_key_are_two_keys_at_the_destination(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -142,7 +143,7 @@ both_databases! {
         }
     }
 
-    /// SPEC D7.
+    // Spec: D7.
     #[test]
     async fn a_queue_of_unique_keys_sends_the_clients_own(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -152,7 +153,8 @@ both_databases! {
         assert_eq!(far.calls()[0].key, "0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e");
     }
 
-    /// SPEC D3, D16: many workers over many messages, each done once.
+    /// Many workers over many messages, each done once.
+    // Spec: D3, D16.
     #[test]
     async fn sixteen_workers_send_each_of_many_messages_once(fixture: WorkerFixture) {
         const MESSAGES: usize = 400;
@@ -176,7 +178,8 @@ both_databases! {
         }
     }
 
-    /// SPEC D16: one key put in ten times at once is sent once.
+    /// One key enqueued ten times at once is sent once.
+    // Spec: D16.
     #[test]
     async fn one_key_put_in_ten_times_at_once_is_sent_once(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -231,7 +234,7 @@ both_databases! {
         fixture.store.queues().pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
         let _worker = fixture.draft_as(far.done(), |_| ()).handler("mail", far.done()).start().unwrap();
         let paused = fixture.put("k1").await;
-        // Once another queue's message is through, the worker has looked.
+        // Once another queue's message is sent, the worker has looked.
         let other = fixture.put_in(NewMessage::new(queue("mail"), "alice", key("m"), Vec::new())).await;
         fixture.until(other, Stage::Sent).await;
         assert_eq!(fixture.row(paused).await.status, Stage::Queued);

@@ -1,4 +1,4 @@
-//! How a worker stops: nothing is lost, and nothing that was begun is taken back.
+//! How a worker stops: nothing is lost, and nothing that was started is taken back.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ both_databases! {
             assert_eq!((row.status, row.tries, row.effect), (Stage::Queued, 0, Effect::NotDone));
         }
         assert_eq!(far.count(), 1);
-        // Whoever comes next takes them at once.
+        // The next worker claims them at once.
         gate.open(4);
         let _worker = fixture.work(gated(&far, &gate));
         fixture.until_count(Stage::Sent, 5).await;
@@ -70,7 +70,8 @@ both_databases! {
         assert_eq!(fixture.row(id).await.status, Stage::Sent);
     }
 
-    /// SPEC F2: a call that was given up on counts, and nobody knows what it did.
+    /// An abandoned call counts, and its effect is unknown.
+    // Spec: F2.
     #[test]
     async fn a_call_that_outlasts_the_stop_counts_and_its_effect_is_unknown(fixture: WorkerFixture) {
         let day = Duration::from_hours(24);
@@ -100,7 +101,7 @@ both_databases! {
         stopper.stop();
         stopper.stop();
         worker.ended().await;
-        // It was left as it was, or there was just time to say that it was given up on.
+        // It was left as it was, or there was just time to record that it was abandoned.
         assert!(matches!(fixture.row(id).await.status, Stage::Sending | Stage::Failed));
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);

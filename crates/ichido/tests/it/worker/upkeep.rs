@@ -1,4 +1,5 @@
-//! What is done now and then, and the store away (SPEC A5, D3).
+//! Maintenance, and an unreachable store.
+// Spec: A5, D3.
 
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ both_databases! {
         assert!(nodes.iter().any(|node| node.id == worker.id() && node.name == "web-1"), "{nodes:?}");
     }
 
-    /// SPEC F5: nobody has to think of it.
+    /// The trail is sealed automatically.
+    // Spec: F5.
     #[test]
     async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -47,7 +49,7 @@ both_databases! {
         assert!(report.is_whole(), "{report:?}");
     }
 
-    /// What it would forget without the key would be missed.
+    /// Anything deleted without the key would count as missing.
     #[test]
     async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: WorkerFixture) {
         let far = FakeReceiver::default();
@@ -62,7 +64,8 @@ both_databases! {
         assert!(fixture.store.nodes().claim_duty(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
         let without = draft().start().unwrap();
         fixture.pass(Duration::from_hours(2));
-        // It has done its rounds when it has the duty that comes before the trail's, and gave the trail's up when another gets that.
+        // It has completed its rounds when it has the task before the trail's, and gave up the trail's when another gets
+        // it.
         let gets = async |duty: Duty<'static>| {
             while_busy(|| fixture.store.nodes().claim_duty(duty, Uuid::nil(), Duration::ZERO)).await
         };
@@ -98,7 +101,7 @@ both_databases! {
         fixture.until(later, Stage::Sent).await;
     }
 
-    /// A slot is free only when its settle is durable.
+    /// A slot is free only when its settlement is durable.
     #[test]
     async fn a_slot_stays_taken_until_its_settle_is_durable(fixture: WorkerFixture) {
         let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
@@ -116,7 +119,7 @@ both_databases! {
         fixture.until_count(Stage::Sending, 2).await;
         let held = WriteBlock::take(&fixture).await;
         gate.open(2);
-        // Nobody can write that the first one was sent, so the second one is not begun.
+        // Nobody can record that the first one was sent, so the second one is not started.
         for _ in 0..100 {
             assert_eq!(fixture.row(ids[0]).await.status, Stage::Sending);
             assert_eq!(gate.come(), 1);
@@ -140,7 +143,7 @@ async fn until_sealed(fixture: &WorkerFixture) {
     }
 }
 
-/// Somebody who keeps everybody from writing that anything was sent.
+/// Blocks everybody from recording that a message was sent.
 enum WriteBlock {
     Postgres(sqlx::Transaction<'static, sqlx::Postgres>),
     Sqlite(sqlx::Transaction<'static, sqlx::Sqlite>),

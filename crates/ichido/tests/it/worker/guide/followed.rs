@@ -1,4 +1,4 @@
-//! The page and the program are the same, and what the page shows is what is seen.
+//! The page and the program are the same, and the program prints what the page shows.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
@@ -18,10 +18,10 @@ use crate::worker::fixture::look_again;
 mod on_postgres;
 
 const GUIDE: &str = include_str!("../../../../../../docs/guides/transactional-outbox.md");
-/// The longest that a line is waited for: a retry is due after some seconds.
+/// The longest wait for a line: a retry is due after some seconds.
 const LINE_WITHIN: Duration = Duration::from_mins(2);
 
-/// The page's blocks of a language.
+/// The page's code blocks of a language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let parts = GUIDE.split(&format!("```{language}\n")).skip(1).collect::<Vec<_>>();
     parts.into_iter().map(|part| part.split("```").next().unwrap()).collect()
@@ -33,7 +33,7 @@ fn its_blocks_in_order_are_the_program_and_nothing_is_missing() {
     assert_eq!(format!("{}\nmod followed;\n", blocks("rust").join("\n")), here);
 }
 
-/// The program in a process of its own, which can be killed.
+/// The program in its own process, which can be killed.
 struct Shop {
     process: Child,
     orders: ChildStdin,
@@ -66,13 +66,13 @@ impl Shop {
         writeln!(self.orders, "{item}").unwrap();
     }
 
-    /// Waits for what the page shows. The worker and the one who orders speak at once, so that two lines may change places.
+    /// Waits for the page's output. The worker and the ordering task print concurrently, so two lines may swap.
     fn says(&self, shown: &str) {
         let mut waited_for: Vec<&str> = shown.lines().collect();
         while !waited_for.is_empty() {
             let line = self.said.recv_timeout(LINE_WITHIN);
             let line = line.unwrap_or_else(|_| panic!("never said: {waited_for:?}"));
-            // Before the first line of the program the test's own words stand, perhaps in the same line.
+            // The test's own output precedes the program's first line, perhaps in the same line.
             let place = waited_for.iter().position(|shown| line.ends_with(shown));
             match place {
                 Some(place) => drop(waited_for.remove(place)),
@@ -89,7 +89,7 @@ impl Drop for Shop {
     }
 }
 
-/// Waits until one of so many messages has come to a stage, and the others are sent.
+/// Waits until one of `count` messages has reached a stage, and the others are sent.
 async fn until(store: &Store, count: usize, stage: Stage) {
     loop {
         let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
@@ -103,7 +103,8 @@ async fn until(store: &Store, count: usize, stage: Stage) {
     }
 }
 
-/// SPEC D4: the order and its mail, or neither; also when the process is killed between the two.
+/// The order and its mail, or neither; also if the process is killed between the two.
+// Spec: D4.
 #[tokio::test]
 async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
     let file = sqlite::fresh_file();
@@ -123,7 +124,7 @@ async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
     std::fs::rename(&mails, &away).unwrap();
     shop.order("pear");
     shop.says(pear);
-    // It was given back: in mid-call, the lease would have to be waited for.
+    // It was given back: in mid-call, the test would have to wait for the lease.
     until(&store, 2, Stage::Failed).await;
     drop(shop);
     std::fs::rename(&away, &mails).unwrap();
@@ -142,7 +143,7 @@ async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
     assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 3, "one mail for each order");
 }
 
-/// What the command does, with what the program has published.
+/// What the command does with the published facts.
 async fn requeue(store: &Store) {
     let bulk = Bulk {
         store: store.clone(),

@@ -1,4 +1,4 @@
-//! What the page says of PostgreSQL: the same function with three words changed.
+//! The page's PostgreSQL version: the same function with three words changed.
 
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ fn only_what_the_page_says_differs() {
     assert!(include_str!("on_postgres.rs").contains(&page), "not compiled:\n{page}");
 }
 
-/// SPEC D4: the order and its mail, or neither; and one mail, though the first try failed.
+/// The order and its mail, or neither; and one mail, although the first attempt failed.
+// Spec: D4.
 #[tokio::test]
 async fn an_order_and_its_mail_come_together_or_not_at_all() {
     let database = postgres::fresh_database().await;
