@@ -29,7 +29,7 @@ pub fn begin() -> Result<PrometheusHandle, BuildError> {
 
 /// Renders the current page.
 pub fn page(handle: &PrometheusHandle) -> String {
-    whole(&handle.render())
+    with_count_suffix(&handle.render())
 }
 
 fn builder() -> Result<PrometheusBuilder, BuildError> {
@@ -40,7 +40,7 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
 }
 
 /// Restores the `_count` suffix, which the exporter drops from a histogram whose own name ends in `_count`.
-fn whole(rendered: &str) -> String {
+fn with_count_suffix(rendered: &str) -> String {
     let mut text = String::with_capacity(rendered.len());
     for line in rendered.split_inclusive('\n') {
         match line.strip_prefix(RETRIES) {

@@ -112,7 +112,7 @@ impl Http {
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         match &self.reconcile {
             Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reader).await,
-            None => reconcile::cannot_be_asked(),
+            None => reconcile::lookup_unsupported(),
         }
     }
 

@@ -170,7 +170,7 @@ impl Bulk {
             Ok(Err(by)) => return Err(BulkError::Taken { by }),
             Err(error) => return Err(BulkError::Broke { error, report }),
         };
-        let result = match self.record_begin(operation, found).await {
+        let result = match self.record_start(operation, found).await {
             Ok(()) => self.run_claimed(found, &claim, &stop, &mut progress, &mut report).await,
             Err(error) => {
                 claim.release().await;

@@ -25,7 +25,7 @@ use crate::lease::{self, Lease, Leases, Renew};
 pub struct Living {
     /// Read before the query, so no operation appears older than it is.
     as_of: Timestamp,
-    kept: Vec<LettersKept>,
+    holders: Vec<LettersKept>,
 }
 
 impl Living {
@@ -34,13 +34,13 @@ impl Living {
     /// Read the audit trail after this: an operation records how it ended before it releases its claim.
     pub async fn look(store: &Store) -> Result<Self, StoreError> {
         let as_of = store.now().await?;
-        Ok(Self { as_of, kept: store.nodes().letter_keepers().await? })
+        Ok(Self { as_of, holders: store.nodes().letter_keepers().await? })
     }
 
     /// Returns whether an operation without a recorded end is abandoned: its process is gone.
-    pub fn is_abandoned(&self, operation: Uuid, begun_at: Timestamp) -> bool {
+    pub fn is_abandoned(&self, operation: Uuid, started_at: Timestamp) -> bool {
         // An operation that started after the query is not in it, and none lapses before its first lease.
-        begun_at.plus(LEASE) <= self.as_of && !self.kept.iter().any(|kept| kept.by == operation)
+        started_at.plus(LEASE) <= self.as_of && !self.holders.iter().any(|holder| holder.by == operation)
     }
 }
 
@@ -108,9 +108,10 @@ impl BulkClaim {
     }
 
     async fn other(&self) -> Result<Option<Uuid>, StoreError> {
-        let kept = self.store.nodes().letter_keepers().await?;
-        let other = kept.iter().find(|kept| kept.by != self.operation && kept.overlaps(self.queue.as_ref()));
-        Ok(other.map(|kept| kept.by))
+        let holders = self.store.nodes().letter_keepers().await?;
+        let other =
+            holders.iter().find(|holder| holder.by != self.operation && holder.overlaps(self.queue.as_ref()));
+        Ok(other.map(|holder| holder.by))
     }
 }
 

@@ -11,7 +11,7 @@ use super::claim::Living;
 use super::preflight::Preflight;
 
 const ABOUT: &str = "letters";
-const BEGUN: &str = "begun";
+const STARTED: &str = "begun";
 const STOPPING: &str = "stopping";
 
 /// The result of asking a bulk operation to stop.
@@ -27,17 +27,17 @@ pub enum StopAsked {
 
 /// Asks an operation in another process to stop. Records who asked.
 pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<StopAsked, StoreError> {
-    let living = Living::look(store).await?;
+    let live = Living::look(store).await?;
     let entries = store.actions().of(operation).await?;
-    if entries.first().is_some_and(|begin| living.is_abandoned(operation, begin.at)) {
+    if entries.first().is_some_and(|start| live.is_abandoned(operation, start.at)) {
         return Ok(StopAsked::Over);
     }
     let Some(last) = entries.last() else { return Ok(StopAsked::Unknown) };
     match last.action.to.as_str() {
         STOPPING => Ok(StopAsked::Asked),
-        BEGUN => {
+        STARTED => {
             let action = Action {
-                from: BEGUN.to_owned(),
+                from: STARTED.to_owned(),
                 to: STOPPING.to_owned(),
                 actor: Some(actor.to_owned()),
                 detail: None,
@@ -51,11 +51,11 @@ pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<
 }
 
 impl Bulk {
-    pub(super) async fn record_begin(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
+    pub(super) async fn record_start(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
         let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
         let detail =
             format!("{}; {} of {}{reason}", describe_filter(&self.filter), found.would_go, found.matched);
-        self.store.actions().add(&self.action(operation, ("none", BEGUN), detail)).await
+        self.store.actions().add(&self.action(operation, ("none", STARTED), detail)).await
     }
 
     pub(super) async fn record_end(&self, report: &Report) -> Result<(), StoreError> {
@@ -69,7 +69,7 @@ impl Bulk {
         let Report { moved, refused, gone, .. } = report;
         let refused: u64 = refused.values().sum();
         let detail = format!("moved={moved} refused={refused} gone={gone}");
-        self.store.actions().add(&self.action(report.operation, (BEGUN, to), detail)).await
+        self.store.actions().add(&self.action(report.operation, (STARTED, to), detail)).await
     }
 
     /// Returns how it ends if it was stopped here or by another process.
@@ -82,8 +82,8 @@ impl Bulk {
             return Ok(Some(Ended::Stopped { by: None }));
         }
         let entries = self.store.actions().of(operation).await?;
-        let asked = entries.into_iter().find(|row| row.action.to == STOPPING);
-        Ok(asked.map(|row| Ended::Stopped { by: Some(row.action.actor.unwrap_or_default()) }))
+        let stop_entry = entries.into_iter().find(|row| row.action.to == STOPPING);
+        Ok(stop_entry.map(|row| Ended::Stopped { by: Some(row.action.actor.unwrap_or_default()) }))
     }
 
     fn action(&self, operation: Uuid, (from, to): (&str, &str), detail: String) -> Action {

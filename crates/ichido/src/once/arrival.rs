@@ -50,7 +50,7 @@ impl Arrival {
 
     /// Rebuilds the original request, as often as needed.
     pub(crate) fn to_request<B: http_body::Body<Data = Bytes>>(&self) -> Request<Body<B>> {
-        Request::from_parts(self.parts.clone(), Body::whole(self.body.clone(), self.trailers.clone()))
+        Request::from_parts(self.parts.clone(), Body::buffered(self.body.clone(), self.trailers.clone()))
     }
 }
 

@@ -13,7 +13,7 @@ use http_body::{Frame, SizeHint};
 /// It yields the buffered part first, then the rest.
 pub struct Body<B: http_body::Body> {
     front: VecDeque<Frame<Bytes>>,
-    broken: Option<B::Error>,
+    error: Option<B::Error>,
     rest: Option<Pin<Box<B>>>,
 }
 
@@ -22,25 +22,25 @@ impl<B: http_body::Body> Unpin for Body<B> {}
 
 impl<B: http_body::Body<Data = Bytes>> Body<B> {
     /// A body that is passed through unread.
-    pub(crate) fn passed(rest: B) -> Self {
-        Self { front: VecDeque::new(), broken: None, rest: Some(Box::pin(rest)) }
+    pub(crate) fn pass_through(rest: B) -> Self {
+        Self { front: VecDeque::new(), error: None, rest: Some(Box::pin(rest)) }
     }
 
     /// A body that is fully buffered.
-    pub(crate) fn whole(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
+    pub(crate) fn buffered(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
         let data = (!bytes.is_empty()).then(|| Frame::data(bytes));
         let front = data.into_iter().chain(trailers.map(Frame::trailers)).collect();
-        Self { front, broken: None, rest: None }
+        Self { front, error: None, rest: None }
     }
 
     /// A body whose start was already read.
     pub(crate) fn resumed(front: VecDeque<Frame<Bytes>>, rest: Pin<Box<B>>) -> Self {
-        Self { front, broken: None, rest: Some(rest) }
+        Self { front, error: None, rest: Some(rest) }
     }
 
     /// A body that failed after its start was read.
-    pub(crate) fn broken(front: VecDeque<Frame<Bytes>>, error: B::Error) -> Self {
-        Self { front, broken: Some(error), rest: None }
+    pub(crate) fn failed(front: VecDeque<Frame<Bytes>>, error: B::Error) -> Self {
+        Self { front, error: Some(error), rest: None }
     }
 }
 
@@ -55,7 +55,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         if let Some(frame) = self.front.pop_front() {
             return Poll::Ready(Some(Ok(frame)));
         }
-        if let Some(error) = self.broken.take() {
+        if let Some(error) = self.error.take() {
             return Poll::Ready(Some(Err(error)));
         }
         self.rest.as_mut().map_or(Poll::Ready(None), |rest| rest.as_mut().poll_frame(cx))
@@ -63,7 +63,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
 
     fn is_end_stream(&self) -> bool {
         self.front.is_empty()
-            && self.broken.is_none()
+            && self.error.is_none()
             && self.rest.as_ref().is_none_or(http_body::Body::is_end_stream)
     }
 
@@ -72,7 +72,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), http_body::Body::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(read));
-        if let (Some(upper), None) = (rest.upper(), &self.broken) {
+        if let (Some(upper), None) = (rest.upper(), &self.error) {
             hint.set_upper(upper.saturating_add(read));
         }
         hint

@@ -170,7 +170,7 @@ impl ClaimGuard {
     /// The claim is still renewed where possible. If it lapses, a late settle counts unless another claim took over.
     pub(crate) async fn settle_later(&self, outcome: KeyOutcome) {
         let mut wait = SETTLE_WAIT_FIRST;
-        for _ in 0..limits::SETTLE_TRIES_MAX {
+        for _ in 0..limits::SETTLE_ATTEMPTS_MAX {
             tokio::time::sleep(wait).await;
             wait = wait.saturating_mul(2).min(limits::SETTLE_WAIT_MAX);
             if let Ok(settled) = self.settle(outcome.clone()).await {
@@ -209,7 +209,7 @@ impl ClaimGuard {
             if !is_in_flight || found.record.fence == self.fence || left.is_zero() {
                 return self.response_from(found);
             }
-            self.store().keys().wait(&self.arrival.name, left.min(limits::LOOK_EVERY)).await;
+            self.store().keys().wait(&self.arrival.name, left.min(limits::POLL_INTERVAL)).await;
         }
     }
 

@@ -85,8 +85,8 @@ impl Keeper {
 
     /// Waits up to `at_most` for a claimed key to change. The caller then claims it again.
     pub(crate) async fn wait_for(&self, name: &RecordName, at_most: Duration) {
-        let look = self.0.store.keys().wait(name, at_most.min(limits::LOOK_EVERY));
-        self.0.duplicates.wait_in_turn(&name.hash(), at_most, look).await;
+        let poll = self.0.store.keys().wait(name, at_most.min(limits::POLL_INTERVAL));
+        self.0.duplicates.wait_in_turn(&name.hash(), at_most, poll).await;
     }
 
     /// Returns the local time.

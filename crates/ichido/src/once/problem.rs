@@ -120,7 +120,7 @@ impl Problem {
 
     /// Returns the response.
     pub fn into_response<B: http_body::Body<Data = Bytes>>(self) -> Response<Body<B>> {
-        self.response().map(|body| Body::whole(body, None))
+        self.response().map(|body| Body::buffered(body, None))
     }
 }
 

@@ -55,7 +55,7 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
                 }
             }
         } else {
-            (Body::passed(body), None)
+            (Body::pass_through(body), None)
         };
         Self {
             response: Response::from_parts(parts, body),
@@ -123,10 +123,10 @@ async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) ->
     match ended {
         Ok(BodyEnd::Now) => {
             let bytes = concatenated(&front);
-            BodyRead::Whole { body: Body::whole(bytes.clone(), None), bytes }
+            BodyRead::Whole { body: Body::buffered(bytes.clone(), None), bytes }
         }
         Ok(BodyEnd::NotYet) => BodyRead::GoesOn(Body::resumed(front, rest)),
-        Err(error) => BodyRead::Broken(Body::broken(front, error)),
+        Err(error) => BodyRead::Broken(Body::failed(front, error)),
     }
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
     for (name, value) in stored.headers {
         response = response.header(name, value);
     }
-    let body = Body::whole(Bytes::from(stored.body.unwrap_or_default()), None);
+    let body = Body::buffered(Bytes::from(stored.body.unwrap_or_default()), None);
     // The marker is not stored: each replay adds its own.
     response.header(marker, "true").body(body).map_err(|_| {
         let detail = "the response that is stored under this idempotency key cannot be read; nothing was run";

@@ -99,7 +99,7 @@ async fn pass_through<S: Inner<B, R>, B: Payload, R: Payload>(
     request: Request<B>,
 ) -> Result<Response<Body<R>>, S::Error> {
     handler::ready(&mut inner).await?;
-    inner.call(request.map(Body::passed)).await.map(|response| response.map(Body::passed))
+    inner.call(request.map(Body::pass_through)).await.map(|response| response.map(Body::pass_through))
 }
 
 /// The result of a request and its response.

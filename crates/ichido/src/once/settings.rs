@@ -40,11 +40,11 @@ pub mod limits {
     /// How long the store may take before the request is answered without it; at most the lease.
     pub const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
     /// The most attempts to settle while the store is unreachable after the effect.
-    pub const SETTLE_TRIES_MAX: u32 = 200;
+    pub const SETTLE_ATTEMPTS_MAX: u32 = 200;
     /// The longest wait between two of these attempts.
     pub const SETTLE_WAIT_MAX: Duration = Duration::from_secs(5);
     /// How often one waiting duplicate polls for all of them, in case no wake-up arrives.
-    pub const LOOK_EVERY: Duration = Duration::from_millis(250);
+    pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
     /// How often a request restarts when others keep changing its key.
     pub const ROUNDS_MAX: u32 = 8;
 }

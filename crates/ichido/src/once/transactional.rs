@@ -53,7 +53,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
             }
             TransactionEnd::ClaimLost => return claim_lost(guard, reply).await,
             TransactionEnd::InDoubt => return read_back(guard, response, reply).await,
-            TransactionEnd::Again => inner = fresh,
+            TransactionEnd::Retry => inner = fresh,
         }
         if let Err(error) = handler::ready(&mut inner).await {
             return guard.finish(KeyOutcome::Release, Err(error), reply).await;
@@ -78,7 +78,7 @@ enum TransactionEnd {
     /// The outcome is unknown.
     InDoubt,
     /// Rolled back after a conflict; can be run again.
-    Again,
+    Retry,
 }
 
 /// Ends a transaction by its outcome: only an applied one commits.
@@ -96,7 +96,7 @@ async fn end(
     let is_applied = matches!(outcome, KeyOutcome::Keep { settled: Settled::Applied, .. });
     if run_again || !is_applied {
         open.roll_back().await;
-        return if run_again { TransactionEnd::Again } else { TransactionEnd::RolledBack(outcome) };
+        return if run_again { TransactionEnd::Retry } else { TransactionEnd::RolledBack(outcome) };
     }
     match open.settle(guard.store(), &guard.to_settle(outcome)).await {
         Ok(KeySettled::Stands) => (),
@@ -114,7 +114,7 @@ async fn end(
             guard.committed();
             TransactionEnd::Committed
         }
-        CommitOutcome::Contended => TransactionEnd::Again,
+        CommitOutcome::Contended => TransactionEnd::Retry,
         CommitOutcome::Refused(error) => failed(&error),
         CommitOutcome::InDoubt(error) => {
             tracing::warn!(error = error.in_full(), "the fate of a commit is not known; it is read back");
@@ -126,7 +126,7 @@ async fn end(
 /// Maps a database error at settlement; everything before it was rolled back.
 fn failed(error: &StoreError) -> TransactionEnd {
     match error {
-        StoreError::Busy => TransactionEnd::Again,
+        StoreError::Busy => TransactionEnd::Retry,
         StoreError::Unavailable(_)
         | StoreError::Unknown(_)
         | StoreError::Full

@@ -211,7 +211,7 @@ impl Attempt {
     async fn call(&self, ready: ReadyCall<'_>) -> AttemptReport {
         let dispatcher = &self.served.dispatcher;
         let _in_flight = self.served.metrics.start_call();
-        let began = self.now();
+        let started_at = self.now();
         let cancel = Cancel::new();
         let call = self.to_call();
         let call_timeout = dispatcher.promise.time_out.saturating_add(CALL_OVERRUN_MAX);
@@ -225,11 +225,11 @@ impl Attempt {
             }
         };
         cancel.cancel_clones();
-        self.trace_delivery(began, &outcome);
+        self.trace_delivery(started_at, &outcome);
         match outcome {
             Came::Judged { verdict, note } => {
                 dispatcher.pacer.hear(&verdict, ready.sent, self.caller()).await;
-                self.judged(&verdict, note, began)
+                self.judged(&verdict, note, started_at)
             }
             Came::Snoozed { wait } => self.snoozed(wait),
         }
@@ -246,7 +246,7 @@ impl Attempt {
     }
 
     /// Emits the trace event of a delivery, if a subscriber enables [`DELIVERY`].
-    fn trace_delivery(&self, began: Timestamp, outcome: &Came) {
+    fn trace_delivery(&self, started_at: Timestamp, outcome: &Came) {
         let code = match outcome {
             Came::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
             Came::Snoozed { .. } => None,
@@ -258,7 +258,7 @@ impl Attempt {
             queue = work.queue.as_str(),
             trace = work.trace.as_deref(),
             attempt = u64::from(work.history.tries),
-            began_at = began.as_micros(),
+            began_at = started_at.as_micros(),
             ended_at = self.now().as_micros(),
             code,
         );
@@ -280,7 +280,7 @@ impl Attempt {
         }
     }
 
-    fn judged(&self, verdict: &Verdict, note: Note, began: Timestamp) -> AttemptReport {
+    fn judged(&self, verdict: &Verdict, note: Note, started_at: Timestamp) -> AttemptReport {
         let work = &self.leased.work;
         if verdict.effect == Effect::Unknown {
             metrics::count(metrics::UNKNOWN, work.queue.as_str(), 1);
@@ -295,7 +295,7 @@ impl Attempt {
             effect: verdict.effect,
             safety,
             due: self.now().plus(wait),
-            travels_until: began.plus(self.served.dispatcher.max_time_in_flight()),
+            travels_until: started_at.plus(self.served.dispatcher.max_time_in_flight()),
         };
         let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
         AttemptReport { event, note: Note { code: verdict.code, ..note } }

@@ -135,7 +135,7 @@ impl Worker {
             .iter()
             .map(|target| (target.name.clone(), self.dispatcher(target, &clock)))
             .collect();
-        let under_way = Arc::default();
+        let in_flight = Arc::default();
         let mut queues = HashMap::new();
         for settings in &self.all_queues() {
             let (Some(name), Some(dispatcher)) =
@@ -145,7 +145,7 @@ impl Worker {
             };
             warn_of_short_key_retention(settings, &dispatcher.destination);
             metrics::register_queue(name.as_str());
-            let (settings, metrics) = (settings.clone(), QueueMetrics::new(name.as_str(), &under_way));
+            let (settings, metrics) = (settings.clone(), QueueMetrics::new(name.as_str(), &in_flight));
             let served =
                 ServedQueue { name: name.clone(), settings, dispatcher: Arc::clone(dispatcher), metrics };
             queues.insert(name, Arc::new(served));
@@ -165,7 +165,7 @@ impl Worker {
             alerts: self.alerts.map(Arc::new),
             queues,
             dispatchers: dispatchers.into_values().collect(),
-            under_way,
+            in_flight,
             store: self.store,
         };
         Ok(Running::start(Arc::new(node), sender, self.stop_within))

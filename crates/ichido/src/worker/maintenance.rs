@@ -150,9 +150,9 @@ impl Timer {
 impl WorkerNode {
     pub(super) async fn beat(&self) {
         ok_or_log("the heartbeat could not be written", self.store.nodes().beat(self.id, &self.name).await);
-        let asked = self.clock.ask();
+        let query = self.clock.ask();
         if let Some(now) = ok_or_log("the store's clock could not be read", self.store.now().await) {
-            self.clock.hear(asked, now);
+            self.clock.hear(query, now);
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) struct WorkerNode {
     pub(super) queues: HashMap<QueueName, Arc<ServedQueue>>,
     pub(super) dispatchers: Vec<Arc<Dispatcher>>,
     /// How many calls are in flight.
-    pub(super) under_way: Arc<AtomicUsize>,
+    pub(super) in_flight: Arc<AtomicUsize>,
 }
 
 impl WorkerNode {

@@ -130,7 +130,7 @@ impl QueueRunner {
         let pacer = &served.dispatcher.pacer;
         let count = pacer.claim_size(served.settings.batch_size);
         let terms = served.claim_terms(node.id);
-        let asked = node.clock.ask();
+        let query = node.clock.ask();
         let suspect_permit = Arc::clone(&node.suspect).try_acquire_owned().ok();
         // Never cancelled half way, or a claim might exist that nobody knows of.
         let works = match suspect_permit {
@@ -139,10 +139,10 @@ impl QueueRunner {
         };
         metrics::dequeued(served.name.as_str(), works.len());
         if let Some(work) = works.first() {
-            node.clock.hear(asked, work.claimed_at);
+            node.clock.hear(query, work.claimed_at);
             pacer.refresh(node.clock.own()).await;
         }
-        let mut leased = claim::hold_messages(&node.claims, works, terms.lease, asked.at);
+        let mut leased = claim::hold_messages(&node.claims, works, terms.lease, query.at);
         if let [suspect] = &mut leased[..]
             && suspect.work.history.suspect
         {

@@ -24,7 +24,7 @@ use super::resolved::{Resolution, tell_resolved};
 use crate::destination::Asked;
 
 /// The time between checks whether a pass is due.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// The time between passes over a queue's parked messages.
 const ASK_PARKED_EVERY: Duration = Duration::from_mins(1);
 /// The same for its dead letters: they may be many, and nobody waits for them.
@@ -50,7 +50,7 @@ struct ReconcilePass {
 }
 
 impl PeriodicTask for Reconciler {
-    const EVERY: Duration = LOOK_EVERY;
+    const EVERY: Duration = CHECK_EVERY;
 
     /// Processes one page of each queue.
     async fn run_once(&mut self) {

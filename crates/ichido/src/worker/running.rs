@@ -30,7 +30,7 @@ const START_RETRY_DELAY: Duration = Duration::from_millis(200);
 pub struct Running {
     id: Uuid,
     stopper: Stopper,
-    under_way: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
     phase: watch::Receiver<WorkerPhase>,
     task: AbortHandle,
 }
@@ -65,7 +65,7 @@ impl Running {
         sender: watch::Sender<StopStage>,
         stop_within: Duration,
     ) -> Self {
-        let (id, under_way) = (node.id, Arc::clone(&node.under_way));
+        let (id, in_flight) = (node.id, Arc::clone(&node.in_flight));
         let stopper = Stopper(Arc::new(sender));
         let (phase_sender, phase) = watch::channel(WorkerPhase::Starting);
         let stages = Arc::clone(&stopper.0);
@@ -73,7 +73,7 @@ impl Running {
             run(node, &stages, &phase_sender, stop_within).await;
             phase_sender.send_replace(WorkerPhase::Ended);
         });
-        Self { id, stopper, under_way, phase, task: task.abort_handle() }
+        Self { id, stopper, in_flight, phase, task: task.abort_handle() }
     }
 
     /// Returns its id among the nodes and in the audit trail; new at each start.
@@ -83,7 +83,7 @@ impl Running {
 
     /// Returns how many calls are in flight.
     pub fn under_way(&self) -> usize {
-        self.under_way.load(Ordering::Relaxed)
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Stops it; see [`Stopper::stop`].
@@ -177,9 +177,9 @@ async fn run(
 /// Waits for the store's clock, from which all moments are counted.
 async fn sync_clock(node: &WorkerNode) {
     loop {
-        let asked = node.clock.ask();
+        let query = node.clock.ask();
         if let Some(now) = ok_or_log("the store could not be reached", node.store.now().await)
-            && node.clock.hear(asked, now)
+            && node.clock.hear(query, now)
         {
             return;
         }
@@ -196,8 +196,8 @@ async fn check_key_kinds(node: &WorkerNode) -> bool {
     for served in node.queues.values() {
         let wanted = served.settings.key;
         let stands = loop {
-            let asked = wanted.contradicted_by(&node.store, &served.name).await;
-            match ok_or_log("a queue's kind of key could not be asked for", asked) {
+            let conflict = wanted.contradicted_by(&node.store, &served.name).await;
+            match ok_or_log("a queue's kind of key could not be asked for", conflict) {
                 Some(stands) => break stands,
                 None => tokio::time::sleep(START_RETRY_DELAY).await,
             }

@@ -21,7 +21,7 @@ use super::node::WorkerNode;
 /// The time between rounds.
 const RUN_EVERY: Duration = Duration::from_secs(5);
 /// How long a node keeps a task; several rounds, so tasks do not move around.
-const DUTY_LEASE: Duration = Duration::from_secs(30);
+const TASK_LEASE: Duration = Duration::from_secs(30);
 /// How long after a claim lapsed its queue counts as unserved: a worker that serves it checks every second.
 const UNSERVED_AFTER: Duration = Duration::from_secs(30);
 /// The most rows per statement.
@@ -172,7 +172,7 @@ impl SingletonTasks {
 impl WorkerNode {
     /// Returns whether this node is responsible for a task now.
     pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
-        let has = self.store.nodes().claim_duty(duty, self.id, DUTY_LEASE).await;
+        let has = self.store.nodes().claim_duty(duty, self.id, TASK_LEASE).await;
         ok_or_log("a part of the upkeep could not be asked for", has) == Some(true)
     }
 }

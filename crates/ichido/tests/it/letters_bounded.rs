@@ -109,10 +109,10 @@ async fn case(fixture: WorkerFixture) {
     let before = count();
     ROWS_MAX.store(0, Ordering::SeqCst);
     let found = bulk.preflight().await.unwrap();
-    let told = count() - before;
+    let statements = count() - before;
     assert_eq!(found.would_go, u64::from(LETTERS));
     let pages = u64::from(LETTERS.div_ceil(PAGE_MAX));
-    assert!((pages..=pages + 3).contains(&told), "{told} statements to count {LETTERS} letters");
+    assert!((pages..=pages + 3).contains(&statements), "{statements} statements to count {LETTERS} letters");
     let before = count();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     let went = count() - before;

@@ -25,8 +25,8 @@ use tracing::{Event, Subscriber};
 
 use crate::own_process;
 use crate::worker::fixture::{
-    AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, backoff, look_again, many,
-    message_of, queue,
+    AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, backoff, many, message_of,
+    poll_pause, queue,
 };
 
 /// Recorded values by metric and labels; for a histogram, how many values.
@@ -201,11 +201,11 @@ async fn put(fixture: &WorkerFixture, key: &str) -> uuid::Uuid {
 
 /// One of each thing that can happen to a message.
 async fn everything(fixture: &WorkerFixture, signs: &Signs) {
-    let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+    let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
     let inside = gate.clone();
-    let handler = move |far: &FakeReceiver| {
+    let handler = move |receiver: &FakeReceiver| {
         let gate = inside.clone();
-        far.handler(move |_, job| {
+        receiver.handler(move |_, job| {
             let gate = gate.clone();
             async move {
                 let body = String::from_utf8_lossy(&job.payload).into_owned();
@@ -223,7 +223,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
             }
         })
     };
-    let worker = fixture.work_as(handler(&far), |queue| queue.parallelism = many(8));
+    let worker = fixture.work_as(handler(&receiver), |queue| queue.parallelism = many(8));
     let retried = put(fixture, "SECRET-retry").await;
     fixture.until(retried, Stage::Failed).await;
     let sent = put(fixture, "SECRET-sent").await;
@@ -329,7 +329,7 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     target.pace = Settings { circuit, ..Settings::DEFAULT };
     let settings =
         Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
-    let worker = fixture.draft().destination(target).queue(settings).start().unwrap();
+    let worker = fixture.builder().destination(target).queue(settings).start().unwrap();
     let is = |state: &str| format!("ichido_destination_circuit{{destination=broker,state={state}}}");
     let (paused, rate) = (
         "ichido_destination_paused{destination=broker}",
@@ -380,14 +380,14 @@ async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
     let worker = fixture.work(FakeReceiver::default().done());
     while signs.of(GAUGE) < 2.0 {
         fixture.pass(Duration::from_secs(6));
-        look_again().await;
+        poll_pause().await;
     }
     // It is reported once, however often it is checked; and a worker that serves the queue rescues them.
     let serves =
-        fixture.draft().handler("elsewhere", FakeReceiver::default().done().repeatable()).start().unwrap();
+        fixture.builder().handler("elsewhere", FakeReceiver::default().done().repeatable()).start().unwrap();
     while 0.0 < signs.of(GAUGE) {
         fixture.pass(Duration::from_secs(6));
-        look_again().await;
+        poll_pause().await;
     }
     for worker in [worker, serves] {
         worker.stop();

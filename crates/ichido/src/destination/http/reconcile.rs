@@ -91,7 +91,7 @@ impl ReconcileEndpoint {
 }
 
 /// The result for a destination without a lookup.
-pub(super) fn cannot_be_asked() -> Asked {
+pub(super) fn lookup_unsupported() -> Asked {
     unknown("this destination cannot be asked: its settings do not say how")
 }
 

@@ -94,7 +94,7 @@ pub enum StartError {
     },
     /// The stream forgets ids while a publish may be in flight.
     #[error(
-        "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {under_way:?} (time_out and settles_within); lengthen duplicate_window, or shorten those"
+        "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {in_flight:?} (time_out and settles_within); lengthen duplicate_window, or shorten those"
     )]
     ShortWindow {
         /// The stream.
@@ -102,7 +102,7 @@ pub enum StartError {
         /// Its `duplicate_window`.
         window: Duration,
         /// How long a publish may be in flight.
-        under_way: Duration,
+        in_flight: Duration,
     },
 }
 
@@ -134,9 +134,9 @@ impl NatsPlan {
             return Err(StartError::Sealed { stream: found.name });
         }
         let mut promise = Promise { guarantee: Guarantee::Nothing, time_out: timeout, settles_within };
-        let (window, under_way) = (found.duplicate_window, max_time_in_flight(&promise));
-        if window <= under_way {
-            return Err(StartError::ShortWindow { stream: found.name, window, under_way });
+        let (window, in_flight) = (found.duplicate_window, max_time_in_flight(&promise));
+        if window <= in_flight {
+            return Err(StartError::ShortWindow { stream: found.name, window, in_flight });
         }
         promise.guarantee = Guarantee::HonoursKeys { keeps_for: window };
         Ok(Nats { client, subject, stream: found.name, promise })

@@ -16,7 +16,7 @@ use crate::worker::maintenance::ok_or_log;
 use crate::worker::node::WorkerNode;
 
 /// The time from startup, or from the beginning of a quick check, to the next check.
-const LOOK_EVERY: Duration = Duration::from_hours(1);
+const CHECK_EVERY: Duration = Duration::from_hours(1);
 /// The pause after a check, as a multiple of its duration: a long trail is not read continuously.
 const REST_FACTOR: u32 = 20;
 
@@ -32,16 +32,16 @@ pub(in crate::worker) struct TrailWatch {
 
 impl TrailWatch {
     pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<Alerts>) -> Self {
-        let next = node.clock.own() + LOOK_EVERY;
+        let next = node.clock.own() + CHECK_EVERY;
         Self { node, alerts, next }
     }
 
     /// Runs until it is aborted.
     pub(in crate::worker) async fn run(mut self) {
         loop {
-            let began = self.node.clock.own();
-            if self.next <= began {
-                self.next = began + self.run_once().await;
+            let started = self.node.clock.own();
+            if self.next <= started {
+                self.next = started + self.run_once().await;
             }
             tokio::time::sleep(self.node.idle_sleep).await;
         }
@@ -53,12 +53,12 @@ impl TrailWatch {
             return RECHECK_CLAIM_AFTER;
         }
         // Not the worker's clock: a test that moves it in the meantime would make this a check of hours.
-        let began = Instant::now();
-        ok_or_log("the audit trail could not be verified", self.look().await);
-        LOOK_EVERY.max(began.elapsed().saturating_mul(REST_FACTOR))
+        let started = Instant::now();
+        ok_or_log("the audit trail could not be verified", self.verify().await);
+        CHECK_EVERY.max(started.elapsed().saturating_mul(REST_FACTOR))
     }
 
-    async fn look(&self) -> Result<(), StoreError> {
+    async fn verify(&self) -> Result<(), StoreError> {
         let store = &self.node.store;
         if self.alerts.rules.common(Rule::AuditBroken).is_none() {
             // Nobody would use the result.

@@ -63,19 +63,19 @@ impl Watch {
 
     /// Adds an empty reading for open incidents without one. The trail is checked elsewhere, unless its rule is off.
     fn add_missing(&self, readings: &mut Readings, firing: &[Alert]) {
-        let looks_at_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
-        for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !looks_at_trail) {
+        let checks_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
+        for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !checks_trail) {
             readings.entry((alert.rule, alert.about.clone())).or_insert(Reading::NOTHING);
         }
     }
 
     /// Returns whether a destination delivers only alerts, which raise none about themselves.
     fn is_alert_only(&self, destination: &str) -> bool {
-        let tells = self.alerts.receivers.iter().any(|receiver| receiver.destination == destination);
+        let notifies = self.alerts.receivers.iter().any(|receiver| receiver.destination == destination);
         let serves = self.node.queues.values().any(|served| {
             served.settings.destination == destination && !super::is_alert_queue(served.name.as_str())
         });
-        tells && !serves
+        notifies && !serves
     }
 }
 

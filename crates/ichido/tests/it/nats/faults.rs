@@ -5,7 +5,7 @@ use nats_for_tests::Server;
 
 use super::proxy::{Mode, NatsProxy};
 use super::tried::{BEFORE, DONE, MAYBE_SENT, NOT_SENT, connected, impatient, order, outcome, settings};
-use crate::worker::fixture::look_again;
+use crate::worker::fixture::poll_pause;
 
 async fn world() -> (Server, NatsProxy) {
     let server = Server::start().await;
@@ -21,7 +21,7 @@ async fn where_no_server_runs_nothing_was_done_and_nothing_goes_out_later() {
     let folder = server.kill();
     // The end of the connection may not have been noticed yet: then a first attempt may be in doubt.
     while outcome(&nats, &order("lost")).await != NOT_SENT {
-        look_again().await;
+        poll_pause().await;
     }
     assert_eq!(outcome(&nats, &order("lost")).await, NOT_SENT);
     let server = Server::again(folder).await;
@@ -68,7 +68,7 @@ async fn a_late_acknowledgement_leaves_it_unknown_and_its_connection_unused() {
     proxy.set(Mode::Pass);
     // With its short timeouts it may need more than one attempt to get through.
     while outcome(&nats, &order("k1")).await != BEFORE {
-        look_again().await;
+        poll_pause().await;
     }
     assert!(connections < proxy.connections());
     assert_eq!(server.stored().await.len(), 1);
@@ -99,7 +99,7 @@ async fn a_publish_that_a_stopped_server_takes_late_is_stored_once() {
     let patient = connected(&settings(proxy.url())).await;
     server.signal("STOP");
     while !server.is_still() {
-        look_again().await;
+        poll_pause().await;
     }
     assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
     // The retry waits beside it, and the server accepts both when it continues.

@@ -36,8 +36,8 @@ async fn a_stream_that_forgets_while_a_publish_is_under_way_is_refused() {
         ..shared_settings(&server)
     };
     let error = connect(&short).await.expect_err("it forgets too soon");
-    let under_way = Duration::from_secs(10) + SETTLES_WITHIN_MIN;
-    assert_eq!(error, StartError::ShortWindow { stream: server.stream().to_owned(), window, under_way });
+    let in_flight = Duration::from_secs(10) + SETTLES_WITHIN_MIN;
+    assert_eq!(error, StartError::ShortWindow { stream: server.stream().to_owned(), window, in_flight });
     assert!(error.to_string().contains("lengthen duplicate_window"), "{error}");
 }
 

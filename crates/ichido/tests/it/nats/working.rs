@@ -26,9 +26,9 @@ async fn stream_at(url: String, subject: &str) -> Nats {
     connected(&NatsSettings { connect_time_out: TIMEOUT, time_out: TIMEOUT, ..settings }).await
 }
 
-fn draft(fixture: &WorkerFixture, nats: Nats) -> Worker {
+fn builder(fixture: &WorkerFixture, nats: Nats) -> Worker {
     let queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
-    fixture.draft().destination(Target::new(QUEUE, nats)).queue(queue)
+    fixture.builder().destination(Target::new(QUEUE, nats)).queue(queue)
 }
 
 both_databases! {
@@ -39,14 +39,14 @@ both_databases! {
         let server = Server::start().await;
         server.make_stream().await;
         let proxy = NatsProxy::before(server.address).await;
-        let worker = draft(&fixture, stream_at(proxy.url(), SUBJECT).await).start().expect("a worker");
+        let worker = builder(&fixture, stream_at(proxy.url(), SUBJECT).await).start().expect("a worker");
         proxy.set(Mode::Silence);
         let id = fixture.put("k1").await;
         server.until_stored(1).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = draft(&other, stream_at(server.url(), SUBJECT).await).start().expect("a worker");
+        let _worker = builder(&other, stream_at(server.url(), SUBJECT).await).start().expect("a worker");
         let row = other.until(id, Stage::Failed).await;
         assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
         other.pass(BACKOFF);
@@ -68,9 +68,9 @@ async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
     let fixture = WorkerFixture::sqlite().await;
     let warnings = WarningCapture::default();
     let start = async |warnings: &WarningCapture| {
-        let draft = draft(&fixture, stream_at(server.url(), server.subject()).await);
+        let builder = builder(&fixture, stream_at(server.url(), server.subject()).await);
         let _worker =
-            tracing::subscriber::with_default(warnings.clone(), || draft.start().expect("a worker"));
+            tracing::subscriber::with_default(warnings.clone(), || builder.start().expect("a worker"));
         std::mem::take(&mut *warnings.0.lock().unwrap_or_else(PoisonError::into_inner))
     };
     let said = start(&warnings).await.join("\n");

@@ -22,9 +22,9 @@ impl Doomed {
         F: Fn(HandlerRun) -> A + Send + Sync + 'static,
         A: Future<Output = HandlerRun> + Send + 'static,
     {
-        let (place, work, key) = (fixture.location(), Arc::new(work), key.to_owned());
+        let (location, work, key) = (fixture.location(), Arc::new(work), key.to_owned());
         self.0.spawn(async move {
-            let node = OnceFixture::at(place).await;
+            let node = OnceFixture::at(location).await;
             let handler = node.handler(move |run| {
                 let work = Arc::clone(&work);
                 async move { work(run).await.created() }

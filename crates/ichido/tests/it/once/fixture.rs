@@ -23,7 +23,7 @@ use sqlx::{PgPool, Postgres, Row as _};
 use tokio::sync::{Semaphore, watch};
 use tower::{Layer as _, Service, ServiceExt as _};
 
-use crate::worker::fixture::look_again;
+use crate::worker::fixture::poll_pause;
 
 pub(crate) const OPERATION: &str = "orders.create";
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -207,7 +207,7 @@ impl OnceFixture {
     /// Waits until a condition holds for a key's record.
     pub(crate) async fn until(&self, key: &str, is: impl Fn(Option<&KeyRecord>) -> bool) {
         while !is(self.record(key).await.as_ref()) {
-            look_again().await;
+            poll_pause().await;
         }
     }
 
@@ -433,7 +433,7 @@ impl TestRequest {
                 return answer;
             }
             answer.assert_problem(503, "store_unavailable");
-            look_again().await;
+            poll_pause().await;
         }
     }
 

@@ -83,9 +83,9 @@ impl Relay {
     /// The address of the same database through this relay.
     pub(crate) fn url(&self, url: &str) -> String {
         let port = PgConnectOptions::from_str(url).unwrap().get_port();
-        let by_way = url.replace(&format!(":{port}/"), &format!(":{}/", self.port));
-        assert_ne!(by_way, url, "the port stands in the address");
-        by_way
+        let relayed = url.replace(&format!(":{port}/"), &format!(":{}/", self.port));
+        assert_ne!(relayed, url, "the port stands in the address");
+        relayed
     }
 }
 

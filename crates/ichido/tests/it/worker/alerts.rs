@@ -18,7 +18,7 @@ use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
 use super::fixture::{
-    FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, key, look_again, many, message, queue,
+    FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, key, many, message, poll_pause, queue,
 };
 
 /// A bit longer than the watch's period.
@@ -28,7 +28,7 @@ const LOOKS_A_STEP: u32 = 40;
 const HOUR: Duration = Duration::from_hours(1);
 const QUARTER: Duration = Duration::from_mins(15);
 
-fn told_by(destination: &str) -> Alerts {
+fn alerts_to(destination: &str) -> Alerts {
     let receiver =
         Receiver { name: "ops".to_owned(), destination: destination.to_owned(), form: Form::Webhook };
     Alerts { rules: Rules::default(), receivers: vec![receiver] }
@@ -41,8 +41,8 @@ fn watching(fixture: &WorkerFixture, handler: Handler, ops: &FakeReceiver) -> Wo
         jitter: Jitter::None,
         ..Retry::OUTBOX
     };
-    let draft = fixture.draft_as(handler, |queue| queue.retry = retry);
-    draft.destination(Target::new("ops", ops.done())).alerts(told_by("ops"))
+    let builder = fixture.builder_with(handler, |queue| queue.retry = retry);
+    builder.destination(Target::new("ops", ops.done())).alerts(alerts_to("ops"))
 }
 
 fn orders() -> About {
@@ -51,7 +51,7 @@ fn orders() -> About {
 
 impl WorkerFixture {
     /// Checks until the condition holds, and lets time pass meanwhile, one watch period at a time.
-    async fn look_for<T>(&self, mut find: impl AsyncFnMut() -> Option<T>) -> T {
+    async fn poll_until<T>(&self, mut find: impl AsyncFnMut() -> Option<T>) -> T {
         for look in 1_u32.. {
             if let Some(found) = find().await {
                 return found;
@@ -59,7 +59,7 @@ impl WorkerFixture {
             if look % LOOKS_A_STEP == 0 {
                 self.pass(A_ROUND);
             }
-            look_again().await;
+            poll_pause().await;
         }
         unreachable!("looks do not run out before the case does")
     }
@@ -72,11 +72,11 @@ impl WorkerFixture {
     async fn until_firing(&self, rule: Rule, about: &About) -> Alert {
         let find =
             async || self.incidents(rule, about).await.into_iter().find(|alert| alert.resolved_at.is_none());
-        self.look_for(find).await
+        self.poll_until(find).await
     }
 
     async fn until_over(&self, id: Uuid) {
-        self.look_for(async || {
+        self.poll_until(async || {
             let all = self.store.alerts().list(None, 1_000).await.unwrap();
             all.into_iter().find(|alert| alert.id == id && alert.resolved_at.is_some())
         })
@@ -122,10 +122,10 @@ impl WorkerFixture {
         }
     }
 
-    async fn until_told(&self, ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
-        self.look_for(async || {
-            let told = told(ops, kind, id);
-            (!told.is_empty()).then_some(told)
+    async fn until_notified(&self, ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
+        self.poll_until(async || {
+            let notified = notifications(ops, kind, id);
+            (!notified.is_empty()).then_some(notified)
         })
         .await
     }
@@ -142,24 +142,25 @@ impl WorkerFixture {
 }
 
 /// The notifications of an incident.
-fn told(ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
+fn notifications(ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
     let events = ops.calls().into_iter().map(|seen| serde_json::from_slice::<Value>(&seen.body).unwrap());
     events.filter(|event| event["type"] == kind && event["data"]["id"] == id.to_string()).collect()
 }
 
-fn dies(far: &FakeReceiver) -> Handler {
-    far.handler(|_, _| async { Err(Failed::dead("it is bad")) })
+fn dies(receiver: &FakeReceiver) -> Handler {
+    receiver.handler(|_, _| async { Err(Failed::dead("it is bad")) })
 }
 
 #[tokio::test]
 async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
     let fixture = WorkerFixture::sqlite().await;
-    let far = FakeReceiver::default();
-    let refused = fixture.draft_as(far.done(), |_| ()).alerts(told_by("nowhere")).start().unwrap_err();
+    let receiver = FakeReceiver::default();
+    let refused =
+        fixture.builder_with(receiver.done(), |_| ()).alerts(alerts_to("nowhere")).start().unwrap_err();
     assert!(refused.to_string().contains("nowhere"), "{refused}");
-    let mut twice = told_by(QUEUE);
-    twice.receivers.extend(told_by(QUEUE).receivers);
-    let refused = fixture.draft_as(far.done(), |_| ()).alerts(twice).start().unwrap_err();
+    let mut twice = alerts_to(QUEUE);
+    twice.receivers.extend(alerts_to(QUEUE).receivers);
+    let refused = fixture.builder_with(receiver.done(), |_| ()).alerts(twice).start().unwrap_err();
     assert!(refused.to_string().contains("ichido-alerts.ops"), "{refused}");
 }
 
@@ -167,51 +168,51 @@ both_databases! {
     /// A repeated notification is harmless and a missing one is not: a lost response is not a reason to park it.
     #[test]
     async fn a_receiver_that_loses_its_answer_is_told_again(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let loses = ops.handler(|_, job| async move {
             if job.attempt == 1 { Err(Failed::unknown("the answer was lost")) } else { Ok(Done::from(())) }
         });
-        let draft = fixture.draft_as(dies(&far), |_| ());
-        let draft = draft.destination(Target::new("ops", loses)).alerts(told_by("ops"));
-        let _worker = draft.start().unwrap();
+        let builder = fixture.builder_with(dies(&receiver), |_| ());
+        let builder = builder.destination(Target::new("ops", loses)).alerts(alerts_to("ops"));
+        let _worker = builder.start().unwrap();
         fixture.die("first", 1).await;
         let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
-        let told = fixture.look_for(async || {
-            let told = told(&ops, "alert.opened", first.id);
-            (1 < told.len()).then_some(told)
+        let notified = fixture.poll_until(async || {
+            let notified = notifications(&ops, "alert.opened", first.id);
+            (1 < notified.len()).then_some(notified)
         }).await;
-        assert_eq!(told[0], told[1]);
+        assert_eq!(notified[0], notified[1]);
     }
 
     /// More than 10 an hour; the first one notifies as well.
     // Spec: A15, E5.
     #[test]
     async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let _worker = watching(&fixture, dies(&far), &ops).start().unwrap();
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("first", 1).await;
         let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
-        assert_eq!(fixture.until_told(&ops, "alert.opened", first.id).await.len(), 1);
+        assert_eq!(fixture.until_notified(&ops, "alert.opened", first.id).await.len(), 1);
         fixture.die("more", 9).await;
         fixture.watched("probe-1").await;
         assert!(fixture.incidents(Rule::DeadLetters, &orders()).await.is_empty(), "ten are not more than ten");
         fixture.die("last", 1).await;
         let many = fixture.until_firing(Rule::DeadLetters, &orders()).await;
         assert!((many.reading.value - 11.0).abs() < 0.1, "{many:?}");
-        let text = fixture.until_told(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
+        let text = fixture.until_notified(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
         assert_eq!(text, "queue orders: 11 moved to the dead letters within 1h, more than 10");
         fixture.pass(HOUR);
         fixture.until_over(many.id).await;
         fixture.until_over(first.id).await;
-        assert_eq!(fixture.until_told(&ops, "alert.resolved", many.id).await.len(), 1);
-        assert_eq!(told(&ops, "alert.opened", many.id).len(), 1, "once, however often it was looked at");
+        assert_eq!(fixture.until_notified(&ops, "alert.resolved", many.id).await.len(), 1);
+        assert_eq!(notifications(&ops, "alert.opened", many.id).len(), 1, "once, however often it was looked at");
     }
 
     // Spec: D19.
     #[test]
     async fn a_surge_of_dead_alerts_by_what_is_usual(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let _worker = watching(&fixture, dies(&far), &ops).start().unwrap();
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("usual", 9).await;
         fixture.watched("probe-1").await;
         assert!(fixture.incidents(Rule::DeadSurge, &orders()).await.is_empty(), "below the least sample");
@@ -230,8 +231,8 @@ both_databases! {
     // Spec: A15.
     #[test]
     async fn failed_retries_alert_above_their_share(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let handler = far.handler(|_, job| async move {
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let handler = receiver.handler(|_, job| async move {
             let fails_again = job.payload.starts_with(b"{\"n\":\"bad");
             if job.attempt == 1 || fails_again && job.attempt == 2 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
         });
@@ -253,15 +254,15 @@ both_databases! {
         assert!((failing.reading.value - 0.1).abs() < 1e-9, "{failing:?}");
         fixture.pass(QUARTER);
         fixture.until_over(failing.id).await;
-        fixture.until_told(&ops, "alert.resolved", failing.id).await;
+        fixture.until_notified(&ops, "alert.resolved", failing.id).await;
     }
 
     /// More than 50 % duplicates, of at least a hundred.
     // Spec: A15.
     #[test]
     async fn duplicates_alert_above_half(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
         for _ in 0..99 {
             fixture.store.messages().enqueue(message("again")).await.unwrap();
         }
@@ -269,22 +270,22 @@ both_databases! {
         assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty(), "99 are too few");
         fixture.store.messages().enqueue(message("again")).await.unwrap();
         let many = fixture.until_firing(Rule::Duplicates, &orders()).await;
-        assert_eq!((many.reading.samples, far.count()), (100, 1));
+        assert_eq!((many.reading.samples, receiver.count()), (100, 1));
         fixture.pass(QUARTER);
         fixture.until_over(many.id).await;
-        fixture.until_told(&ops, "alert.resolved", many.id).await;
+        fixture.until_notified(&ops, "alert.resolved", many.id).await;
     }
 
     /// The mean delay of messages exceeds five minutes; the p95 of the lag exceeds its limit.
     // Spec: A15, D19.
     #[test]
     async fn slow_messages_alert_by_their_mean_and_their_p95(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         for number in 0..20 {
             fixture.put(&format!("slow-{number}")).await;
         }
         fixture.pass(Duration::from_mins(6));
-        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
         let delay = fixture.until_firing(Rule::ProcessingDelay, &orders()).await;
         assert!(360.0 <= delay.reading.value && delay.reading.value < 600.0, "{delay:?}");
         let lag = fixture.until_firing(Rule::LagP95, &orders()).await;
@@ -292,19 +293,19 @@ both_databases! {
         fixture.pass(Duration::from_mins(5));
         for id in [delay.id, lag.id] {
             fixture.until_over(id).await;
-            fixture.until_told(&ops, "alert.resolved", id).await;
+            fixture.until_notified(&ops, "alert.resolved", id).await;
         }
         assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty());
     }
 
     #[test]
     async fn a_few_slow_messages_are_too_few(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         for number in 0..4 {
             fixture.put(&format!("slow-{number}")).await;
         }
         fixture.pass(Duration::from_mins(6));
-        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
         fixture.until_count(Stage::Sent, 4).await;
         fixture.watched("probe-1").await;
         for rule in [Rule::ProcessingDelay, Rule::LagP95] {
@@ -315,8 +316,8 @@ both_databases! {
     /// Nobody serves the queue, so nothing leaves it and no lag is visible.
     #[test]
     async fn what_waits_for_long_alerts(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
         let (about, slow) = (About::Queue("unserved".to_owned()), queue("unserved"));
         let id = fixture.put_in(NewMessage::new(slow, "alice", key("k"), Vec::new())).await;
         fixture.watched("probe-1").await;
@@ -332,53 +333,53 @@ both_databases! {
     // Spec: D8.
     #[test]
     async fn an_effect_that_nobody_knows_alerts_until_it_is_decided(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let handler = far.handler(|_, _| async { Err(Failed::unknown("the answer had another key")) });
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let handler = receiver.handler(|_, _| async { Err(Failed::unknown("the answer had another key")) });
         let _worker = watching(&fixture, handler, &ops).start().unwrap();
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
         let parked = fixture.until_firing(Rule::Parked, &orders()).await;
-        fixture.until_told(&ops, "alert.opened", parked.id).await;
+        fixture.until_notified(&ops, "alert.opened", parked.id).await;
         let decide = |_| Event::Reconciled(Found::Done);
         fixture.store.messages().step(id, decide, &Note::default()).await.unwrap();
         fixture.until_over(parked.id).await;
-        fixture.until_told(&ops, "alert.resolved", parked.id).await;
+        fixture.until_notified(&ops, "alert.resolved", parked.id).await;
     }
 
     #[test]
     async fn a_destination_that_is_down_alerts_until_it_is_up(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let handler = far.handler(|_, job| async move {
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let handler = receiver.handler(|_, job| async move {
             if job.payload.starts_with(b"{\"n\":\"bad") { Err(Failed::unreachable("it broke")) } else { Ok(Done::default()) }
         });
         let mut target = Target::new("broker", handler);
         let circuit = CircuitSettings { failures: many(3), rest: HOUR, rest_max: HOUR, probes: many(1) };
         target.pace.circuit = circuit;
         let orders = ichido::worker::Queue::new(QUEUE, "broker");
-        let draft = fixture.draft().destination(target).queue(orders);
-        let _worker = draft.destination(Target::new("ops", ops.done())).alerts(told_by("ops")).start().unwrap();
+        let builder = fixture.builder().destination(target).queue(orders);
+        let _worker = builder.destination(Target::new("ops", ops.done())).alerts(alerts_to("ops")).start().unwrap();
         for name in ["bad-1", "bad-2", "bad-3"] {
             let id = fixture.put(name).await;
             fixture.until(id, Stage::Failed).await;
         }
         let down = fixture.until_firing(Rule::CircuitOpen, &About::Destination("broker".to_owned())).await;
-        fixture.until_told(&ops, "alert.opened", down.id).await;
+        fixture.until_notified(&ops, "alert.opened", down.id).await;
         // After the rest a good one is let through, and closes the circuit.
         fixture.put("good").await;
         fixture.pass(HOUR);
         fixture.until_over(down.id).await;
-        fixture.until_told(&ops, "alert.resolved", down.id).await;
+        fixture.until_notified(&ops, "alert.resolved", down.id).await;
     }
 
     // Spec: F5.
     #[test]
     async fn a_trail_that_was_changed_alerts_until_it_is_mended(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let audit_key = AuditKey::parse(b"from a file that the database's owner cannot read").unwrap();
-        let _worker = watching(&fixture, far.done(), &ops).audit_key(audit_key).start().unwrap();
+        let _worker = watching(&fixture, receiver.done(), &ops).audit_key(audit_key).start().unwrap();
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
-        fixture.look_for(async || fixture.store.audit().head().await.unwrap()).await;
+        fixture.poll_until(async || fixture.store.audit().head().await.unwrap()).await;
         fixture
             .execute(
                 "UPDATE ichido.events SET tries = 7 WHERE kind = 'succeeded'",
@@ -387,7 +388,7 @@ both_databases! {
             .await;
         fixture.pass(HOUR);
         let broken = fixture.until_firing(Rule::AuditBroken, &About::Trail).await;
-        fixture.until_told(&ops, "alert.opened", broken.id).await;
+        fixture.until_notified(&ops, "alert.opened", broken.id).await;
         fixture
             .execute(
                 "UPDATE ichido.events SET tries = 1 WHERE tries = 7",
@@ -397,7 +398,7 @@ both_databases! {
         // Two rounds: it is clear, and it has been clear for long enough.
         fixture.pass(HOUR + A_ROUND);
         let is_clear = async || fixture.incidents(Rule::AuditBroken, &About::Trail).await[0].clear_since;
-        fixture.look_for(is_clear).await;
+        fixture.poll_until(is_clear).await;
         fixture.pass(HOUR + A_ROUND);
         fixture.until_over(broken.id).await;
     }
@@ -405,20 +406,20 @@ both_databases! {
     /// The watch continues on another node after the first one died, and repeats no notification.
     #[test]
     async fn one_incident_is_told_once_though_two_nodes_watch_it(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let first: Running = watching(&fixture, dies(&far), &ops).start().unwrap();
-        let _second = watching(&fixture, dies(&far), &ops).start().unwrap();
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let first: Running = watching(&fixture, dies(&receiver), &ops).start().unwrap();
+        let _second = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("k", 1).await;
         let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
-        fixture.until_told(&ops, "alert.opened", dead.id).await;
+        fixture.until_notified(&ops, "alert.opened", dead.id).await;
         drop(first);
         fixture.pass(Duration::from_secs(31));
         fixture.watched("probe-1").await;
         fixture.pass(QUARTER);
         fixture.until_over(dead.id).await;
-        fixture.until_told(&ops, "alert.resolved", dead.id).await;
+        fixture.until_notified(&ops, "alert.resolved", dead.id).await;
         for kind in ["alert.opened", "alert.resolved"] {
-            assert_eq!(told(&ops, kind, dead.id).len(), 1, "{kind}");
+            assert_eq!(notifications(&ops, kind, dead.id).len(), 1, "{kind}");
         }
         assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1);
     }
@@ -426,7 +427,7 @@ both_databases! {
     /// The worker that recorded it dies before anybody was notified: the notification is still sent, under the same key.
     #[test]
     async fn a_death_between_recording_and_telling_loses_nothing(fixture: WorkerFixture) {
-        let (far, gate, ops) = (FakeReceiver::default(), HandlerGate::shut(), FakeReceiver::default());
+        let (receiver, gate, ops) = (FakeReceiver::default(), HandlerGate::shut(), FakeReceiver::default());
         let inside = gate.clone();
         let stuck = ops.handler(move |_, _| {
             let gate = inside.clone();
@@ -435,33 +436,33 @@ both_databases! {
                 Ok(Done::default())
             }
         });
-        let draft = fixture.draft_as(dies(&far), |_| ());
-        let dying = draft.destination(Target::new("ops", stuck.repeatable())).alerts(told_by("ops")).start().unwrap();
+        let builder = fixture.builder_with(dies(&receiver), |_| ());
+        let dying = builder.destination(Target::new("ops", stuck.repeatable())).alerts(alerts_to("ops")).start().unwrap();
         fixture.die("k", 1).await;
         let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
-        fixture.look_for(async || (0 < gate.come()).then_some(())).await;
+        fixture.poll_until(async || (0 < gate.arrived()).then_some(())).await;
         drop(dying);
-        let (told_before, after) = (ops.calls(), FakeReceiver::default());
-        let draft = fixture.draft_as(dies(&far), |_| ());
+        let (notified_before, after) = (ops.calls(), FakeReceiver::default());
+        let builder = fixture.builder_with(dies(&receiver), |_| ());
         let ops = Target::new("ops", after.done().repeatable());
-        let _next = draft.destination(ops).alerts(told_by("ops")).start().unwrap();
+        let _next = builder.destination(ops).alerts(alerts_to("ops")).start().unwrap();
         // The claim of the dead worker lapses.
         fixture.pass(Duration::from_mins(11));
-        fixture.until_told(&after, "alert.opened", dead.id).await;
-        let again = after.calls().into_iter().find(|seen| seen.message == told_before[0].message).unwrap();
-        assert_eq!((again.key, again.body), (told_before[0].key.clone(), told_before[0].body.clone()));
+        fixture.until_notified(&after, "alert.opened", dead.id).await;
+        let again = after.calls().into_iter().find(|seen| seen.message == notified_before[0].message).unwrap();
+        assert_eq!((again.key, again.body), (notified_before[0].key.clone(), notified_before[0].body.clone()));
     }
 
     #[test]
     async fn what_tells_of_alerts_raises_none(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let draft = fixture.draft_as(dies(&far), |_| ());
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let builder = fixture.builder_with(dies(&receiver), |_| ());
         let deaf = Target::new("ops", dies(&ops));
-        let _worker = draft.destination(deaf).alerts(told_by("ops")).start().unwrap();
+        let _worker = builder.destination(deaf).alerts(alerts_to("ops")).start().unwrap();
         fixture.die("k", 1).await;
         fixture.until_firing(Rule::DeadLetter, &orders()).await;
         let own = MessageFilter { queue: Some(queue("ichido-alerts.ops")), status: Some(Stage::Dead), ..MessageFilter::default() };
-        fixture.look_for(async || fixture.store.messages().list(&own, 1).await.unwrap().pop()).await;
+        fixture.poll_until(async || fixture.store.messages().list(&own, 1).await.unwrap().pop()).await;
         fixture.watched("probe-1").await;
         let all = fixture.store.alerts().list(None, 1_000).await.unwrap();
         assert!(all.iter().all(|alert| !alert.about.to_string().contains("ichido-alerts")), "{all:?}");
@@ -469,12 +470,12 @@ both_databases! {
 
     #[test]
     async fn a_queue_has_terms_of_its_own(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let mut alerts = told_by("ops");
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let mut alerts = alerts_to("ops");
         let change = RuleChange::On(TermsChange { above: Some(1.0), ..TermsChange::default() });
         alerts.rules.change_for(Rule::DeadLetters, QUEUE, change);
-        let draft = fixture.draft_as(dies(&far), |_| ()).handler("mail", dies(&far));
-        let _worker = draft.destination(Target::new("ops", ops.done())).alerts(alerts).start().unwrap();
+        let builder = fixture.builder_with(dies(&receiver), |_| ()).handler("mail", dies(&receiver));
+        let _worker = builder.destination(Target::new("ops", ops.done())).alerts(alerts).start().unwrap();
         for name in ["a", "b"] {
             let id = fixture.put_in(NewMessage::new(queue("mail"), "alice", key(name), Vec::new())).await;
             fixture.until(id, Stage::Dead).await;
@@ -489,20 +490,20 @@ both_databases! {
     /// it is over.
     #[test]
     async fn a_rule_that_is_switched_off_opens_nothing_and_closes_what_is_open(fixture: WorkerFixture) {
-        let (far, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let before = watching(&fixture, dies(&far), &ops).start().unwrap();
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let before = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("k", 1).await;
         let open = fixture.until_firing(Rule::DeadLetter, &orders()).await;
         before.stop();
         before.ended().await;
 
-        let mut alerts = told_by("ops");
+        let mut alerts = alerts_to("ops");
         alerts.rules.change_for(Rule::DeadLetter, QUEUE, RuleChange::Off);
         alerts.rules.change(Rule::DeadSurge, RuleChange::Off);
-        let _worker = watching(&fixture, dies(&far), &ops).alerts(alerts).start().unwrap();
+        let _worker = watching(&fixture, dies(&receiver), &ops).alerts(alerts).start().unwrap();
         fixture.until_over(open.id).await;
-        let told = fixture.until_told(&ops, "alert.resolved", open.id).await;
-        let text = told[0]["data"]["text"].as_str().unwrap();
+        let notified = fixture.until_notified(&ops, "alert.resolved", open.id).await;
+        let text = notified[0]["data"]["text"].as_str().unwrap();
         assert!(text.ends_with("dead_letter is switched off here, and not watched for any more"), "{text}");
         fixture.die("more", 11).await;
         fixture.until_firing(Rule::DeadLetters, &orders()).await;

@@ -11,7 +11,7 @@ use super::fixture::{FakeReceiver, WorkerFixture, both_databases, many};
 both_databases! {
     #[test]
     async fn everything_that_is_wrong_is_said_at_once(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
+        let receiver = FakeReceiver::default();
         let seconds = Duration::from_secs;
         let short = Queue { lease: seconds(20), ..Queue::new("short", "slow") };
         let unkept = Retry { schedule: Schedule::List(Vec::new()), jitter: Jitter::None, tries: many(1) };
@@ -25,9 +25,9 @@ both_databases! {
         let errors = Worker::of(fixture.store.clone())
             .name("")
             .idle_sleep(Duration::ZERO)
-            .destination(Target::new("slow", far.done().time_out(seconds(20))))
-            .destination(Target::new("slow", far.done()))
-            .destination(Target::new("", far.done()))
+            .destination(Target::new("slow", receiver.done().time_out(seconds(20))))
+            .destination(Target::new("slow", receiver.done()))
+            .destination(Target::new("", receiver.done()))
             .queue(short.clone())
             .queue(short)
             .queue(broken)
@@ -58,7 +58,7 @@ both_databases! {
 
     #[test]
     async fn a_worker_without_a_queue_is_refused(fixture: WorkerFixture) {
-        let errors = fixture.draft().start().unwrap_err();
+        let errors = fixture.builder().start().unwrap_err();
         assert_eq!(&errors[..], &[BuildError::NoQueue]);
     }
 

@@ -13,16 +13,16 @@ use ichido_store::message::NewMessage;
 
 use super::fixture::{
     AFTER_LEASE, BACKOFF, DAY, FakeReceiver, HandlerGate, LEASE, WorkerFixture, backoff, both_databases, key,
-    look_again, many, message, queue,
+    many, message, poll_pause, queue,
 };
 
 /// The time between two slots of a rarely called destination: no test gets there unless it lets time pass.
 const SPACING: Duration = Duration::from_hours(1);
 
 /// A handler whose first call waits at a gate.
-fn first_gated(far: &FakeReceiver, gate: &HandlerGate) -> Handler {
+fn first_gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
     let gate = gate.clone();
-    far.handler(move |number, _| {
+    receiver.handler(move |number, _| {
         let gate = gate.clone();
         async move {
             if number == 1 {
@@ -38,19 +38,19 @@ both_databases! {
     // Spec: D12, E1.
     #[test]
     async fn a_message_of_a_dead_worker_is_sent_again_where_keys_cover_it(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work(first_gated(&far, &gate).honours_keys(DAY));
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let worker = fixture.work(first_gated(&receiver, &gate).honours_keys(DAY));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(first_gated(&far, &gate).honours_keys(DAY));
+        let _worker = other.work(first_gated(&receiver, &gate).honours_keys(DAY));
         let row = other.until(id, Stage::Failed).await;
         assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
         other.pass(BACKOFF);
         other.until(id, Stage::Sent).await;
-        let calls = far.calls();
+        let calls = receiver.calls();
         assert_eq!((calls.len(), &calls[0].key), (2, &calls[1].key));
         assert!(calls[0].fence < calls[1].fence);
     }
@@ -63,38 +63,38 @@ both_databases! {
         for number in 0..3 {
             ids.push(fixture.put(&format!("k{number}")).await);
         }
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work_as(first_gated(&far, &gate), |queue| queue.parallelism = many(1));
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let worker = fixture.work_as(first_gated(&receiver, &gate), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         fixture.until_count(Stage::Sending, 3).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(first_gated(&far, &gate));
+        let _worker = other.work(first_gated(&receiver, &gate));
         let row = other.until(ids[0], Stage::Parked).await;
         assert_eq!(row.effect, Effect::Unknown);
         for id in &ids[1..] {
             let row = other.until_row(*id, |row| row.status == Stage::Sent).await;
-            assert_eq!((row.tries, far.calls_of(*id)), (1, 1));
+            assert_eq!((row.tries, receiver.calls_of(*id)), (1, 1));
         }
-        assert_eq!(far.calls_of(ids[0]), 1);
+        assert_eq!(receiver.calls_of(ids[0]), 1);
     }
 
     /// A message called without a promise about keys is not called again by a worker with one.
     // Spec: F2, D12.
     #[test]
     async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work(first_gated(&far, &gate));
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let worker = fixture.work(first_gated(&receiver, &gate));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(first_gated(&far, &gate).honours_keys(DAY));
+        let _worker = other.work(first_gated(&receiver, &gate).honours_keys(DAY));
         let row = other.until_row(id, |row| row.status != Stage::Sending).await;
         assert_eq!((row.status, row.effect), (Stage::Parked, Effect::Unknown));
-        assert_eq!(far.count(), 1);
+        assert_eq!(receiver.count(), 1);
     }
 
     /// A worker suspended past its lease starts no further call, and cannot settle.
@@ -102,12 +102,12 @@ both_databases! {
     #[test]
     async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: WorkerFixture) {
         for (round, marks) in [(1, false), (2, true)] {
-            let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+            let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
             let mut ids = Vec::new();
             for number in 0..2 {
                 ids.push(fixture.put(&format!("{marks}{number}")).await);
             }
-            let stuck = fixture.work_as(first_gated(&far, &gate).honours_keys(DAY), |queue| {
+            let stuck = fixture.work_as(first_gated(&receiver, &gate).honours_keys(DAY), |queue| {
                 queue.parallelism = many(1);
                 queue.marks = Some(marks);
             });
@@ -128,17 +128,17 @@ both_databases! {
             gate.open(1);
             let after = fixture.put(&format!("{marks}-after")).await;
             fixture.until(after, Stage::Sent).await;
-            assert_eq!((far.count(), elsewhere.count()), (2, 2), "marks: {marks}");
-            assert_eq!(far.calls_of(after), 1);
+            assert_eq!((receiver.count(), elsewhere.count()), (2, 2), "marks: {marks}");
+            assert_eq!(receiver.calls_of(after), 1);
             stuck.stop();
             stuck.ended().await;
             for id in ids {
                 assert_eq!(fixture.row(id).await.status, Stage::Sent);
             }
-            let same = elsewhere.calls().into_iter().find(|seen| seen.message == far.calls()[0].message);
+            let same = elsewhere.calls().into_iter().find(|seen| seen.message == receiver.calls()[0].message);
             let same = same.unwrap();
-            assert_eq!(same.key, far.calls()[0].key);
-            assert!(far.calls()[0].fence < same.fence);
+            assert_eq!(same.key, receiver.calls()[0].key);
+            assert!(receiver.calls()[0].fence < same.fence);
         }
     }
 
@@ -146,26 +146,26 @@ both_databases! {
     // Spec: F2.
     #[test]
     async fn a_late_success_settles_what_was_parked(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let _late = fixture.work(first_gated(&far, &gate));
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let _late = fixture.work(first_gated(&receiver, &gate));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(far.done());
+        let _worker = other.work(receiver.done());
         other.until(id, Stage::Parked).await;
         gate.open(1);
         fixture.until(id, Stage::Sent).await;
-        assert_eq!(far.count(), 1);
+        assert_eq!(receiver.count(), 1);
     }
 
     /// Of the messages that a worker died with, one at a time is in a worker's hands; the others do not wait for it.
     // Spec: E2.
     #[test]
     async fn messages_that_a_worker_died_with_are_taken_up_one_at_a_time(fixture: WorkerFixture) {
-        let gated = |far: &FakeReceiver, gate: &HandlerGate| {
+        let gated = |receiver: &FakeReceiver, gate: &HandlerGate| {
             let gate = gate.clone();
-            let handler = far.handler(move |_, job| {
+            let handler = receiver.handler(move |_, job| {
                 let gate = gate.clone();
                 async move {
                     if &job.payload[..] != b"{\"n\":\"fresh\"}" {
@@ -186,15 +186,15 @@ both_databases! {
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let _worker = other.work(gated(&far, &gate));
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let _worker = other.work(gated(&receiver, &gate));
         for taken in 1..=4 {
             gate.reached(taken).await;
             let fresh = NewMessage { key: key(&format!("fresh{taken}")), ..message("fresh") };
             let fresh = fixture.put_in(fresh).await;
             other.until(fresh, Stage::Sent).await;
             let left = i64::try_from(4 - taken).unwrap();
-            assert_eq!((gate.come(), other.count(Stage::Sending).await), (taken, 1));
+            assert_eq!((gate.arrived(), other.count(Stage::Sending).await), (taken, 1));
             assert_eq!(other.count(Stage::Queued).await, left);
             gate.open(1);
         }
@@ -208,19 +208,19 @@ both_databases! {
     #[test]
     async fn a_message_that_waits_for_its_pace_is_not_charged_with_a_death(fixture: WorkerFixture) {
         for (round, guarantee) in [Guarantee::Nothing, Guarantee::Repeatable, Guarantee::HonoursKeys { keeps_for: DAY }].into_iter().enumerate() {
-            let far = FakeReceiver::default();
+            let receiver = FakeReceiver::default();
             let worker = |node: &WorkerFixture| {
                 let handler = match guarantee {
-                    Guarantee::Nothing => far.done(),
-                    Guarantee::Repeatable => far.done().repeatable(),
-                    Guarantee::HonoursKeys { keeps_for } => far.done().honours_keys(keeps_for),
+                    Guarantee::Nothing => receiver.done(),
+                    Guarantee::Repeatable => receiver.done().repeatable(),
+                    Guarantee::HonoursKeys { keeps_for } => receiver.done().honours_keys(keeps_for),
                 };
                 let mut target = Target::new("broker", handler);
                 target.pace.rate_floor = PerSecond::MIN;
                 target.pace.rate_max = Some(PerSecond::clamped(1.0 / SPACING.as_secs_f64()));
                 let name = format!("paced{round}");
                 let orders = Queue { lease: LEASE, retry: backoff(), ..Queue::new(&name, "broker") };
-                node.draft().destination(target).queue(orders).handler("mail", FakeReceiver::default().done()).start().unwrap()
+                node.builder().destination(target).queue(orders).handler("mail", FakeReceiver::default().done()).start().unwrap()
             };
             let put = async |key: &str| {
                 let queue = queue(&format!("paced{round}"));
@@ -251,7 +251,7 @@ both_databases! {
             }
             node.pass(SPACING);
             let row = node.until_row(waits, |row| row.status != Stage::Queued && row.status != Stage::Sending).await;
-            assert_eq!((row.status, row.tries, far.calls_of(waits)), (Stage::Sent, 1, 1));
+            assert_eq!((row.status, row.tries, receiver.calls_of(waits)), (Stage::Sent, 1, 1));
         }
     }
 
@@ -259,11 +259,11 @@ both_databases! {
     // Spec: E2.
     #[test]
     async fn a_message_that_waits_for_its_turn_is_not_charged_with_a_death(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let (mut node, mut passed) = (fixture.another_node().await, Duration::ZERO);
         let worker = |node: &WorkerFixture| {
             let inside = gate.clone();
-            let handler = far.handler(move |_, job| {
+            let handler = receiver.handler(move |_, job| {
                 let gate = inside.clone();
                 async move {
                     if &job.payload[..] == b"{\"n\":\"bad\"}" {
@@ -290,15 +290,15 @@ both_databases! {
             node.pass(passed);
             running = worker(&node);
             let ended = async |id| matches!(node.row(id).await.status, Stage::Sent | Stage::Dead | Stage::Parked);
-            while gate.come() < deaths && !(ended(bad).await && ended(waits).await) {
-                look_again().await;
+            while gate.arrived() < deaths && !(ended(bad).await && ended(waits).await) {
+                poll_pause().await;
             }
-            if gate.come() < deaths {
+            if gate.arrived() < deaths {
                 break;
             }
         }
         let row = node.row(waits).await;
-        assert_eq!((row.status, far.calls_of(waits)), (Stage::Sent, 1), "{:?}", node.kinds(waits).await);
+        assert_eq!((row.status, receiver.calls_of(waits)), (Stage::Sent, 1), "{:?}", node.kinds(waits).await);
         let row = node.row(bad).await;
         assert_eq!((row.status, row.last_error.as_deref()), (Stage::Dead, Some("WORKER_DIED")));
         assert!(row.last_error_text.is_some_and(|text| !text.is_empty()));
@@ -317,13 +317,13 @@ both_databases! {
             good.push(fixture.put(&format!("k{number}")).await);
         }
         let bad = bad.unwrap();
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let mut deaths = 0;
         let mut node = fixture.another_node().await;
         let mut passed = Duration::ZERO;
         loop {
             let inside = gate.clone();
-            let handler = far.handler(move |_, job| {
+            let handler = receiver.handler(move |_, job| {
                 let gate = inside.clone();
                 async move {
                     if &job.payload[..] == b"{\"n\":\"bad\"}" {
@@ -337,29 +337,29 @@ both_databases! {
                 queue.retry.schedule = Schedule::List(vec![Duration::from_millis(1)]);
             });
             // Either it meets the bad one, and dies of it, or finds it dead.
-            while gate.come() == deaths && node.row(bad).await.status != Stage::Dead {
-                look_again().await;
+            while gate.arrived() == deaths && node.row(bad).await.status != Stage::Dead {
+                poll_pause().await;
             }
-            if gate.come() == deaths {
+            if gate.arrived() == deaths {
                 // It holds other messages by now, and would kill them too.
                 worker.stop();
                 worker.ended().await;
                 break;
             }
-            deaths = gate.come();
+            deaths = gate.arrived();
             drop(worker);
             // The next worker finds the lease lapsed, and later the wait after a death, too.
             node = fixture.another_node().await;
             passed += AFTER_LEASE;
             node.pass(passed);
         }
-        let _worker = node.work(far.done().repeatable());
+        let _worker = node.work(receiver.done().repeatable());
         for id in good {
             let row = node.until(id, Stage::Sent).await;
             assert_eq!(row.tries, 1, "{:?}", node.kinds(id).await);
         }
         let row = node.row(bad).await;
         // Once among others, which charges nobody, and twice alone.
-        assert_eq!((far.calls_of(bad), row.effect), (3, Effect::Unknown));
+        assert_eq!((receiver.calls_of(bad), row.effect), (3, Effect::Unknown));
     }
 }

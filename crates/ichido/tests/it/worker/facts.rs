@@ -9,7 +9,7 @@ use ichido_core::retry::Guarantee;
 use ichido_store::facts::PublishedQueue;
 use ichido_store::letter::LetterFilter;
 
-use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, look_again, many, only};
+use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, many, only, poll_pause};
 
 async fn published(fixture: &WorkerFixture) -> PublishedQueue {
     only(fixture.store.facts().list().await.unwrap())
@@ -18,11 +18,11 @@ async fn published(fixture: &WorkerFixture) -> PublishedQueue {
 both_databases! {
     #[test]
     async fn a_worker_that_started_has_published_its_queues(fixture: WorkerFixture) {
-        let draft = fixture.draft_as(FakeReceiver::default().done().honours_keys(DAY), |queue| {
+        let builder = fixture.builder_with(FakeReceiver::default().done().honours_keys(DAY), |queue| {
             queue.requeue = true;
             queue.retry.tries = many(3);
         });
-        let worker = draft.name("web-1").start().unwrap();
+        let worker = builder.name("web-1").start().unwrap();
         worker.started().await;
         let queue = published(&fixture).await;
         assert_eq!((queue.queue.as_str(), queue.key_kind.as_str()), (QUEUE, "derived"));
@@ -59,7 +59,7 @@ both_databases! {
         other.started().await;
         fixture.pass(DAY);
         while !published(&fixture).await.nodes.iter().any(|(node, _)| node.id == worker.id()) {
-            look_again().await;
+            poll_pause().await;
         }
     }
 

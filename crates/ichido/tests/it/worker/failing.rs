@@ -20,8 +20,8 @@ both_databases! {
     // Spec: D5.
     #[test]
     async fn retries_come_by_the_schedule_and_then_it_is_dead(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
         let before_all = fixture.store.now().await.unwrap();
         let id = fixture.put("k1").await;
@@ -44,7 +44,7 @@ both_databases! {
             fixture.pass(passed);
         }
         let row = fixture.until(id, Stage::Dead).await;
-        assert_eq!((row.tries, row.tries_allowed, far.count()), (9, 9, 9));
+        assert_eq!((row.tries, row.tries_allowed, receiver.count()), (9, 9, 9));
         let kinds = fixture.kinds(id).await;
         assert_eq!(kinds.last().map(String::as_str), Some("spent"));
     }
@@ -53,35 +53,35 @@ both_databases! {
     // Spec: E1.
     #[test]
     async fn a_message_that_allows_one_try_is_dead_after_it(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
         let _worker = fixture.work(handler);
         let mut message = message("k1");
         message.tries_allowed = many(1);
         let id = fixture.put_in(message).await;
         let row = fixture.until(id, Stage::Dead).await;
-        assert_eq!((row.tries, far.count()), (1, 1));
+        assert_eq!((row.tries, receiver.count()), (1, 1));
     }
 
     /// It would start while the receiver remembers the key, and could arrive when it does not.
     // Spec: F2.
     #[test]
     async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::unknown("no answer")) });
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::unknown("no answer")) });
         let _worker = fixture.work(handler.honours_keys(DAY).settles_within(Duration::from_hours(2)));
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Failed).await;
         fixture.pass(Duration::from_hours(23));
         fixture.until(id, Stage::Parked).await;
-        assert_eq!(far.count(), 1);
+        assert_eq!(receiver.count(), 1);
     }
 
     /// `Retry-After` is a minimum, whatever the schedule says.
     #[test]
     async fn a_wait_that_was_asked_for_is_a_floor(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async {
             Err::<Done, _>(Failed::throttled(Some(Duration::from_mins(30)), "slow down"))
         });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
@@ -94,8 +94,8 @@ both_databases! {
     /// One message's wait does not affect the others.
     #[test]
     async fn a_wait_of_one_message_holds_up_no_other(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(Failed::retry_after(Duration::from_mins(30), "later")) } else { Ok(Done::default()) }
         });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
@@ -122,8 +122,8 @@ both_databases! {
             }
             good.push(fixture.put(&format!("k{number}")).await);
         }
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, job| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, job| async move {
             if &job.payload[..] == b"{\"n\":\"bad\"}" { Err(Failed::retry("bad")) } else { Ok(Done::default()) }
         });
         let _worker = fixture.work_as(handler, |queue| {
@@ -137,7 +137,7 @@ both_databases! {
         assert_eq!(bad.tries, 9);
         for id in good {
             let row = fixture.until(id, Stage::Sent).await;
-            assert_eq!((row.tries, far.calls_of(id)), (1, 1));
+            assert_eq!((row.tries, receiver.calls_of(id)), (1, 1));
         }
     }
 }

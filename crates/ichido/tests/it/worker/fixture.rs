@@ -77,7 +77,7 @@ impl WorkerFixture {
     }
 
     /// A builder of a worker that polls often.
-    pub(crate) fn draft(&self) -> Worker {
+    pub(crate) fn builder(&self) -> Worker {
         Worker::of(self.store.clone()).idle_sleep(IDLE).stop_within(CASE_MAX)
     }
 
@@ -88,13 +88,13 @@ impl WorkerFixture {
 
     /// The same with changed settings.
     pub(crate) fn work_as(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Running {
-        self.draft_as(handler, change).start().expect("a worker")
+        self.builder_with(handler, change).start().expect("a worker")
     }
 
-    pub(crate) fn draft_as(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Worker {
+    pub(crate) fn builder_with(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Worker {
         let mut queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
         change(&mut queue);
-        self.draft().destination(Target::new(QUEUE, handler)).queue(queue)
+        self.builder().destination(Target::new(QUEUE, handler)).queue(queue)
     }
 
     /// Enqueues a message of alice's.
@@ -133,7 +133,7 @@ impl WorkerFixture {
             if is(&row) {
                 return row;
             }
-            look_again().await;
+            poll_pause().await;
         }
     }
 
@@ -145,7 +145,7 @@ impl WorkerFixture {
 
     pub(crate) async fn until_count(&self, stage: Stage, expected: i64) {
         while self.count(stage).await != expected {
-            look_again().await;
+            poll_pause().await;
         }
     }
 }
@@ -208,7 +208,7 @@ impl FakeReceiver {
     where
         A: Future<Output = Result<Done, Failed>> + Send + 'static,
     {
-        let far = self.clone();
+        let receiver = self.clone();
         Handler::bytes(move |job: Job<Bytes>| {
             let seen = ReceivedCall {
                 message: job.message,
@@ -218,8 +218,8 @@ impl FakeReceiver {
                 attempt: job.attempt,
                 body: job.payload.clone(),
             };
-            far.calls.lock().unwrap().push(seen);
-            answer(far.count.fetch_add(1, Ordering::SeqCst) + 1, job)
+            receiver.calls.lock().unwrap().push(seen);
+            answer(receiver.count.fetch_add(1, Ordering::SeqCst) + 1, job)
         })
     }
 
@@ -263,7 +263,7 @@ impl HandlerGate {
     }
 
     /// How many have arrived at the gate in total.
-    pub(crate) fn come(&self) -> usize {
+    pub(crate) fn arrived(&self) -> usize {
         *self.0.0.borrow()
     }
 
@@ -274,7 +274,7 @@ impl HandlerGate {
 }
 
 /// The pause between two checks of a condition, which leaves the machine to the workers.
-pub(crate) async fn look_again() {
+pub(crate) async fn poll_pause() {
     tokio::time::sleep(LOOK_EVERY).await;
 }
 

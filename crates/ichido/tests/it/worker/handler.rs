@@ -28,7 +28,7 @@ fn failing(how: impl Fn() -> Failed + Send + Sync + 'static) -> Handler {
 both_databases! {
     #[test]
     async fn a_handler_gets_its_payload_typed(fixture: WorkerFixture) {
-        let worker = fixture.draft().handle("orders", |job: Job<OrderPayload>| async move {
+        let worker = fixture.builder().handle("orders", |job: Job<OrderPayload>| async move {
             if job.payload.n != "k1" {
                 return Err(Failed::dead("another order"));
             }
@@ -41,7 +41,7 @@ both_databases! {
 
     #[test]
     async fn a_payload_that_cannot_be_read_is_dead_with_the_reason(fixture: WorkerFixture) {
-        let worker = fixture.draft().handle("orders", |_: Job<u64>| async { Ok(()) });
+        let worker = fixture.builder().handle("orders", |_: Job<u64>| async { Ok(()) });
         let _worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
         let row = fixture.until(id, Stage::Dead).await;
@@ -61,8 +61,8 @@ both_databases! {
 
     #[test]
     async fn a_handler_says_retry_and_is_tried_again_whatever_it_promises(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number < 3 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
         });
         let _worker = fixture.work(handler);
@@ -72,14 +72,14 @@ both_databases! {
             fixture.pass(BACKOFF);
         }
         fixture.until(id, Stage::Sent).await;
-        assert_eq!(far.calls().iter().map(|seen| seen.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(receiver.calls().iter().map(|seen| seen.attempt).collect::<Vec<_>>(), [1, 2, 3]);
     }
 
     // Spec: F2.
     #[test]
     async fn an_error_of_unknown_effect_is_parked_where_nothing_covers_it(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async {
             Err(std::io::Error::other("the line broke"))?;
             Ok(Done::default())
         });
@@ -87,7 +87,7 @@ both_databases! {
         let id = fixture.put("k1").await;
         let row = fixture.until(id, Stage::Parked).await;
         assert_eq!((row.effect, row.last_error_text.as_deref()), (Effect::Unknown, Some("the line broke")));
-        assert_eq!(far.count(), 1);
+        assert_eq!(receiver.count(), 1);
     }
 
     // Spec: D9, F2.
@@ -96,8 +96,8 @@ both_databases! {
         for (key, covers) in [("k1", Handler::repeatable as fn(Handler) -> Handler), ("k2", |handler| {
             handler.honours_keys(Duration::from_hours(24))
         })] {
-            let far = FakeReceiver::default();
-            let handler = far.handler(|number, _| async move {
+            let receiver = FakeReceiver::default();
+            let handler = receiver.handler(|number, _| async move {
                 if number < 2 { Err(Failed::unknown("who knows")) } else { Ok(Done::default()) }
             });
             let worker = fixture.work(covers(handler));
@@ -105,8 +105,8 @@ both_databases! {
             fixture.until(id, Stage::Failed).await;
             fixture.pass(BACKOFF);
             fixture.until(id, Stage::Sent).await;
-            assert_eq!(far.count(), 2);
-            assert_eq!(far.calls()[0].key, far.calls()[1].key);
+            assert_eq!(receiver.count(), 2);
+            assert_eq!(receiver.calls()[0].key, receiver.calls()[1].key);
             worker.stop();
             worker.ended().await;
         }
@@ -114,24 +114,24 @@ both_databases! {
 
     #[test]
     async fn a_snooze_does_not_count(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
         });
         let _worker = fixture.work(handler.repeatable());
         let id = fixture.put("k1").await;
-        let row = fixture.until_row(id, |row| row.status == Stage::Queued && row.next_attempt.is_some() && far.count() == 1).await;
+        let row = fixture.until_row(id, |row| row.status == Stage::Queued && row.next_attempt.is_some() && receiver.count() == 1).await;
         assert_eq!(row.tries, 0);
         fixture.pass(Duration::from_mins(6));
         fixture.until(id, Stage::Sent).await;
-        assert_eq!(far.calls()[1].attempt, 1);
+        assert_eq!(receiver.calls()[1].attempt, 1);
     }
 
     /// A queue with start marks cannot undo a start, so there a snooze counts.
     #[test]
     async fn a_snooze_after_a_mark_counts(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
         });
         let _worker = fixture.work(handler);
@@ -144,8 +144,8 @@ both_databases! {
 
     #[test]
     async fn a_panic_is_a_failed_try_and_harms_nobody_else(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, job| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, job| async move {
             assert_ne!(&job.payload[..], b"{\"n\":\"bad\"}", "a fault of the handler's");
             Ok(Done::default())
         });
@@ -162,10 +162,10 @@ both_databases! {
     // Spec: E1.
     #[test]
     async fn a_time_out_frees_the_slot_and_tells_the_handler(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (sender, mut signal_receiver) = tokio::sync::mpsc::unbounded_channel();
         let inside = gate.clone();
-        let handler = far.handler(move |_, job| {
+        let handler = receiver.handler(move |_, job| {
             let (gate, sender) = (inside.clone(), sender.clone());
             async move {
                 if &job.payload[..] == b"{\"n\":\"slow\"}" {
@@ -184,7 +184,7 @@ both_databases! {
         let slow = fixture.put("slow").await;
         let row = fixture.until(slow, Stage::Failed).await;
         assert_eq!((row.last_error.as_deref(), row.effect), (Some("NETWORK_TIMEOUT"), Effect::Unknown));
-        assert_eq!(receiver.recv().await, Some(true));
+        assert_eq!(signal_receiver.recv().await, Some(true));
         let good = fixture.put("good").await;
         fixture.until(good, Stage::Sent).await;
     }

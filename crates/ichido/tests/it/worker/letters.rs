@@ -50,9 +50,9 @@ async fn run(bulk: &Bulk) -> (Preflight, Report) {
 /// Starts a canary, and drops it like a killed process.
 async fn killed(bulk: &Bulk) -> Uuid {
     let found = bulk.preflight().await.unwrap();
-    let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
     tokio::select! {
-        ended = bulk.run(&found, || false, |progress| _ = told.send(progress.operation)) => panic!("{ended:?}"),
+        ended = bulk.run(&found, || false, |progress| _ = sender.send(progress.operation)) => panic!("{ended:?}"),
         operation = operations.recv() => operation.unwrap(),
     }
 }
@@ -105,7 +105,7 @@ impl WorkerFixture {
     }
 
     /// The audit entries of an operation.
-    async fn told(&self, operation: Uuid) -> Vec<Action> {
+    async fn entries(&self, operation: Uuid) -> Vec<Action> {
         self.store.actions().of(operation).await.unwrap().into_iter().map(|row| row.action).collect()
     }
 }
@@ -140,8 +140,8 @@ both_databases! {
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!((report.moved, report.gone, report.ended), (5, 0, Ended::Done));
         assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::EffectUnknown, 2)]);
-        let far = FakeReceiver::default();
-        let worker = fixture.work(far.done());
+        let receiver = FakeReceiver::default();
+        let worker = fixture.work(receiver.done());
         fixture.until_count(Stage::Sent, 5).await;
         worker.stop();
         let row = fixture.row(ids[0]).await;
@@ -188,8 +188,8 @@ both_databases! {
         let one_batch = u64::from(limits::BATCH_MAX);
         assert_eq!((report.moved, &report.ended), (one_batch, &Ended::Stopped { by: None }));
         assert_eq!(fixture.count(Stage::Queued).await, i64::from(limits::BATCH_MAX));
-        let told = fixture.told(report.operation).await;
-        assert_eq!(told[1].to, "stopped");
+        let entries = fixture.entries(report.operation).await;
+        assert_eq!(entries[1].to, "stopped");
         let (found, again) = run(&bulk).await;
         assert_eq!((found.matched, again.moved, again.ended), (2 * one_batch, 2 * one_batch, Ended::Done));
     }
@@ -201,17 +201,17 @@ both_databases! {
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
         let found = bulk.preflight().await.unwrap();
         let elsewhere = fixture.another_node().await;
-        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let stopping = async {
             let operation = operations.recv().await.unwrap();
             assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::Asked);
         };
         // No worker runs, so the canary would be watched for an hour.
-        let running = bulk.run(&found, || false, |progress| told.send(progress.operation).unwrap());
+        let running = bulk.run(&found, || false, |progress| sender.send(progress.operation).unwrap());
         let (report, ()) = tokio::join!(running, stopping);
         let report = report.unwrap();
         assert_eq!(report.ended, Ended::Stopped { by: Some("pete".to_owned()) });
-        let states: Vec<String> = fixture.told(report.operation).await.into_iter().map(|action| action.to).collect();
+        let states: Vec<String> = fixture.entries(report.operation).await.into_iter().map(|action| action.to).collect();
         assert_eq!(states, ["begun", "stopping", "stopped"]);
         assert_eq!(ask_to_stop(&fixture.store, report.operation, "pete").await.unwrap(), StopAsked::Over);
         assert_eq!(ask_to_stop(&fixture.store, Uuid::nil(), "pete").await.unwrap(), StopAsked::Unknown);
@@ -241,7 +241,7 @@ both_databases! {
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
         let found = bulk.preflight().await.unwrap();
-        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let looking = async {
             let operation = operations.recv().await.unwrap();
             let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
@@ -253,7 +253,7 @@ both_databases! {
             }
             ask_to_stop(&fixture.store, operation, "pete").await.unwrap()
         };
-        let running = bulk.run(&found, || false, |progress| _ = told.send(progress.operation));
+        let running = bulk.run(&found, || false, |progress| _ = sender.send(progress.operation));
         let (report, asked) = tokio::join!(running, looking);
         assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
     }
@@ -265,17 +265,17 @@ both_databases! {
         let policies = allowed();
         let sleepy = bulk(&fixture.store, &policies, CAREFUL);
         let found = sleepy.preflight().await.unwrap();
-        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let taking = async {
             operations.recv().await.unwrap();
             fixture.store.skew_by(limits::LEASE);
             killed(&bulk(&fixture.store, &policies, CAREFUL)).await
         };
-        let running = sleepy.run(&found, || false, |progress| _ = told.send(progress.operation));
+        let running = sleepy.run(&found, || false, |progress| _ = sender.send(progress.operation));
         let (report, taker) = tokio::join!(running, taking);
         let report = report.unwrap();
         assert_eq!((report.moved, report.ended), (1, Ended::Abandoned));
-        assert_eq!(fixture.told(report.operation).await.last().unwrap().to, "abandoned");
+        assert_eq!(fixture.entries(report.operation).await.last().unwrap().to, "abandoned");
         let kept: Vec<Uuid> = fixture.store.nodes().letter_keepers().await.unwrap().into_iter().map(|kept| kept.by).collect();
         assert_eq!(kept, [taker], "and takes nothing from who has them");
     }
@@ -297,14 +297,14 @@ both_databases! {
         fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
         let of_all = killed(&of(None, CAREFUL)).await;
         assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, Some(of_all));
-        assert!(fixture.told(operation).await.len() == 1, "who is refused leaves nothing in the trail");
+        assert!(fixture.entries(operation).await.len() == 1, "who is refused leaves nothing in the trail");
     }
 
     #[test]
     async fn a_canary_widens_until_all_are_sent(fixture: WorkerFixture) {
         fixture.dead(200).await;
-        let far = FakeReceiver::default();
-        let worker = fixture.work(far.done());
+        let receiver = FakeReceiver::default();
+        let worker = fixture.work(receiver.done());
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
         let found = bulk.preflight().await.unwrap();
@@ -323,25 +323,25 @@ both_databases! {
     #[test]
     async fn a_canary_halts_when_the_receiver_still_fails(fixture: WorkerFixture) {
         fixture.dead(200).await;
-        let far = FakeReceiver::default();
-        let worker = fixture.work(far.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }));
+        let receiver = FakeReceiver::default();
+        let worker = fixture.work(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
         let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
         assert!(report.moved == 2 && 1 <= watched.ill, "{report:?}");
         fixture.until_count(Stage::Dead, 200).await;
-        assert_eq!(far.count(), 2, "the others were not sent");
+        assert_eq!(receiver.count(), 2, "the others were not sent");
         worker.stop();
-        let told = fixture.told(report.operation).await;
-        assert_eq!((told[0].kind.as_str(), told[1].to.as_str()), ("requeue_canary", "halted"));
+        let entries = fixture.entries(report.operation).await;
+        assert_eq!((entries[0].kind.as_str(), entries[1].to.as_str()), ("requeue_canary", "halted"));
     }
 
     /// A failure that the next attempt repairs between two looks still counts.
     #[test]
     async fn a_canary_halts_though_the_next_tries_are_successes(fixture: WorkerFixture) {
         fixture.dead(200).await;
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, job| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, job| async move {
             if job.attempt == 1 { Err(Failed::retry("still shaky")) } else { Ok(Done::default()) }
         });
         let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::OUTBOX };
@@ -399,14 +399,14 @@ both_databases! {
     #[test]
     async fn letters_that_die_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
         fixture.dead(40).await;
-        let far = FakeReceiver::default();
-        let worker = fixture.work(far.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }));
+        let receiver = FakeReceiver::default();
+        let worker = fixture.work(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!(report.moved, 40);
         fixture.until_count(Stage::Dead, 40).await;
         worker.stop();
-        assert_eq!(far.count(), 40);
+        assert_eq!(receiver.count(), 40);
     }
 
     #[test]
@@ -414,12 +414,12 @@ both_databases! {
         fixture.dead(3).await;
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
-        let told = fixture.told(report.operation).await;
-        let states: Vec<_> = told.iter().map(|action| (action.from.as_str(), action.to.as_str())).collect();
+        let entries = fixture.entries(report.operation).await;
+        let states: Vec<_> = entries.iter().map(|action| (action.from.as_str(), action.to.as_str())).collect();
         assert_eq!(states, [("none", "begun"), ("begun", "ended")]);
-        assert!(told.iter().all(|action| action.actor.as_deref() == Some("olivia")));
-        assert_eq!(told[0].detail.as_deref(), Some("state=dead; 3 of 3; mended"));
-        assert_eq!(told[1].detail.as_deref(), Some("moved=3 refused=0 gone=0"));
+        assert!(entries.iter().all(|action| action.actor.as_deref() == Some("olivia")));
+        assert_eq!(entries[0].detail.as_deref(), Some("state=dead; 3 of 3; mended"));
+        assert_eq!(entries[1].detail.as_deref(), Some("moved=3 refused=0 gone=0"));
     }
 
     #[test]

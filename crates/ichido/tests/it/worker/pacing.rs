@@ -12,8 +12,8 @@ use ichido_core::time::Timestamp;
 use ichido_store::message::{MessageFilter, NewMessage};
 
 use super::fixture::{
-    BACKOFF, FakeReceiver, LEASE, QUEUE, WorkerFixture, backoff, both_databases, key, look_again, many,
-    message, queue,
+    BACKOFF, FakeReceiver, LEASE, QUEUE, WorkerFixture, backoff, both_databases, key, many, message,
+    poll_pause, queue,
 };
 
 /// So long that no test reaches it without moving the clock.
@@ -26,8 +26,8 @@ const CIRCUIT: CircuitSettings = CircuitSettings {
 };
 
 /// A receiver that is up, and fails on every bad message.
-fn bad_fail(far: &FakeReceiver) -> Handler {
-    far.handler(|_, job| async move {
+fn bad_fail(receiver: &FakeReceiver) -> Handler {
+    receiver.handler(|_, job| async move {
         if job.payload.starts_with(b"{\"n\":\"bad") {
             Err(Failed::unreachable("it broke"))
         } else {
@@ -42,7 +42,7 @@ fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut Tar
     change(&mut target);
     let orders =
         Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
-    let worker = fixture.draft().destination(target).queue(orders);
+    let worker = fixture.builder().destination(target).queue(orders);
     // Another destination, which shows that the worker continues.
     worker.handler("mail", FakeReceiver::default().done()).start().unwrap()
 }
@@ -65,7 +65,7 @@ async fn pass_at_rest(fixture: &WorkerFixture, time: Duration) {
         if at_rest {
             return fixture.pass(time);
         }
-        look_again().await;
+        poll_pause().await;
     }
 }
 
@@ -74,8 +74,8 @@ both_databases! {
     // Spec: D6.
     #[test]
     async fn a_refusal_pauses_all_workers_for_as_long_as_it_asks(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
         });
         let other = fixture.another_node().await;
@@ -94,20 +94,20 @@ both_databases! {
         }
         // If it were claimed, it would be given back with its attempt.
         fixture.until_row(waiting, |row| row.status == Stage::Queued && row.tries == 0).await;
-        assert_eq!(far.count(), 1);
+        assert_eq!(receiver.count(), 1);
         for node in [&fixture, &other] {
             node.pass(Duration::from_mins(40));
         }
         other.until(waiting, Stage::Sent).await;
         other.until(refused, Stage::Sent).await;
-        assert_eq!(far.count(), 3);
+        assert_eq!(receiver.count(), 3);
     }
 
     /// Messages that were claimed when the pause began were given back.
     #[test]
     async fn messages_that_waited_for_a_pause_go_on_when_it_is_lifted(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
         });
         for number in 0..4 {
@@ -127,23 +127,23 @@ both_databases! {
     async fn a_rate_is_shared_by_all_workers(fixture: WorkerFixture) {
         const SPACING: Duration = Duration::from_millis(5);
         let before = fixture.store.now().await.unwrap();
-        let far = FakeReceiver::default();
+        let receiver = FakeReceiver::default();
         let other = fixture.another_node().await;
         let at_most = |target: &mut Target| target.pace.rate_max = Some(PerSecond::clamped(200.0));
-        let _workers = [paced(&fixture, far.done(), at_most), paced(&other, far.done(), at_most)];
+        let _workers = [paced(&fixture, receiver.done(), at_most), paced(&other, receiver.done(), at_most)];
         for number in 0..40 {
             fixture.put(&format!("k{number}")).await;
         }
         fixture.until_count(Stage::Sent, 40).await;
         let shared = Paces::of(fixture.store.clone()).read("broker").await.unwrap();
         assert!(before.plus(SPACING * 39) <= shared.pace.last_slot, "{before} {shared:?}");
-        assert_eq!(far.count(), 40);
+        assert_eq!(receiver.count(), 40);
     }
 
     #[test]
     async fn a_rate_is_set_while_workers_run(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let _worker = paced(&fixture, far.done(), |_| ());
+        let receiver = FakeReceiver::default();
+        let _worker = paced(&fixture, receiver.done(), |_| ());
         let paces = Paces::of(fixture.store.clone());
         let id = fixture.put("k0").await;
         fixture.until(id, Stage::Sent).await;
@@ -163,8 +163,8 @@ both_databases! {
     /// All workers leave a destination that is down alone, probe it after its rest, and then serve it.
     #[test]
     async fn a_destination_that_is_down_is_left_alone(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|number, _| async move {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|number, _| async move {
             if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
         });
         let _worker = paced(&fixture, handler, |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
@@ -174,13 +174,13 @@ both_databases! {
             ids.push(fixture.put(&format!("k{number}")).await);
         }
         while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }) {
-            look_again().await;
+            poll_pause().await;
         }
         fixture.until_count(Stage::Failed, 3).await;
         goes_on(&fixture, "m1").await;
         // Held messages were given back with their attempts.
         fixture.until_count(Stage::Sending, 0).await;
-        assert_eq!((far.count(), fixture.count(Stage::Queued).await), (3, 3));
+        assert_eq!((receiver.count(), fixture.count(Stage::Queued).await), (3, 3));
         fixture.pass(REST + Duration::from_mins(1));
         for id in &ids[3..] {
             fixture.until(*id, Stage::Sent).await;
@@ -188,7 +188,7 @@ both_databases! {
         // Those that have failed gave way to them.
         pass_at_rest(&fixture, REST).await;
         fixture.until_count(Stage::Sent, 7).await;
-        assert_eq!(far.count(), 9);
+        assert_eq!(receiver.count(), 9);
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }));
     }
 
@@ -197,8 +197,8 @@ both_databases! {
     #[test]
     async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: WorkerFixture) {
         const TRIES: u32 = 4;
-        let far = FakeReceiver::default();
-        let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let receiver = FakeReceiver::default();
+        let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
         let paces = Paces::of(fixture.store.clone());
         let (mut bad, mut good) = (Vec::new(), Vec::new());
         // Never as many bad ones in a row as open the circuit, while none has failed before.
@@ -224,7 +224,7 @@ both_databases! {
             fixture.until(*good.last().unwrap(), Stage::Sent).await;
         }
         for id in good {
-            assert_eq!(far.calls_of(id), 1);
+            assert_eq!(receiver.calls_of(id), 1);
         }
     }
 
@@ -232,8 +232,8 @@ both_databases! {
     // Spec: E2.
     #[test]
     async fn a_message_that_has_not_failed_is_the_probe(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let receiver = FakeReceiver::default();
+        let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
         let paces = Paces::of(fixture.store.clone());
         let mut bad = Vec::new();
         for number in 0..3 {
@@ -243,24 +243,24 @@ both_databases! {
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }));
         let good = fixture.put("good").await;
         goes_on(&fixture, "m1").await;
-        assert_eq!(far.calls_of(good), 0, "it waits for the rest to be over");
+        assert_eq!(receiver.calls_of(good), 0, "it waits for the rest to be over");
         fixture.until_count(Stage::Sending, 0).await;
         fixture.pass(BACKOFF);
         fixture.until_count(Stage::Queued, 4).await;
         fixture.pass(REST);
         fixture.until(good, Stage::Sent).await;
         while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }) {
-            look_again().await;
+            poll_pause().await;
         }
         // They continue on their own schedule, and block nobody.
         while fixture.count(Stage::Dead).await < 3 {
             pass_at_rest(&fixture, REST + BACKOFF).await;
-            let more = fixture.put(&format!("more{}", far.count())).await;
+            let more = fixture.put(&format!("more{}", receiver.count())).await;
             fixture.until(more, Stage::Sent).await;
         }
         for id in bad {
             let row = fixture.until(id, Stage::Dead).await;
-            assert_eq!((row.tries, far.calls_of(id)), (3, 3));
+            assert_eq!((row.tries, receiver.calls_of(id)), (3, 3));
         }
     }
 
@@ -269,8 +269,8 @@ both_databases! {
     #[test]
     async fn a_first_call_waits_the_interval(fixture: WorkerFixture) {
         const INTERVAL: Duration = Duration::from_millis(120);
-        let far = FakeReceiver::default();
-        let _worker = paced(&fixture, far.done(), |target| target.interval = INTERVAL);
+        let receiver = FakeReceiver::default();
+        let _worker = paced(&fixture, receiver.done(), |target| target.interval = INTERVAL);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
         let steps = fixture.transitions(id).await;

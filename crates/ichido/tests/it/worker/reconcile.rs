@@ -14,17 +14,17 @@ use ichido_store::message::{NewMessage, Note};
 use uuid::Uuid;
 
 use super::fixture::{
-    BACKOFF, DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, key, look_again, many, message, only,
+    BACKOFF, DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, key, many, message, only, poll_pause,
     queue,
 };
 
 const SETTLES_WITHIN: Duration = Duration::from_mins(10);
 
 /// A handler whose first call is lost, and which supports lookups.
-fn askable(far: &FakeReceiver, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
+fn askable(receiver: &FakeReceiver, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
-    let handler = far.handler(|number, _| async move {
+    let handler = receiver.handler(|number, _| async move {
         if number == 1 { Err(Failed::unknown("lost")) } else { Ok(Done::default()) }
     });
     let handler = handler.settles_within(SETTLES_WITHIN).reconcile(move |key| {
@@ -42,7 +42,7 @@ async fn rounds(store: &Store, node: Uuid) {
         store.skew_by(Duration::from_secs(11));
         let now = store.now().await.unwrap();
         while !store.nodes().list().await.unwrap().iter().any(|beat| beat.id == node && now <= beat.seen_at) {
-            look_again().await;
+            poll_pause().await;
         }
     }
 }
@@ -50,8 +50,8 @@ async fn rounds(store: &Store, node: Uuid) {
 both_databases! {
     #[test]
     async fn what_proves_to_be_done_is_sent_and_not_called_again(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let (handler, asked) = askable(&far, Asked::done());
+        let receiver = FakeReceiver::default();
+        let (handler, asked) = askable(&receiver, Asked::done());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
@@ -61,13 +61,13 @@ both_databases! {
         fixture.pass(SETTLES_WITHIN);
         fixture.until(id, Stage::Sent).await;
         let outbound = OutboundKey::Derived.of(&queue(QUEUE), "alice", &key("k1"));
-        assert_eq!((far.count(), &*asked.lock().unwrap()), (1, &vec![outbound.as_str().to_owned()]));
+        assert_eq!((receiver.count(), &*asked.lock().unwrap()), (1, &vec![outbound.as_str().to_owned()]));
     }
 
     #[test]
     async fn what_proves_not_to_be_done_is_called_again(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let (handler, _) = askable(&far, Asked::not_done());
+        let receiver = FakeReceiver::default();
+        let (handler, _) = askable(&receiver, Asked::not_done());
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
@@ -76,26 +76,26 @@ both_databases! {
         assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
         fixture.pass(BACKOFF);
         fixture.until(id, Stage::Sent).await;
-        assert_eq!(far.count(), 2);
+        assert_eq!(receiver.count(), 2);
     }
 
     #[test]
     async fn what_cannot_be_said_stays_parked_and_is_asked_again(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let (handler, asked) = askable(&far, Asked::unknown());
+        let receiver = FakeReceiver::default();
+        let (handler, asked) = askable(&receiver, Asked::unknown());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
         for times in 1..3 {
             fixture.pass(SETTLES_WITHIN * 2);
             while asked.lock().unwrap().len() < times {
-                look_again().await;
+                poll_pause().await;
             }
             rounds(&fixture.store, worker.id()).await;
             // Not sooner than a minute later.
             assert_eq!(asked.lock().unwrap().len(), times);
         }
-        assert_eq!((fixture.row(id).await.status, far.count()), (Stage::Parked, 1));
+        assert_eq!((fixture.row(id).await.status, receiver.count()), (Stage::Parked, 1));
     }
 
     /// A dead letter stays dead, and its effect becomes known; its history says how.
@@ -105,8 +105,8 @@ both_databases! {
         for (answer, key, effect) in
             [(Asked::done(), "k1", Effect::Done), (Asked::not_done(), "k2", Effect::NotDone)]
         {
-            let far = FakeReceiver::default();
-            let (handler, asked) = askable(&far, answer);
+            let receiver = FakeReceiver::default();
+            let (handler, asked) = askable(&receiver, answer);
             // Keys are remembered, so it is not parked; and no attempt is left.
             let worker = fixture.work(handler.honours_keys(DAY));
             let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
@@ -125,7 +125,7 @@ both_databases! {
             // A known effect is not looked up again.
             fixture.pass(SETTLES_WITHIN * 2);
             rounds(&fixture.store, worker.id()).await;
-            assert_eq!((far.count(), asked.lock().unwrap().len()), (1, 1));
+            assert_eq!((receiver.count(), asked.lock().unwrap().len()), (1, 1));
             worker.stop();
             worker.ended().await;
         }
@@ -135,8 +135,8 @@ both_databases! {
     // Spec: D17.
     #[test]
     async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let (handler, asked) = askable(&far, Asked::unknown());
+        let receiver = FakeReceiver::default();
+        let (handler, asked) = askable(&receiver, Asked::unknown());
         let worker = fixture.work(handler.honours_keys(DAY));
         let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
         fixture.until(id, Stage::Dead).await;
@@ -144,13 +144,13 @@ both_databases! {
         for times in 1..3 {
             fixture.pass(SETTLES_WITHIN * 2);
             while asked.lock().unwrap().len() < times {
-                look_again().await;
+                poll_pause().await;
             }
             rounds(&fixture.store, worker.id()).await;
             assert_eq!(asked.lock().unwrap().len(), times);
         }
         let row = fixture.row(id).await;
-        assert_eq!((row.status, row.effect, far.count()), (Stage::Dead, Effect::Unknown, 1));
+        assert_eq!((row.status, row.effect, receiver.count()), (Stage::Dead, Effect::Unknown, 1));
         assert_eq!(fixture.transitions(id).await.len(), known);
         // A resolved letter was decided: it is not looked up any more.
         fixture.store.messages().step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
@@ -161,8 +161,8 @@ both_databases! {
 
     #[test]
     async fn one_node_asks(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let (handler, asked) = askable(&far, Asked::unknown());
+        let receiver = FakeReceiver::default();
+        let (handler, asked) = askable(&receiver, Asked::unknown());
         let workers = [fixture.work(handler.clone()), fixture.work(handler)];
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;

@@ -17,13 +17,13 @@ use super::fixture::{
 both_databases! {
     #[test]
     async fn a_message_is_sent_once_and_its_audit_shows_it(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async { Ok(Done { receipt: Some("o-1".to_owned()), ..Done::default() }) });
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async { Ok(Done { receipt: Some("o-1".to_owned()), ..Done::default() }) });
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
-        assert_eq!(far.count(), 1);
-        let seen = &far.calls()[0];
+        assert_eq!(receiver.count(), 1);
+        let seen = &receiver.calls()[0];
         assert_eq!((seen.attempt, seen.identity.as_str(), &seen.body[..]), (1, "alice", &b"{\"n\":\"k1\"}"[..]));
         let steps = fixture.transitions(id).await;
         let last = steps.last().unwrap();
@@ -35,9 +35,9 @@ both_databases! {
 
     #[test]
     async fn new_work_wakes_an_idle_worker_at_once(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
+        let receiver = FakeReceiver::default();
         // It would poll only after the test is over.
-        let worker = fixture.draft_as(far.done(), |_| ()).idle_sleep(Duration::from_hours(1));
+        let worker = fixture.builder_with(receiver.done(), |_| ()).idle_sleep(Duration::from_hours(1));
         let _worker = worker.start().unwrap();
         // Whichever of the two begins first.
         for key in ["k1", "k2", "k3"] {
@@ -51,9 +51,9 @@ both_databases! {
         for number in 0..6 {
             fixture.put(&format!("k{number}")).await;
         }
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
-        let handler = far.handler(move |_, _| {
+        let handler = receiver.handler(move |_, _| {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
@@ -67,21 +67,21 @@ both_databases! {
         gate.reached(2).await;
         // Four are claimed: two run, two are held. The last two are left to others.
         fixture.until_count(Stage::Sending, 4).await;
-        assert_eq!((fixture.count(Stage::Queued).await, gate.come()), (2, 2));
+        assert_eq!((fixture.count(Stage::Queued).await, gate.arrived()), (2, 2));
         gate.open(1);
         gate.reached(3).await;
         fixture.until_count(Stage::Sent, 1).await;
-        assert_eq!(gate.come(), 3);
+        assert_eq!(gate.arrived(), 3);
         gate.open(5);
         fixture.until_count(Stage::Sent, 6).await;
-        assert_eq!(far.count(), 6);
+        assert_eq!(receiver.count(), 6);
     }
 
     #[test]
     async fn a_slow_message_holds_up_neither_its_queue_nor_another(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
-        let slow = far.handler(move |_, job| {
+        let slow = receiver.handler(move |_, job| {
             let gate = inside.clone();
             async move {
                 if &job.payload[..] == b"{\"n\":\"slow\"}" {
@@ -91,7 +91,7 @@ both_databases! {
             }
         });
         let other = FakeReceiver::default();
-        let worker = fixture.draft_as(slow, |queue| queue.parallelism = many(2));
+        let worker = fixture.builder_with(slow, |queue| queue.parallelism = many(2));
         let worker = worker.handler("mail", other.done()).start().unwrap();
         let stuck = fixture.put("slow").await;
         gate.reached(1).await;
@@ -109,33 +109,33 @@ both_databases! {
     // Spec: D7.
     #[test]
     async fn a_queue_is_not_served_under_another_kind_of_key(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let first = fixture.work(far.done());
+        let receiver = FakeReceiver::default();
+        let first = fixture.work(receiver.done());
         let sent = fixture.put("k1").await;
         fixture.until(sent, Stage::Sent).await;
         first.stop();
         first.ended().await;
         let other = fixture.another_node().await;
         let waiting = other.put("k2").await;
-        let changed = other.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
+        let changed = other.work_as(receiver.done(), |queue| queue.key = OutboundKey::Own);
         // On its own: nobody stops it.
         changed.ended().await;
         let row = other.row(waiting).await;
-        assert_eq!((row.status, row.tries, far.count()), (Stage::Queued, 0, 1));
-        let _again = other.work(far.done());
+        assert_eq!((row.status, row.tries, receiver.count()), (Stage::Queued, 0, 1));
+        let _again = other.work(receiver.done());
         other.until(waiting, Stage::Sent).await;
     }
 
     // Spec: D7.
     #[test]
     async fn two_identities_with_one_key_are_two_keys_at_the_destination(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let _worker = fixture.work(far.done());
+        let receiver = FakeReceiver::default();
+        let _worker = fixture.work(receiver.done());
         for identity in ["alice", "bob"] {
             let id = fixture.put_in(message_of(identity, "same")).await;
             fixture.until(id, Stage::Sent).await;
         }
-        let calls = far.calls();
+        let calls = receiver.calls();
         assert_eq!(calls.len(), 2);
         assert_ne!(calls[0].key, calls[1].key);
         for call in calls {
@@ -146,11 +146,11 @@ both_databases! {
     // Spec: D7.
     #[test]
     async fn a_queue_of_unique_keys_sends_the_clients_own(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let _worker = fixture.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
+        let receiver = FakeReceiver::default();
+        let _worker = fixture.work_as(receiver.done(), |queue| queue.key = OutboundKey::Own);
         let id = fixture.put("0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e").await;
         fixture.until(id, Stage::Sent).await;
-        assert_eq!(far.calls()[0].key, "0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e");
+        assert_eq!(receiver.calls()[0].key, "0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e");
     }
 
     /// Many workers over many messages, each done once.
@@ -158,18 +158,18 @@ both_databases! {
     #[test]
     async fn sixteen_workers_send_each_of_many_messages_once(fixture: WorkerFixture) {
         const MESSAGES: usize = 400;
-        let far = FakeReceiver::default();
-        let handler = far.done();
+        let receiver = FakeReceiver::default();
+        let handler = receiver.done();
         let workers: Vec<_> = (0..16).map(|_| fixture.work(handler.clone())).collect();
         let messages = (0..MESSAGES).map(|number| message(&format!("k{number}"))).collect();
         for answer in fixture.store.messages().enqueue_all(messages).await {
             answer.unwrap();
         }
         fixture.until_count(Stage::Sent, 400).await;
-        let mut called: Vec<_> = far.calls().into_iter().map(|seen| seen.message).collect();
+        let mut called: Vec<_> = receiver.calls().into_iter().map(|seen| seen.message).collect();
         called.sort_unstable();
         called.dedup();
-        assert_eq!((called.len(), far.count()), (MESSAGES, MESSAGES));
+        assert_eq!((called.len(), receiver.count()), (MESSAGES, MESSAGES));
         for worker in &workers {
             worker.stop();
         }
@@ -182,8 +182,8 @@ both_databases! {
     // Spec: D16.
     #[test]
     async fn one_key_put_in_ten_times_at_once_is_sent_once(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let _workers = [fixture.work(far.done()), fixture.work(far.done())];
+        let receiver = FakeReceiver::default();
+        let _workers = [fixture.work(receiver.done()), fixture.work(receiver.done())];
         let putting: Vec<_> = (0..10)
             .map(|_| {
                 let store = fixture.store.clone();
@@ -196,14 +196,14 @@ both_databases! {
         let last = fixture.put("last").await;
         fixture.until(last, Stage::Sent).await;
         fixture.until_count(Stage::Sent, 2).await;
-        assert_eq!(far.count(), 2);
+        assert_eq!(receiver.count(), 2);
     }
 
     #[test]
     async fn a_destination_of_two_queues_bounds_the_calls_of_both(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
-        let handler: Handler = far.handler(move |_, _| {
+        let handler: Handler = receiver.handler(move |_, _| {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
@@ -212,7 +212,7 @@ both_databases! {
         });
         let target = Target { max_parallel: Some(many(2)), ..Target::new("broker", handler) };
         let queue_to = |name: &str| Queue { lease: LEASE, ..Queue::new(name, "broker") };
-        let worker = fixture.draft().destination(target).queue(queue_to(QUEUE)).queue(queue_to("mail"));
+        let worker = fixture.builder().destination(target).queue(queue_to(QUEUE)).queue(queue_to("mail"));
         let _worker = worker.start().unwrap();
         for number in 0..4 {
             fixture.put(&format!("k{number}")).await;
@@ -221,7 +221,7 @@ both_databases! {
         fixture.until_count(Stage::Sending, 8).await;
         gate.reached(2).await;
         for sent in 1..=8 {
-            assert_eq!(gate.come(), (sent + 1).min(8));
+            assert_eq!(gate.arrived(), (sent + 1).min(8));
             gate.open(1);
             gate.reached((sent + 2).min(8)).await;
         }
@@ -230,9 +230,9 @@ both_databases! {
 
     #[test]
     async fn a_paused_queue_is_left_alone(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
+        let receiver = FakeReceiver::default();
         fixture.store.queues().pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
-        let _worker = fixture.draft_as(far.done(), |_| ()).handler("mail", far.done()).start().unwrap();
+        let _worker = fixture.builder_with(receiver.done(), |_| ()).handler("mail", receiver.done()).start().unwrap();
         let paused = fixture.put("k1").await;
         // Once another queue's message is sent, the worker has looked.
         let other = fixture.put_in(NewMessage::new(queue("mail"), "alice", key("m"), Vec::new())).await;

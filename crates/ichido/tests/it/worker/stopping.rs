@@ -9,9 +9,9 @@ use ichido_core::verdict::Effect;
 use super::fixture::{AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
 
 /// A handler that waits at a gate.
-fn gated(far: &FakeReceiver, gate: &HandlerGate) -> Handler {
+fn gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
     let gate = gate.clone();
-    far.handler(move |_, _| {
+    receiver.handler(move |_, _| {
         let gate = gate.clone();
         async move {
             gate.pass().await;
@@ -27,8 +27,8 @@ both_databases! {
         for number in 0..4 {
             ids.push(fixture.put(&format!("k{number}")).await);
         }
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work_as(gated(&far, &gate), |queue| queue.parallelism = many(1));
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let worker = fixture.work_as(gated(&receiver, &gate), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         fixture.until_count(Stage::Sending, 4).await;
         worker.stop();
@@ -41,19 +41,19 @@ both_databases! {
             let row = fixture.row(id).await;
             assert_eq!((row.status, row.tries, row.effect), (Stage::Queued, 0, Effect::NotDone));
         }
-        assert_eq!(far.count(), 1);
+        assert_eq!(receiver.count(), 1);
         // The next worker claims them at once.
         gate.open(4);
-        let _worker = fixture.work(gated(&far, &gate));
+        let _worker = fixture.work(gated(&receiver, &gate));
         fixture.until_count(Stage::Sent, 5).await;
-        assert_eq!(far.count(), 5);
+        assert_eq!(receiver.count(), 5);
     }
 
     #[test]
     async fn a_handler_sees_that_its_worker_stops(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
-        let handler = far.handler(move |_, job| {
+        let handler = receiver.handler(move |_, job| {
             let gate = inside.clone();
             async move {
                 gate.open(1);
@@ -76,11 +76,11 @@ both_databases! {
     async fn a_call_that_outlasts_the_stop_counts_and_its_effect_is_unknown(fixture: WorkerFixture) {
         let day = Duration::from_hours(24);
         for (key, stage) in [("keyed", Stage::Failed), ("opaque", Stage::Parked)] {
-            let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-            let handler = gated(&far, &gate);
+            let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+            let handler = gated(&receiver, &gate);
             let handler = if key == "keyed" { handler.honours_keys(day) } else { handler };
-            let draft = fixture.draft_as(handler, |_| ()).stop_within(Duration::from_millis(1));
-            let worker = draft.start().unwrap();
+            let builder = fixture.builder_with(handler, |_| ()).stop_within(Duration::from_millis(1));
+            let worker = builder.start().unwrap();
             let id = fixture.put(key).await;
             gate.reached(1).await;
             worker.stop();
@@ -93,8 +93,8 @@ both_databases! {
 
     #[test]
     async fn a_second_stop_ends_at_once_and_nothing_is_lost(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work(gated(&far, &gate).repeatable());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let worker = fixture.work(gated(&receiver, &gate).repeatable());
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         let stopper = worker.stopper();
@@ -105,17 +105,17 @@ both_databases! {
         assert!(matches!(fixture.row(id).await.status, Stage::Sending | Stage::Failed));
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(far.done().repeatable());
+        let _worker = other.work(receiver.done().repeatable());
         other.until(id, Stage::Failed).await;
         other.pass(BACKOFF);
         other.until(id, Stage::Sent).await;
-        assert_eq!(far.count(), 2);
+        assert_eq!(receiver.count(), 2);
     }
 
     #[test]
     async fn a_worker_stops_while_its_destination_is_paused(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let handler = far.handler(|_, _| async {
+        let receiver = FakeReceiver::default();
+        let handler = receiver.handler(|_, _| async {
             Err::<Done, _>(ichido::destination::Failed::throttled(Some(Duration::from_hours(1)), "slow down"))
         });
         let worker = fixture.work(handler);
@@ -125,6 +125,6 @@ both_databases! {
         worker.stop();
         worker.ended().await;
         let row = fixture.row(second).await;
-        assert_eq!((row.status, row.tries, far.count()), (Stage::Queued, 0, 1));
+        assert_eq!((row.status, row.tries, receiver.count()), (Stage::Queued, 0, 1));
     }
 }

@@ -13,19 +13,19 @@ use sqlx::{PgPool, SqlitePool};
 
 use uuid::Uuid;
 
-use super::fixture::{FakeReceiver, HandlerGate, WorkerFixture, both_databases, look_again, many, message};
+use super::fixture::{FakeReceiver, HandlerGate, WorkerFixture, both_databases, many, message, poll_pause};
 
 both_databases! {
     #[test]
     async fn what_was_sent_long_ago_is_forgotten(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let worker = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1)).name("web-1");
+        let receiver = FakeReceiver::default();
+        let worker = fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1)).name("web-1");
         let worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
         fixture.pass(Duration::from_hours(2));
         while fixture.store.messages().get(id).await.unwrap().is_some() {
-            look_again().await;
+            poll_pause().await;
         }
         let nodes = fixture.store.nodes().list().await.unwrap();
         assert!(nodes.iter().any(|node| node.id == worker.id() && node.name == "web-1"), "{nodes:?}");
@@ -35,15 +35,15 @@ both_databases! {
     // Spec: F5.
     #[test]
     async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let draft = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
-        let _worker = draft.audit_key(audit_key()).start().unwrap();
+        let receiver = FakeReceiver::default();
+        let builder = fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1));
+        let _worker = builder.audit_key(audit_key()).start().unwrap();
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
         until_sealed(&fixture).await;
         fixture.pass(Duration::from_hours(2));
         while fixture.store.messages().get(id).await.unwrap().is_some() {
-            look_again().await;
+            poll_pause().await;
         }
         let report = fixture.store.audit().verify(Some(&audit_key()), None).await.unwrap();
         assert!(report.is_whole(), "{report:?}");
@@ -52,9 +52,9 @@ both_databases! {
     /// Anything deleted without the key would count as missing.
     #[test]
     async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let draft = || fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
-        let with_key = draft().audit_key(audit_key()).start().unwrap();
+        let receiver = FakeReceiver::default();
+        let builder = || fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1));
+        let with_key = builder().audit_key(audit_key()).start().unwrap();
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
         until_sealed(&fixture).await;
@@ -62,7 +62,7 @@ both_databases! {
         with_key.ended().await;
         let next = Uuid::from_u128(1);
         assert!(fixture.store.nodes().claim_duty(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
-        let without = draft().start().unwrap();
+        let without = builder().start().unwrap();
         fixture.pass(Duration::from_hours(2));
         // It has completed its rounds when it has the task before the trail's, and gave up the trail's when another gets
         // it.
@@ -77,10 +77,10 @@ both_databases! {
             }
         }
         assert!(fixture.store.messages().get(id).await.unwrap().is_some());
-        let _with_key = draft().audit_key(audit_key()).start().unwrap();
+        let _with_key = builder().audit_key(audit_key()).start().unwrap();
         while fixture.store.messages().get(id).await.unwrap().is_some() {
             fixture.pass(Duration::from_mins(1));
-            look_again().await;
+            poll_pause().await;
         }
         let report = fixture.store.audit().verify(Some(&audit_key()), None).await.unwrap();
         assert!(report.is_whole(), "{report:?}");
@@ -89,8 +89,8 @@ both_databases! {
 
     #[test]
     async fn what_is_delayed_is_sent_when_it_is_due(fixture: WorkerFixture) {
-        let far = FakeReceiver::default();
-        let _worker = fixture.work(far.done());
+        let receiver = FakeReceiver::default();
+        let _worker = fixture.work(receiver.done());
         let mut later = message("later");
         later.delay = Duration::from_hours(1);
         let later = fixture.put_in(later).await;
@@ -104,9 +104,9 @@ both_databases! {
     /// A slot is free only when its settlement is durable.
     #[test]
     async fn a_slot_stays_taken_until_its_settle_is_durable(fixture: WorkerFixture) {
-        let (far, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
-        let handler = far.handler(move |_, _| {
+        let handler = receiver.handler(move |_, _| {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
@@ -122,13 +122,13 @@ both_databases! {
         // Nobody can record that the first one was sent, so the second one is not started.
         for _ in 0..100 {
             assert_eq!(fixture.row(ids[0]).await.status, Stage::Sending);
-            assert_eq!(gate.come(), 1);
+            assert_eq!(gate.arrived(), 1);
         }
         held.release().await;
         for id in ids {
             fixture.until(id, Stage::Sent).await;
         }
-        assert_eq!(far.count(), 2);
+        assert_eq!(receiver.count(), 2);
     }
 }
 
@@ -139,7 +139,7 @@ fn audit_key() -> AuditKey {
 async fn until_sealed(fixture: &WorkerFixture) {
     while fixture.store.audit().head().await.unwrap().is_none() {
         fixture.pass(Duration::from_secs(5));
-        look_again().await;
+        poll_pause().await;
     }
 }
 

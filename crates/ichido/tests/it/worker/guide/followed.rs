@@ -13,7 +13,7 @@ use ichido_store::message::{MessageFilter, MessageRow};
 use ichido_store::testing::sqlite;
 
 use crate::own_process;
-use crate::worker::fixture::look_again;
+use crate::worker::fixture::poll_pause;
 
 mod on_postgres;
 
@@ -99,7 +99,7 @@ async fn until(store: &Store, count: usize, stage: Stage) {
         if messages.iter().any(here) && messages.iter().all(here_or_sent) {
             return;
         }
-        look_again().await;
+        poll_pause().await;
     }
 }
 

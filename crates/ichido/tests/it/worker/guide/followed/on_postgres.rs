@@ -11,7 +11,7 @@ use sqlx::PgPool;
 
 use super::super::{Error, Mailer, Ordered, work};
 use super::blocks;
-use crate::worker::fixture::look_again;
+use crate::worker::fixture::poll_pause;
 
 async fn place(store: &Store, pool: &PgPool, person: &str, item: &str) -> Result<i64, Error> {
     let queue = QueueName::parse("mail").ok_or("a queue's name")?;
@@ -66,7 +66,7 @@ async fn an_order_and_its_mail_come_together_or_not_at_all() {
                 // The schedule's wait is over.
                 store.skew_by(Duration::from_secs(5));
             }
-            _ => look_again().await,
+            _ => poll_pause().await,
         }
     };
     assert_eq!(only.tries, 2);
