@@ -1,4 +1,4 @@
-//! Two clocks: a local one that only moves forward, and an estimate of the store's clock.
+//! A local clock that only moves forward, and an estimate of the store's clock.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use tokio::time::Instant;
 
-/// The local time of a query to the store, and the test skew at that moment.
+/// The local time of a query to the store, and the test skew then.
 #[derive(Clone, Copy)]
 pub struct StoreQuery {
     pub(crate) at: Duration,
@@ -68,7 +68,9 @@ impl Clock {
         StoreQuery { at: self.since.elapsed() + skew, skew }
     }
 
-    /// Returns the store's time. It is ahead by at most the duration of the last query.
+    /// Returns the store's time.
+    ///
+    /// It is ahead by at most the duration of the last query.
     pub fn now(&self) -> Timestamp {
         let (asked_at, store_time) = *lock(&self.last_reading);
         store_time.plus(self.own().saturating_sub(asked_at))

@@ -212,7 +212,9 @@ pub struct Promise {
     pub guarantee: Guarantee,
     /// The longest that a call may take before it is abandoned.
     pub time_out: Duration,
-    /// How long an abandoned call may still be in flight: proxies on the way may hold it.
+    /// How long an abandoned call may still be in flight.
+    ///
+    /// Proxies on the way may hold it.
     pub settles_within: Duration,
 }
 

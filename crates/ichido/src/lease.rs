@@ -14,7 +14,9 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 
-/// A lease is renewed after this fraction of it; two more attempts fit in before it lapses.
+/// A lease is renewed after this fraction of it.
+///
+/// Two more attempts fit in before it lapses.
 const RENEWALS_PER_LEASE: u32 = 3;
 /// The wait after the store could not be reached.
 const RENEW_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -23,7 +25,9 @@ const RENEW_BATCH_MAX: usize = 1_000;
 
 /// Renews leases of one kind.
 pub(crate) trait Renew: Send + Sync + 'static {
-    /// The longest sleep between checks of the local clock: timers do not notice that a test moves it.
+    /// The longest sleep between checks of the local clock.
+    ///
+    /// Timers do not notice that a test moves it.
     const CHECK_EVERY: Duration = Duration::MAX;
 
     /// What a lease covers.

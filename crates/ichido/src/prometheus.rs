@@ -39,7 +39,9 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
         .set_buckets_for_metric(Matcher::Full("outbox_letter_resolve_seconds".to_owned()), &RESOLVE_BUCKETS)
 }
 
-/// Restores the `_count` suffix, which the exporter drops from a histogram whose own name ends in `_count`.
+/// Restores the `_count` suffix of a histogram.
+///
+/// The exporter drops it if the histogram's own name ends in `_count`.
 fn with_count_suffix(rendered: &str) -> String {
     let mut text = String::with_capacity(rendered.len());
     for line in rendered.split_inclusive('\n') {

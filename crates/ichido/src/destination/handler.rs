@@ -16,7 +16,9 @@ use super::{Asked, Call, Came, Cancel, Done, Failed, Job, Promise};
 type RunFuture = Pin<Box<dyn Future<Output = Came> + Send>>;
 type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
-/// A function that does the work of a queue. Cheap to clone; all clones are the same.
+/// A function that does the work of a queue.
+///
+/// Cheap to clone; all clones are the same.
 ///
 /// Each run is its own task: a panic or a timeout is a failed attempt and blocks nobody else. By default it promises
 /// nothing about repetitions, so a lost run is parked and never repeated blindly.
@@ -58,7 +60,9 @@ impl Handler {
         Self::with_reader(handle, |body| Ok(body.clone()))
     }
 
-    /// Creates a handler that parses requests first; one that cannot be parsed is dead at once.
+    /// Creates a handler that parses requests first.
+    ///
+    /// One that cannot be parsed is dead at once.
     fn with_reader<T, F, A, D>(handle: F, read: fn(&Bytes) -> Result<T, String>) -> Self
     where
         T: Send + 'static,
@@ -79,7 +83,9 @@ impl Handler {
         })
     }
 
-    /// Creates a handler that returns its own verdict: the effect, and the report for the pace.
+    /// Creates a handler that returns its own verdict.
+    ///
+    /// It says what is known of the effect, and what the pace is told.
     pub fn judged<F, A>(handle: F) -> Self
     where
         F: Fn(Call) -> A + Send + Sync + 'static,
@@ -97,7 +103,9 @@ impl Handler {
         Self { run: Arc::new(run), ask: None, promise }
     }
 
-    /// Declares that repeating it is harmless: a read, or work that may be paid for twice.
+    /// Declares that repeating it is harmless.
+    ///
+    /// A read, or work that may be paid for twice.
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.promise.guarantee = Guarantee::Repeatable;
@@ -125,7 +133,7 @@ impl Handler {
         self
     }
 
-    /// Sets a function that looks up, by outbound key, whether a lost run did the work.
+    /// Sets a function that looks up a lost run by its outbound key.
     #[must_use]
     pub fn reconcile<F, A>(mut self, ask: F) -> Self
     where

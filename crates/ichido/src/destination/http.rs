@@ -116,7 +116,9 @@ impl Http {
         }
     }
 
-    /// Builds the request of one attempt; `None` if the media type is not a valid header value.
+    /// Builds the request of one attempt.
+    ///
+    /// `None` if the media type is not a valid header value.
     fn request(&self, call: &Call, now: Timestamp) -> Option<Request<Full<Bytes>>> {
         let (target, body) = (self.target.clone(), call.body.clone());
         let mut request = reach::request(&self.client, Method::POST, target, &self.headers, body);

@@ -25,9 +25,13 @@ pub struct Job<T> {
     pub queue: QueueName,
     /// The identity it acts for.
     pub identity: String,
-    /// The outbound key: the same on every attempt. Pass it on to the services that you call.
+    /// The outbound key: the same on every attempt.
+    ///
+    /// Pass it on to the services that you call.
     pub key: IdempotencyKey,
-    /// The fence of its claim: greater than that of any earlier attempt. A receiver that stores it can refuse a late one.
+    /// The fence of its claim: greater than that of any earlier attempt.
+    ///
+    /// A receiver that stores it can refuse a late one.
     pub fence: Fence,
     /// The attempt's number, from 1.
     pub attempt: u32,
@@ -148,7 +152,7 @@ impl Failed {
         Self::judged(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, None, None, why)
     }
 
-    /// A failure of a handler does not concern other messages, so the pace ignores it unless reported.
+    /// Builds a failure. It does not concern other messages, so the pace ignores it without a report.
     fn judged(
         code: ErrorCode,
         effect: Effect,

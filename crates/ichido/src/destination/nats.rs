@@ -93,7 +93,9 @@ impl Nats {
         &self.stream
     }
 
-    /// Builds the headers of one attempt; fails if the media type is not a valid header value.
+    /// Builds the headers of one attempt.
+    ///
+    /// Fails if the media type is not a valid header value.
     fn headers(&self, call: &Call) -> Result<HeaderMap, ParseHeaderValueError> {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_MESSAGE_ID, HeaderValue::from_str(call.key.as_str())?);
@@ -114,7 +116,7 @@ impl Nats {
     }
 }
 
-/// Returns the longest that a publish may be in flight before the stream stored it or never will.
+/// Returns how long a publish may be in flight until the stream stored it or never will.
 fn max_time_in_flight(promise: &Promise) -> Duration {
     promise.time_out + promise.settles_within
 }

@@ -28,8 +28,9 @@ pub mod limits {
     pub const WATCH_EVERY: Duration = Duration::from_millis(200);
     /// The most attempts of a batch while the store is busy.
     pub const BUSY_TRIES: u32 = 20;
-    /// How long a bulk operation counts as running after its last sign of life. After a kill it is abandoned after this
-    /// time.
+    /// How long a bulk operation counts as running after its last sign of life.
+    ///
+    /// After a kill it is abandoned after this time.
     pub const LEASE: Duration = Duration::from_secs(15);
 }
 
@@ -46,7 +47,9 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns whether it would apply to a letter, or why not. A discard ignores the queue's policy.
+    /// Returns whether it would apply to a letter, or why not.
+    ///
+    /// A discard ignores the queue's policy.
     pub fn judge(self, policies: &Policies, letter: &LetterRow, now: Timestamp) -> Result<(), Refusal> {
         match (self, letter.state, letter.standing) {
             (Self::Requeue { .. }, ..) => policies.judge(letter, now),
@@ -124,7 +127,7 @@ pub enum Ended {
         /// Its counts.
         watched: Watched,
     },
-    /// It was silent for so long, for instance while its machine slept, that another operation took over.
+    /// Another operation took over after too long a silence, for instance while its machine slept.
     Abandoned,
     /// The store failed.
     Failed,
@@ -147,7 +150,9 @@ pub enum BulkError {
         /// Why.
         #[source]
         error: StoreError,
-        /// What was done. If a write was interrupted, its batch may have been done in addition.
+        /// What was done.
+        ///
+        /// If a write was interrupted, its batch may have been done in addition.
         report: Report,
     },
 }
@@ -304,7 +309,9 @@ impl Bulk {
         }
     }
 
-    /// Restricts the filter to letters counted by the preflight, so a requeued message that dies again is not included.
+    /// Restricts the filter to letters counted by the preflight.
+    ///
+    /// A requeued message that dies again is not included.
     pub(super) fn filter_as_of(&self, as_of: Timestamp) -> LetterFilter {
         let before = self.filter.since_before.map_or(as_of, |before| before.min(as_of));
         LetterFilter { since_before: Some(before), ..self.filter.clone() }

@@ -14,7 +14,9 @@ const SHARES: [u64; 4] = [1, 5, 25, 100];
 pub struct Canary {
     /// It halts if more than this percentage of the watched messages fail.
     pub failures_percent_max: u8,
-    /// It halts if the messages of a step have not all ended within this time: perhaps no worker runs.
+    /// It halts if the messages of a step have not all ended within this time.
+    ///
+    /// Perhaps no worker runs.
     pub watch_for: Duration,
 }
 
@@ -23,8 +25,9 @@ impl Canary {
     pub const DEFAULT: Self = Self { failures_percent_max: 10, watch_for: Duration::from_mins(5) };
 }
 
-/// Returns how many of `total` have been moved when a step ends, counting steps from 0; `None` for the last step, which
-/// needs no watching.
+/// Returns how many of `total` have been moved when a step ends, counting steps from 0.
+///
+/// `None` for the last step, which needs no watching.
 pub(super) fn goal(step: usize, total: u64) -> Option<u64> {
     let share = SHARES.get(step).copied().filter(|share| *share < 100)?;
     // At least one more than in the previous step, however few there are.
@@ -102,7 +105,9 @@ pub(super) enum CanaryDecision {
     Halt,
 }
 
-/// Judges the watched messages. Halts as soon as enough have failed: the others cannot change that.
+/// Judges the watched messages.
+///
+/// Halts as soon as enough have failed: the others cannot change that.
 pub(super) fn judge(watched: Watched, canary: Canary, is_timed_out: bool) -> CanaryDecision {
     let Watched { waiting, well, ill } = watched;
     let all = waiting.saturating_add(well).saturating_add(ill);

@@ -12,7 +12,9 @@ use super::policy::Refusal;
 /// What a bulk operation would do, counted letter by letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preflight {
-    /// When it was counted, by the store's clock. Later letters are not part of the operation.
+    /// When it was counted, by the store's clock.
+    ///
+    /// Later letters are not part of the operation.
     pub as_of: Timestamp,
     /// How many letters the filter matches.
     pub matched: u64,
@@ -20,7 +22,9 @@ pub struct Preflight {
     pub would_go: u64,
     /// The eligible ones, by queue.
     pub queues: BTreeMap<String, u64>,
-    /// The eligible ones, by the code of their last error; an empty text if there is none.
+    /// The eligible ones, by the code of their last error.
+    ///
+    /// An empty text if there is none.
     pub errors: BTreeMap<String, u64>,
     /// The others, by queue and reason.
     pub refused: BTreeMap<(String, Refusal), u64>,
@@ -42,7 +46,9 @@ impl Bulk {
         self.count(now, now).await
     }
 
-    /// Counts only what was a letter at an earlier moment: the [`Preflight::as_of`] that a person agreed to.
+    /// Counts only what was a letter at an earlier moment.
+    ///
+    /// The [`Preflight::as_of`] that a person agreed to.
     pub async fn preflight_as_of(&self, as_of: Timestamp) -> Result<Preflight, StoreError> {
         let now = self.store.now().await?;
         self.count(as_of.min(now), now).await

@@ -1,5 +1,6 @@
-//! Reads an incoming request: its identity, operation and key. Nothing is claimed here, and the body is not read before the
-//! head has been checked.
+//! Reads an incoming request: its identity, operation and key.
+//!
+//! Nothing is claimed here, and the body is not read before the head has been checked.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! One attempt to run a request: claim, run, settle. It runs in its own task, so a disconnecting client cannot leave it
-//! half done once the claim was requested.
+//! One attempt to run a request: claim, run, settle.
+//!
+//! It runs in its own task, so a disconnecting client cannot leave it half done once the claim was requested.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,7 +30,9 @@ pub(crate) enum AttemptOutcome<R: http_body::Body, E> {
     Blocked(KeyClaimed),
     /// Not run: the store failed.
     StoreFailed(StoreError),
-    /// Not run: the store did not respond in time. If it did claim the key, the claim is released.
+    /// Not run: the store did not respond in time.
+    ///
+    /// If it did claim the key, the claim is released.
     StoreTimedOut,
     /// Not run: the claim lapsed before the handler started.
     ClaimLapsed,
@@ -94,7 +97,9 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     }
 }
 
-/// Returns the guard if its claim still holds. Otherwise releases the claim first, so a retry does not find it.
+/// Returns the guard if its claim still holds.
+///
+/// Otherwise releases the claim first, so a retry does not find it.
 async fn confirm_claim(guard: ClaimGuard) -> Option<ClaimGuard> {
     if guard.still_holds().await {
         return Some(guard);

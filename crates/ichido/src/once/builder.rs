@@ -154,7 +154,9 @@ impl Once {
         self
     }
 
-    /// Sets how long a claim holds without renewal. A crashed process blocks its keys for that long.
+    /// Sets how long a claim holds without renewal.
+    ///
+    /// A crashed process blocks its keys for that long.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.policy.lease = Some(lease);
         self
@@ -201,7 +203,7 @@ impl Once {
         Self { response_bytes_max: bytes, ..self }
     }
 
-    /// Sets how long a response of unknown length may take before it counts as a stream.
+    /// Sets when a response of unknown length counts as a stream.
     pub fn response_whole_within(self, time: Duration) -> Self {
         Self { response_whole_within: time, ..self }
     }

@@ -126,7 +126,9 @@ impl ClaimGuard {
         self.store().keys().wake(&self.arrival.name, self.fence);
     }
 
-    /// Releases a key whose work was not started. If the store is not reached, the lease lapses.
+    /// Releases a key whose work was not started.
+    ///
+    /// If the store is not reached, the lease lapses.
     pub(crate) async fn release(self) {
         if let Err(error) = self.settle(KeyOutcome::Release).await {
             tracing::debug!(error = error.in_full(), "a lapsed claim was not given back");

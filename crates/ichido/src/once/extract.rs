@@ -9,7 +9,9 @@ use sqlx::Database;
 use super::claim::Claim;
 use super::transaction::Tx;
 
-/// Returns the URI that the client requested. A nested router strips its prefix before the layer sees it.
+/// Returns the URI that the client requested.
+///
+/// A nested router strips its prefix before the layer sees it.
 pub(crate) fn original_uri(parts: &Parts) -> Option<&Uri> {
     parts.extensions.get::<OriginalUri>().map(|original| &original.0)
 }

@@ -27,8 +27,9 @@ struct KeeperInner {
     clock: Arc<Clock>,
     claims: Arc<Leases<KeyClaims>>,
     in_flight: watch::Sender<usize>,
-    /// Waiting duplicates by the hash of their record's name. Ten thousand that each queried the store would block
-    /// everybody else.
+    /// Waiting duplicates by the hash of their record's name.
+    ///
+    /// Ten thousand that each queried the store would block everybody else.
     duplicates: Waiters<[u8; 32]>,
 }
 
@@ -50,7 +51,9 @@ impl Renew for KeyClaims {
 }
 
 impl Keeper {
-    /// Creates the keeper of a store. Call it within a tokio runtime, which runs the renewals.
+    /// Creates the keeper of a store.
+    ///
+    /// Call it within a tokio runtime, which runs the renewals.
     pub fn of(store: Store) -> Self {
         let clock = Arc::new(Clock::new(store.clone()));
         let claims = Leases::new(KeyClaims(store.clone()), Arc::clone(&clock));
@@ -83,7 +86,9 @@ impl Keeper {
         InFlightRequest(Arc::clone(&self.0))
     }
 
-    /// Waits up to `at_most` for a claimed key to change. The caller then claims it again.
+    /// Waits up to `at_most` for a claimed key to change.
+    ///
+    /// The caller then claims it again.
     pub(crate) async fn wait_for(&self, name: &RecordName, at_most: Duration) {
         let poll = self.0.store.keys().wait(name, at_most.min(limits::POLL_INTERVAL));
         self.0.duplicates.wait_in_turn(&name.hash(), at_most, poll).await;

@@ -1,4 +1,4 @@
-//! A response on its way from the handler to the first caller and the store, and from the store to duplicates.
+//! Responses: captured from the handler for the first caller and the store, and replayed to duplicates.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -33,7 +33,9 @@ pub(crate) struct CapturedResponse<R: http_body::Body> {
 }
 
 impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
-    /// Captures a response. Reads the body only if the outcome is stored, and only within the limits.
+    /// Captures a response.
+    ///
+    /// Reads the body only if the outcome is stored, and only within the limits.
     pub(crate) async fn from(response: Response<R>, settings: &Settings) -> Self {
         let (mut parts, body) = response.into_parts();
         let run_again = parts.extensions.remove::<RunAgain>().is_some();

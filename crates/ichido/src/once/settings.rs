@@ -19,13 +19,17 @@ use super::reconcile::ReconcileFn;
 pub mod limits {
     use std::time::Duration;
 
-    /// The default for the largest request body. It is held in memory while the handler runs.
+    /// The default for the largest request body.
+    ///
+    /// It is held in memory while the handler runs.
     pub const REQUEST_BYTES_MAX_DEFAULT: usize = 1 << 20;
     /// The default for the largest stored response body.
     pub const RESPONSE_BYTES_MAX_DEFAULT: usize = 1 << 20;
     /// The largest value of either setting.
     pub const BYTES_MAX: usize = 64 << 20;
-    /// How long a response of unknown length may take by default; a longer one is a stream, whose body is not stored.
+    /// How long a response of unknown length may take by default.
+    ///
+    /// A longer one is a stream, whose body is not stored.
     pub const RESPONSE_WHOLE_WITHIN_DEFAULT: Duration = Duration::from_secs(1);
     /// The longest name of an operation.
     pub const OPERATION_BYTES_MAX: usize = 256;
@@ -33,11 +37,13 @@ pub mod limits {
     pub const IDENTITY_BYTES_MAX: usize = 256;
     /// The most runs of a handler whose transaction conflicts with others.
     pub const RUNS_MAX: u32 = 4;
-    /// How long to wait for a handler's transaction that is still locked after the handler ended.
+    /// How long to wait for a transaction that is locked after its handler ended.
     pub const TRANSACTION_WAIT: Duration = Duration::from_secs(2);
-    /// How long a handler waits for its own transaction while another part of it holds the lock.
+    /// How long a handler waits for its transaction while another part of it holds the lock.
     pub const LOCK_WAIT: Duration = Duration::from_secs(30);
-    /// How long the store may take before the request is answered without it; at most the lease.
+    /// How long the store may take before the request is answered without it.
+    ///
+    /// At most the lease.
     pub const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
     /// The most attempts to settle while the store is unreachable after the effect.
     pub const SETTLE_ATTEMPTS_MAX: u32 = 200;
@@ -52,9 +58,13 @@ pub mod limits {
 /// How an operation's outcome becomes durable (see [`ichido_core::ledger::EffectMode`]).
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// The handler writes in the provided transaction, in the store's own database; outcome and writes commit together.
+    /// The handler writes in the provided transaction, in the store's own database.
+    ///
+    /// Outcome and writes commit together.
     Transactional(Pool),
-    /// The upstream deduplicates by key: a lost outcome is recovered by running again with the same key.
+    /// The upstream deduplicates by key.
+    ///
+    /// A lost outcome is recovered by running again with the same key.
     Keyed,
     /// Neither: a lost outcome is unknown, and its key is held.
     Opaque,
@@ -98,7 +108,9 @@ pub enum NoIdentity {
 pub struct Caller {
     /// A stable name of the caller, never an address or the bytes of a token.
     pub identity: String,
-    /// Inputs compared beyond the usual fingerprint; a request that differs in them is a different request.
+    /// Inputs compared beyond the usual fingerprint.
+    ///
+    /// A request that differs in them is a different request.
     pub inputs: Option<Inputs>,
 }
 
@@ -142,7 +154,9 @@ impl Settings {
         self.keeper.store()
     }
 
-    /// Returns how long a request waits for the store. After the lease, a claim is useless.
+    /// Returns how long a request waits for the store.
+    ///
+    /// After the lease, a claim is useless.
     pub(crate) fn store_wait(&self) -> Duration {
         self.policy.lease().min(limits::STORE_WAIT_MAX)
     }

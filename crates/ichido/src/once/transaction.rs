@@ -63,7 +63,9 @@ impl<DB: Database> Tx<DB> {
         OwnedMutexGuard::try_map(slot, Option::as_mut).map(TxGuard).map_err(|_| TxError::Over)
     }
 
-    /// Takes the transaction back. Returns `None` if it is still locked; it is then rolled back on release.
+    /// Takes the transaction back.
+    ///
+    /// Returns `None` if it is still locked; it is then rolled back on release.
     async fn close(self) -> Option<Transaction<'static, DB>> {
         if let Ok(mut slot) = timeout(limits::TRANSACTION_WAIT, self.0.lock()).await {
             return slot.take();

@@ -14,7 +14,7 @@ mod trail;
 mod watch;
 
 pub(super) use trail::TrailWatch;
-pub(super) use watch::Watch;
+pub(super) use watch::AlertWatch;
 
 use std::num::NonZeroU32;
 use std::time::Duration;

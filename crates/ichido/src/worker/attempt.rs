@@ -24,11 +24,18 @@ use super::pacer::{Caller, Slot};
 use super::stop::StopStage;
 use crate::destination::{Call, Came, Cancel};
 
-/// Destinations enforce their own timeouts; a call that exceeds its timeout by this much is abandoned here.
+/// Destinations enforce their own timeouts.
+///
+/// A call that exceeds its timeout by this much is abandoned here.
 const CALL_OVERRUN_MAX: Duration = Duration::from_secs(1);
-/// A message that must wait longer than this is given back, so no worker's death is charged to it in the meantime.
+/// A message that must wait longer than this is given back.
+///
+/// No worker's death is then charged to it in the meantime.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(1);
-/// A message that was given back is checked again after this time at the latest, in case an operator ended the pause.
+/// A message that was given back is checked again after this time at the latest.
+///
+/// An operator may have ended the pause.
+///
 /// Nothing is claimed from a queue while its destination is paused, so this costs nothing.
 const RECHECK_AFTER_MAX: Duration = Duration::from_secs(10);
 /// The longest wait without checking again.
@@ -60,7 +67,9 @@ enum CallSkipped {
     Stopping,
     /// The destination is paused until then: the message is given back, and returns no sooner.
     Delayed { until: Timestamp },
-    /// It must not be called: its claim was lost, or it is proven done. Giving it back settles either.
+    /// It must not be called: its claim was lost, or it is proven done.
+    ///
+    /// Giving it back settles either.
     Forbidden,
     /// An earlier attempt may have done it, and the receiver has forgotten the key since.
     InDoubt,
@@ -103,7 +112,9 @@ impl Attempt {
         if 1 < self.leased.work.history.tries { Caller::Again } else { Caller::Fresh }
     }
 
-    /// Returns what a call made now could do. It counts on arrival, which may be as late as it can be in flight.
+    /// Returns what a call made now could do.
+    ///
+    /// It counts on arrival, which may be as late as it can be in flight.
     fn safety(&self) -> Safety {
         let dispatcher = &self.served.dispatcher;
         self.leased
@@ -235,7 +246,9 @@ impl Attempt {
         }
     }
 
-    /// Cancels the handler's work when it is no longer wanted. Returns when the call is to be abandoned.
+    /// Cancels the handler's work when it is no longer wanted.
+    ///
+    /// Returns when the call is to be abandoned.
     async fn wait_until_abandoned(&self, cancel: &Cancel) {
         tokio::select! {
             () = self.node.stop.reached(StopStage::Draining) => (),

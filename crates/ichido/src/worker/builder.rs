@@ -126,7 +126,9 @@ impl Worker {
         Self { alerts: Some(alerts), ..self }
     }
 
-    /// Starts the worker, or returns all errors. Call it within a tokio runtime, which runs it.
+    /// Starts the worker, or returns all errors.
+    ///
+    /// Call it within a tokio runtime, which runs it.
     pub fn start(self) -> Result<Running, BuildErrors> {
         BuildErrors::or(self.errors(), Some(()))?;
         let clock = Arc::new(Clock::new(self.store.clone()));
@@ -283,7 +285,9 @@ pub struct ShortMemory {
     pub mend: String,
 }
 
-/// Returns whether a receiver forgets keys too early: then a message of unknown effect is parked.
+/// Returns whether a receiver forgets keys too early.
+///
+/// Then a message of unknown effect is parked.
 pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMemory> {
     let promise = destination.promise();
     let horizon = horizon(queue, &promise);
@@ -295,7 +299,9 @@ pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMem
     }
 }
 
-/// Returns how long a queue may work on a message. The last call may be in flight for a while.
+/// Returns how long a queue may work on a message.
+///
+/// The last call may be in flight for a while.
 pub(super) fn horizon(queue: &Queue, promise: &Promise) -> Duration {
     queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.max_time_in_flight())
 }

@@ -1,4 +1,6 @@
-//! The claims of a worker: renewed together while any of their messages is held, and never trusted beyond their lease.
+//! The claims of a worker, renewed together and never trusted beyond their lease.
+//!
+//! A claim is renewed while any of its messages is held.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +52,9 @@ pub(super) struct LeasedMessage {
     /// The caller's bytes.
     pub(super) body: Bytes,
     pub(super) claim: Arc<Claim>,
-    /// The permit of a suspect message: no other message that a worker died with is running.
+    /// The permit of a suspect message.
+    ///
+    /// No other message that a worker died with is running.
     pub(super) suspect: Option<OwnedSemaphorePermit>,
 }
 
@@ -60,7 +64,9 @@ impl LeasedMessage {
         clock.now().max(self.work.claimed_at)
     }
 
-    /// Returns the event that gives it back unstarted. It is due at once: the time of its claim has passed.
+    /// Returns the event that gives it back unstarted.
+    ///
+    /// It is due at once: the time of its claim has passed.
     pub(super) fn give_back_event(&self) -> Event {
         Event::GivenBack { fence: self.work.fence, due: self.work.claimed_at }
     }

@@ -20,8 +20,9 @@ use super::pacer::FRESH_FOR;
 
 /// The time between heartbeats, which also read the store's clock.
 const BEAT_EVERY: Duration = Duration::from_secs(10);
-/// The time between publications of the queue facts. Once would be enough, except that others may consider this node gone,
-/// for instance after its machine was suspended.
+/// The time between publications of the queue facts.
+///
+/// Once would be enough, except that others may consider this node gone, for instance after its machine was suspended.
 const PUBLISH_EVERY: Duration = Duration::from_mins(10);
 /// The time between searches for dead workers.
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ const BATCH_SIZE: u32 = 1_000;
 const BATCHES_MAX: usize = 10;
 /// The most dead claims rescued per round.
 const RESCUES_MAX: usize = 100;
-/// How long after its claim a call of an unknown queue may still be in flight.
+/// How long after its claim a call of an unknown queue may be in flight.
 const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 
 /// The log message if the facts could not be published.
@@ -111,7 +112,9 @@ pub(super) trait PeriodicTask: Send {
     fn run_once(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Runs a task periodically until it is aborted. That leaves nothing half done: each step is one transaction.
+/// Runs a task periodically until it is aborted.
+///
+/// That leaves nothing half done: each step is one transaction.
 pub(super) async fn run_periodically<R: PeriodicTask>(node: Arc<WorkerNode>, mut task: R) {
     let mut due = Timer::every(R::EVERY);
     loop {
@@ -215,8 +218,9 @@ impl WorkerNode {
         }
     }
 
-    /// Measures waiting messages, their age, and the state of destinations. Every node does, so the metrics do not vanish
-    /// with one.
+    /// Measures waiting messages, their age, and the state of destinations.
+    ///
+    /// Every node does, so the metrics do not vanish with one.
     async fn measure(&self) {
         for queue in self.queues.keys() {
             let oldest = ok_or_log(

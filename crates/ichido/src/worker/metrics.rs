@@ -1,5 +1,6 @@
-//! Metrics by queue and by destination. No label contains a key or an identity: queues, destinations, states and outcomes
-//! are few.
+//! Metrics by queue and by destination.
+//!
+//! No label contains a key or an identity: queues, destinations, states and outcomes are few.
 // Spec: A14, D14.
 
 use std::sync::Arc;
@@ -40,7 +41,9 @@ const CIRCUIT: &str = "ichido_destination_circuit";
 const FIRING: &str = "ichido_alerts_firing";
 const RATE: &str = "ichido_destination_calls_per_second_max";
 
-/// The states in which a message waits: for its turn, its next attempt, a response, a person.
+/// The states in which a message waits.
+///
+/// It waits for its turn, its next attempt, a response or a person.
 pub(super) const WAITING: [Stage; 5] =
     [Stage::Queued, Stage::Failed, Stage::Sending, Stage::Parked, Stage::Dead];
 
@@ -98,7 +101,9 @@ pub fn describe_metrics() {
     super::resolved::describe_resolved();
 }
 
-/// Registers a queue's counters at zero: a missing counter cannot be distinguished from one that never moved.
+/// Registers a queue's counters at zero.
+///
+/// A missing counter cannot be distinguished from one that never moved.
 pub(super) fn register_queue(queue: &str) {
     for result in ["success", "empty"] {
         counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(0);
@@ -117,7 +122,9 @@ pub(super) fn register_queue(queue: &str) {
     unserved(queue, 0);
 }
 
-/// The metrics that every message of a queue changes, looked up once because the lookup is slower than counting.
+/// The metrics that every message of a queue changes.
+///
+/// They are looked up once, because the lookup is slower than counting.
 pub(super) struct QueueMetrics {
     executed: Counter,
     in_flight: Gauge,
@@ -190,7 +197,9 @@ fn sent_counter(queue: &str, outcome: Outcome) -> Counter {
     counter!("outbox_send_total", "queue" => queue.to_owned(), "outcome" => outcome.as_str())
 }
 
-/// Sets the age of the oldest waiting message: a stalled queue sends nothing, and so shows no lag.
+/// Sets the age of the oldest waiting message.
+///
+/// A stalled queue sends nothing, and so shows no lag.
 pub(super) fn oldest_waiting(queue: &str, age: Duration) {
     gauge!("outbox_oldest_waiting_seconds", "queue" => queue.to_owned()).set(age.as_secs_f64());
 }

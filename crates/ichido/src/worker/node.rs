@@ -38,8 +38,11 @@ pub(super) struct WorkerNode {
     pub(super) claims: Arc<Leases<MessageClaims>>,
     /// Writes start marks in batches.
     pub(super) marks: Batcher<(Uuid, Fence), bool>,
-    /// The permit of the one suspect message that may run here, of those that a worker died with. With two, the next death
-    /// would be charged to both.
+    /// The permit of the one suspect message that may run here.
+    ///
+    /// A message is suspect if a worker died with it.
+    ///
+    /// With two, the next death would be charged to both.
     // Spec: E2.
     pub(super) suspect: Arc<Semaphore>,
     pub(super) stop: StopSignal,

@@ -1,4 +1,6 @@
-//! The pace of a destination on this node. All nodes share what they know of it in one row of the store.
+//! The pace of a destination on this node.
+//!
+//! All nodes share what they know of it in one row of the store.
 //!
 //! Guarantee: no call is made while the row says that the destination is paused or down; it is read at every claim and is
 //! at most [`FRESH_FOR`] old. Under a rate limit, every call has a slot that no other node has. A throttled call is in the
@@ -29,7 +31,9 @@ use row::Row;
 use status::StatusReporter;
 use storage::PaceStorage;
 
-/// How long a read row is trusted while calls are made, and how long successes wait to be reported.
+/// How long a read row is trusted while calls are made.
+///
+/// Successes wait as long to be reported.
 pub const FRESH_FOR: Duration = Duration::from_secs(1);
 /// The most attempts of an update while other nodes are faster.
 const ROUNDS_MAX: usize = 16;
@@ -85,7 +89,9 @@ pub enum Slot {
 }
 
 impl Pacer {
-    /// Creates the pace of `name`, shared through the store; without a store, local to this process.
+    /// Creates the pace of `name`, shared through the store.
+    ///
+    /// Without a store, local to this process.
     pub fn of(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
         Self {
             status: StatusReporter::new(&name),
@@ -143,7 +149,7 @@ impl Pacer {
         self.settings.pause_max
     }
 
-    /// Returns when to claim the next message, if not now, as far as is known here.
+    /// Returns when to claim the next message, if not now, as known here.
     pub(crate) fn closed_until(&self) -> Option<Timestamp> {
         let (pace, settings) = self.pace();
         pace.closed_until(&settings, self.clock.now())
@@ -155,7 +161,9 @@ impl Pacer {
         pace.opening(&settings, self.clock.now())
     }
 
-    /// Returns how many of `count` messages to claim: about one second's worth at the current pace.
+    /// Returns how many of `count` messages to claim.
+    ///
+    /// About one second's worth at the current pace.
     pub(crate) fn claim_size(&self, count: NonZeroU32) -> NonZeroU32 {
         let (pace, settings) = self.pace();
         let Some(limit) = pace.limit(&settings) else { return count };
@@ -220,7 +228,7 @@ impl Pacer {
         }
     }
 
-    /// Returns a slot without a query, if there is no limit and the row is fresh.
+    /// Returns a slot without a query, if unlimited and the row is fresh.
     fn free_slot(&self) -> Option<Slot> {
         let (row, read) = *lock(&self.known);
         let settings = row.settings(&self.settings);

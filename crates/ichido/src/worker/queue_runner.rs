@@ -1,4 +1,6 @@
-//! The runner of a queue: claims messages, holds those beyond the free slots, and starts an attempt in each free slot.
+//! Runs a queue: claims messages and starts an attempt in each free slot.
+//!
+//! Messages beyond the free slots are held.
 //!
 //! A wake-up that leads to no work delays the next claim: 1 ms, doubled up to 20 ms, until a claim finds work. Other nodes were faster, or
 //! the queue is paused while messages arrive. Without the delay, a paused queue would cost as many statements as its enqueues.
@@ -24,10 +26,12 @@ use super::stop::StopStage;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The longest wait between two attempts to reach it.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
-/// The first wait after a wake-up without work, and the longest after many in a row.
+/// The first wait after a wake-up without work, and the longest of many.
 const EMPTY_WAKE_DELAY: Duration = Duration::from_millis(1);
 const EMPTY_WAKE_DELAY_MAX: Duration = Duration::from_millis(20);
-/// The shortest wait for a slot before claiming: a fast pace has many slots, and polling for each is wasteful.
+/// The shortest wait for a slot before claiming.
+///
+/// A fast pace has many slots, and polling for each is wasteful.
 const CLOSED_WAIT_MIN: Duration = Duration::from_millis(10);
 
 pub(super) struct QueueRunner {

@@ -1,4 +1,6 @@
-//! Looks up unknown effects at destinations that support it, once no call can still be in flight.
+//! Looks up unknown effects at destinations that support it.
+//!
+//! It waits until no call can still be in flight.
 //!
 //! The result decides about a parked message. A dead letter stays dead, and its effect becomes known: that decides whether
 //! it may be requeued or replaced.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
-use super::alert::{TrailWatch, Watch};
+use super::alert::{AlertWatch, TrailWatch};
 use super::maintenance::{Maintenance, NOT_PUBLISHED, ok_or_log, run_periodically};
 use super::node::WorkerNode;
 use super::queue_runner::QueueRunner;
@@ -118,7 +118,9 @@ impl Drop for Running {
     }
 }
 
-/// Runs until it is stopped, and then until calls in flight have ended, in time. Anything left ends with the sets.
+/// Runs until it is stopped, and then until calls in flight have ended, in time.
+///
+/// Anything left ends with the sets.
 async fn run(
     node: Arc<WorkerNode>,
     stages: &watch::Sender<StopStage>,
@@ -147,8 +149,10 @@ async fn run(
     maintenance.spawn(run_periodically(Arc::clone(&node), SingletonTasks::new(Arc::clone(&node))));
     maintenance.spawn(run_periodically(Arc::clone(&node), Reconciler::new(Arc::clone(&node))));
     if let Some(alerts) = &node.alerts {
-        maintenance
-            .spawn(run_periodically(Arc::clone(&node), Watch::new(Arc::clone(&node), Arc::clone(alerts))));
+        maintenance.spawn(run_periodically(
+            Arc::clone(&node),
+            AlertWatch::new(Arc::clone(&node), Arc::clone(alerts)),
+        ));
         maintenance.spawn(TrailWatch::new(Arc::clone(&node), Arc::clone(alerts)).run());
     }
     for served in node.queues.values() {

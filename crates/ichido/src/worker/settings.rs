@@ -33,9 +33,13 @@ pub mod limits {
     /// continuously, so a shorter one costs little and frees them sooner.
     // Spec: D12, D15.
     pub const LEASE_DEFAULT: Duration = Duration::from_mins(10);
-    /// The shortest lease: it is renewed three times before it lapses, and a database may be slow.
+    /// The shortest lease.
+    ///
+    /// It is renewed three times before it lapses, and a database may be slow.
     pub const LEASE_MIN: Duration = Duration::from_secs(1);
-    /// The longest lease: one that ends later was taken while the clock was ahead, and counts as lapsed.
+    /// The longest lease.
+    ///
+    /// One that ends later was taken while the clock was ahead, and counts as lapsed.
     pub const LEASE_MAX: Duration = ichido_store::message::limits::LEASE_MAX;
     /// The default for how long calls in flight may continue after a stop.
     pub const STOP_WITHIN_DEFAULT: Duration = Duration::from_secs(25);
@@ -54,19 +58,26 @@ pub struct Queue {
     pub destination: String,
     /// How many of its messages this worker processes concurrently.
     pub parallelism: NonZeroU32,
-    /// The most messages per claim. Those beyond the free slots are held unstarted, and given back on a stop.
+    /// The most messages per claim.
+    ///
+    /// Those beyond the free slots are held unstarted, and given back on a stop.
     pub batch_size: NonZeroU32,
     /// The retry schedule. The message says how many attempts it may have.
     pub retry: Retry,
     /// Whether an operator may requeue its dead letters.
     // Spec: D17.
     pub requeue: bool,
-    /// How long a claim holds without renewal: longer than a call may take. A dead worker's messages wait this long.
+    /// How long a claim holds without renewal: longer than a call may take.
+    ///
+    /// A dead worker's messages wait this long.
     pub lease: Duration,
     /// The kind of key that its calls carry.
     pub key: OutboundKey,
-    /// Whether a durable start mark is written before each call, so after a crash it is known what had not started. `None`:
-    /// only if the destination guarantees nothing about repeated calls.
+    /// Whether a durable start mark is written before each call.
+    ///
+    /// After a crash it is then known what had not started.
+    ///
+    /// `None`: only if the destination guarantees nothing about repeated calls.
     pub marks: Option<bool>,
 }
 
@@ -88,13 +99,19 @@ impl Queue {
 }
 
 ichido_core::words! {
-    /// The key that a call carries; it is the same on every attempt of a message.
+    /// The key that a call carries.
+    ///
+    /// It is the same on every attempt of a message.
     // Spec: D7.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum OutboundKey {
-        /// Derived from queue, identity and key, so two identities with the same key are two actions at the destination.
+        /// Derived from queue, identity and key.
+        ///
+        /// Two identities with the same key are two actions at the destination.
         Derived = "derived",
-        /// The message's own key: if keys are globally unique (UUID, ULID), or the queue serves one identity.
+        /// The message's own key.
+        ///
+        /// Use it if keys are globally unique (UUID, ULID), or the queue serves one identity.
         Own = "own",
     }
 }
@@ -134,7 +151,9 @@ pub struct Target {
     pub destination: Destination,
     /// How fast all nodes together may call it, and when it counts as down.
     pub pace: pace::Settings,
-    /// The most concurrent calls of this worker, over all its queues; `None` for no limit beyond the queues'.
+    /// The most concurrent calls of this worker, over all its queues.
+    ///
+    /// `None` for no limit beyond the queues'.
     pub max_parallel: Option<NonZeroU32>,
     /// How long each message waits in its slot before its first call.
     // Spec: B4.

@@ -22,13 +22,17 @@ use super::node::WorkerNode;
 const RUN_EVERY: Duration = Duration::from_secs(5);
 /// How long a node keeps a task; several rounds, so tasks do not move around.
 const TASK_LEASE: Duration = Duration::from_secs(30);
-/// How long after a claim lapsed its queue counts as unserved: a worker that serves it checks every second.
+/// How long after a claim lapsed its queue counts as unserved.
+///
+/// A worker that serves it checks every second.
 const UNSERVED_AFTER: Duration = Duration::from_secs(30);
 /// The most rows per statement.
 const BATCH_SIZE: u32 = 1_000;
 /// The most statements of one kind per round.
 const BATCHES_MAX: usize = 10;
-/// The most seals per round: a busy outbox writes many entries, and unsealed ones are not protected.
+/// The most seals per round.
+///
+/// A busy outbox writes many entries, and unsealed ones are not protected.
 const SEALS_MAX: usize = 100;
 /// The most seals checked for pruning per round.
 const PRUNE_BATCH_SIZE: u32 = 100;
@@ -122,8 +126,9 @@ impl SingletonTasks {
         }
     }
 
-    /// Seals new entries, then deletes old messages, with a recorded reason under the same key; otherwise they would count
-    /// as missing.
+    /// Seals new entries, then deletes old messages, with a recorded reason under the same key.
+    ///
+    /// Otherwise they would count as missing.
     async fn maintain_trail(&mut self) {
         self.seal().await;
         if self.lacks_key {

@@ -28,7 +28,9 @@ pub struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// Uses these roots instead of the system's, if any, and allows these hosts to be link-local.
+    /// Uses these roots, if any, instead of the system's.
+    ///
+    /// These hosts may be link-local.
     pub fn new(roots: Option<&'a str>, allow_link_local: &'a [String]) -> Self {
         Self { roots, allow_link_local, tls: None }
     }
@@ -56,7 +58,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Builds a request to the client's server with these fields, its host and our user agent.
+/// Builds a request with these fields, the server's host and our user agent.
 pub fn request(
     client: &HttpClient<Full<Bytes>>,
     method: Method,

@@ -25,7 +25,9 @@ ichido_core::words! {
     pub enum Meaning {
         /// Done by this call.
         Sent = "sent",
-        /// Done by an earlier call under this key. Counts only if the response carries the key.
+        /// Done by an earlier call under this key.
+        ///
+        /// Counts only if the response carries the key.
         Processed = "processed",
         /// An earlier call under this key is still running: retry.
         InProgress = "in_progress",
@@ -143,7 +145,9 @@ impl ResponseReader {
         Came::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
     }
 
-    /// Returns whether a response echoes our key, in a header or in its JSON. If they differ, it is not ours.
+    /// Returns whether a response echoes our key, in a header or in its JSON.
+    ///
+    /// If they differ, it is not ours.
     pub(super) fn echo(
         &self,
         key: &IdempotencyKey,
@@ -214,7 +218,9 @@ fn digest(response: &FullResponse) -> Digest {
     Digest::of_body(media_type, &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
-/// Returns the start of the response as text. A failure starts with its status, which readers want first.
+/// Returns the start of the response as text.
+///
+/// A failure starts with its status, which readers want first.
 fn excerpt(response: &FullResponse) -> Option<String> {
     let start = &response.body[..response.body.len().min(limits::EXCERPT_BYTES_MAX)];
     let body_text = (!start.is_empty()).then(|| String::from_utf8_lossy(start));

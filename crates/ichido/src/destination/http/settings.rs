@@ -31,7 +31,9 @@ pub struct HttpSettings {
     pub url: String,
     /// Additional header fields, such as `Authorization`: name and value.
     pub headers: Vec<(String, String)>,
-    /// Up to [`SECRETS_MAX`] secrets, `whsec_` and base64; each call is signed with all of them. Default: none, unsigned.
+    /// Up to [`SECRETS_MAX`] secrets, `whsec_` and base64; each call is signed with all of them.
+    ///
+    /// Default: none, unsigned.
     pub signing_secrets: Vec<String>,
     /// The trusted certificates in PEM, instead of the system's.
     pub trusted_roots: Option<String>,
@@ -43,7 +45,11 @@ pub struct HttpSettings {
     pub answer_time_out: Duration,
     /// The timeout of the whole call, up to the response's last byte. Default: 15 s.
     pub total_time_out: Duration,
-    /// How much of a response is read; a longer one is judged by status and headers alone. Default: 1 MiB.
+    /// How much of a response is read.
+    ///
+    /// A longer one is judged by status and headers alone.
+    ///
+    /// Default: 1 MiB.
     pub answer_bytes_max: usize,
     /// What the receiver guarantees about repeated calls. Default: nothing.
     pub guarantee: Guarantee,
@@ -52,8 +58,11 @@ pub struct HttpSettings {
     /// Whether the receiver promises to echo the key in its responses. Default: no.
     // Spec: D8.
     pub echoes_key: bool,
-    /// Where a response's JSON echoes the key, if it does; a header `Idempotency-Key` counts as well. Default:
-    /// `/idempotency_key`.
+    /// Where a response's JSON echoes the key, if it does.
+    ///
+    /// A header `Idempotency-Key` counts as well.
+    ///
+    /// Default: `/idempotency_key`.
     pub key_pointer: String,
     /// Where a response's JSON has the receiver's own id, such as `/broker_order_id`.
     pub receipt_pointer: Option<String>,
@@ -83,15 +92,20 @@ pub type FoundRule = Rule<Found>;
 /// How to look up a call at its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReconcileSettings {
-    /// The URL; `{key}` is the placeholder of the key, which is also sent as the header `Idempotency-Key`. The header
-    /// fields of the [settings](HttpSettings::headers) are sent as well.
+    /// The URL, with `{key}` as the placeholder of the key.
+    ///
+    /// The key is also sent as the header `Idempotency-Key`.
+    ///
+    /// The header fields of the [settings](HttpSettings::headers) are sent as well.
     pub url: String,
-    /// The meaning of its responses; the first match wins. A response that none matches leaves the effect unknown.
+    /// The meaning of its responses; the first match wins.
+    ///
+    /// A response that none matches leaves the effect unknown.
     pub rules: Vec<FoundRule>,
 }
 
 ichido_core::debug_only! {
-    /// Shows neither secrets nor the values of header fields, and no part of the URL that may be secret.
+    /// Shows no secrets, no values of header fields, and nothing secret of the URL.
     HttpSettings as http_settings {
         headers: http_settings.headers.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         signing_secrets: http_settings.signing_secrets.len(),

@@ -56,7 +56,9 @@ impl Secret {
     }
 }
 
-/// Returns the three header fields of a signed message, in the standard's order; nothing without secrets.
+/// Returns the three header fields of a signed message, in the standard's order.
+///
+/// Nothing without secrets.
 pub(super) fn fields(
     secrets: &[Secret],
     id: &str,
@@ -79,7 +81,7 @@ pub(super) fn fields(
 mod tests {
     use super::*;
 
-    /// The published examples: those of the standard's own libraries, and of the documentation it came from.
+    /// The published examples of the standard's own libraries and of its original documentation.
     #[test]
     fn a_signature_is_that_of_the_published_examples() {
         let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("24 bytes");

@@ -27,8 +27,9 @@ const SUBJECT_BYTES_MAX: usize = 1024;
 /// Settings of a NATS destination. [`NatsSettings::new`] has the defaults.
 #[derive(Clone)]
 pub struct NatsSettings {
-    /// The servers of one cluster, any of which will do: `nats://host:4222`, or `tls://host:4222` to require TLS. With
-    /// `nats://`, TLS is used if the server asks for it.
+    /// The servers of one cluster, any of which will do: `nats://host:4222`, or `tls://host:4222` to require TLS.
+    ///
+    /// With `nats://`, TLS is used if the server asks for it.
     pub urls: Vec<String>,
     /// The subject to publish to. A stream must cover it.
     pub subject: String,
@@ -40,7 +41,9 @@ pub struct NatsSettings {
     pub connect_time_out: Duration,
     /// The timeout of a whole call, including connecting. Default: 10 s.
     pub time_out: Duration,
-    /// How long an abandoned publish may still be in flight, at least [`SETTLES_WITHIN_MIN`]. Default: 1 minute.
+    /// How long an abandoned publish may still be in flight, at least [`SETTLES_WITHIN_MIN`].
+    ///
+    /// Default: 1 minute.
     pub settles_within: Duration,
 }
 
@@ -140,7 +143,9 @@ impl NatsSettings {
         problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIMEOUT_MAX);
     }
 
-    /// Configures TLS. If TLS may not be needed, missing system certificates are not an error yet.
+    /// Configures TLS.
+    ///
+    /// If TLS may not be needed, missing system certificates are not an error yet.
     fn tls(&self, servers: &[ServerAddr], problems: &mut Faults) -> Option<ClientConfig> {
         let is_needed = self.trusted_roots.is_some() || servers.iter().any(ServerAddr::tls_required);
         let config = trust::client(self.trusted_roots.as_deref());
@@ -149,7 +154,9 @@ impl NatsSettings {
 }
 
 impl Credentials {
-    /// Adds these credentials to the options, or says why they cannot be parsed, without a character of them.
+    /// Adds these credentials to the options.
+    ///
+    /// The error says why they cannot be parsed, without a character of them.
     pub(super) fn added_to(&self, options: ConnectOptions) -> Result<ConnectOptions, &'static str> {
         match self {
             Self::Password { user, password } => Ok(options.user_and_password(user.clone(), password.clone())),

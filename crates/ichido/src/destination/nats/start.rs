@@ -1,4 +1,4 @@
-//! Startup: asks the server for the stream that covers the subject, and how long it remembers ids.
+//! Startup: asks the server for the subject's stream and its memory of ids.
 //!
 //! Guarantee: a [`Nats`] is only created if a stream acknowledges publishes and remembers ids for longer than a publish may
 //! be in flight. Its guarantee is read from that stream.

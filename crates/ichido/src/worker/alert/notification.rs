@@ -1,4 +1,4 @@
-//! The notifications of an incident: one per receiver when it opens, and one when it resolves.
+//! The notifications of an incident: one per receiver when it opens and resolves.
 
 use std::time::Duration;
 

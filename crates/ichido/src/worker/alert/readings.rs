@@ -16,7 +16,7 @@ use ichido_store::tally::Counted;
 use super::is_alert_queue;
 use crate::worker::pacer::Paces;
 
-/// A circuit that nobody has tried to close for this long belongs to a destination that is not called any more.
+/// A circuit that nobody tried to close for this long belongs to an unused destination.
 const CIRCUIT_STALE_AFTER: Duration = Duration::from_hours(24);
 
 /// Readings by rule and subject.

@@ -1,5 +1,6 @@
-//! Verifies that the audit trail is as it was sealed. It reads the whole trail, so it runs rarely and apart from the other
-//! alerts.
+//! Verifies that the audit trail is as it was sealed.
+//!
+//! It reads the whole trail, so it runs rarely and apart from the other alerts.
 // Spec: F5.
 
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use super::watch::IncidentJudge;
 use crate::worker::maintenance::ok_or_log;
 use crate::worker::node::WorkerNode;
 
-/// The time from startup, or from the beginning of a quick check, to the next check.
+/// The time from startup, or the start of a quick check, to the next one.
 const CHECK_EVERY: Duration = Duration::from_hours(1);
-/// The pause after a check, as a multiple of its duration: a long trail is not read continuously.
+/// The pause after a check, as a multiple of its duration.
+///
+/// A long trail is not read continuously.
 const REST_FACTOR: u32 = 20;
 
 /// When to ask again whether this node is responsible.
@@ -47,7 +50,9 @@ impl TrailWatch {
         }
     }
 
-    /// Checks, if this node is responsible. Returns the time from its beginning to the next check.
+    /// Checks, if this node is responsible.
+    ///
+    /// Returns the time from its beginning to the next check.
     async fn run_once(&self) -> Duration {
         if !self.node.has(Duty::Alerts).await {
             return RECHECK_CLAIM_AFTER;

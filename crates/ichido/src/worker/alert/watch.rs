@@ -20,12 +20,12 @@ use crate::worker::node::WorkerNode;
 /// The time between measurements.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
-pub(in crate::worker) struct Watch {
+pub(in crate::worker) struct AlertWatch {
     node: Arc<WorkerNode>,
     alerts: Arc<Alerts>,
 }
 
-impl PeriodicTask for Watch {
+impl PeriodicTask for AlertWatch {
     const EVERY: Duration = WATCH_EVERY;
 
     async fn run_once(&mut self) {
@@ -41,7 +41,7 @@ impl PeriodicTask for Watch {
     }
 }
 
-impl Watch {
+impl AlertWatch {
     pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<Alerts>) -> Self {
         Self { node, alerts }
     }
@@ -61,7 +61,9 @@ impl Watch {
         store.alerts().firing().await
     }
 
-    /// Adds an empty reading for open incidents without one. The trail is checked elsewhere, unless its rule is off.
+    /// Adds an empty reading for open incidents without one.
+    ///
+    /// The trail is checked elsewhere, unless its rule is off.
     fn add_missing(&self, readings: &mut Readings, firing: &[Alert]) {
         let checks_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
         for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !checks_trail) {

@@ -1,4 +1,6 @@
-//! A pace as stored: JSON, so a newer program can extend it and a person can read it.
+//! A pace as stored.
+//!
+//! JSON, so a newer program can extend it and a person can read it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a pace is stored: in the store, shared by all nodes, or in this process.
+//! Where a pace is stored: in the store, for all nodes, or in this process.
 
 use std::sync::Mutex;
 
