@@ -238,7 +238,7 @@ impl PublishCounts {
 
 impl ServerReports {
     fn new(subject: &str) -> Self {
-        let denial = format!("{DENIED} {:?}", subject.to_lowercase());
+        let denial = format!("{DENIAL_PREFIX} {:?}", subject.to_lowercase());
         Self { denial, counts: watch::Sender::default(), complaint: Mutex::default() }
     }
 
