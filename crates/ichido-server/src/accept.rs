@@ -18,7 +18,7 @@ use ichido_store::message::{Enqueued, MessageFilter, NewMessage};
 
 use crate::body_key;
 use crate::config::Intake;
-use crate::schema::{Broken, Schema};
+use crate::schema::{Schema, SchemaViolations};
 
 /// For whom a message is where nobody says.
 pub(crate) const IDENTITY_DEFAULT: &str = "local";
@@ -29,7 +29,7 @@ pub fn queue_name(text: &str) -> Result<QueueName, &'static str> {
 }
 
 /// A message that somebody would like to put in.
-pub(crate) struct Offer {
+pub(crate) struct Submission {
     pub(crate) queue: QueueName,
     pub(crate) identity: String,
     pub(crate) key: IdempotencyKey,
@@ -46,7 +46,7 @@ pub(crate) struct Offer {
 
 /// Why an offer is not taken. Nothing here repeats what was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum SubmissionError {
     #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters")]
     Identity,
     #[error(
@@ -68,35 +68,35 @@ pub(crate) enum Refused {
     #[error(
         "the body does not fit the queue's schema: {0}; nothing was put in; mend it, and send it under the same key"
     )]
-    Schema(Broken),
+    Schema(SchemaViolations),
 }
 
 /// An offer that was understood.
-pub(crate) struct Understood {
+pub(crate) struct ParsedSubmission {
     pub(crate) message: NewMessage,
     /// Why the queue's schema does not let it in as something new. What stands under its key is asked for first: [`standing`].
-    pub(crate) misfit: Option<Refused>,
+    pub(crate) misfit: Option<SubmissionError>,
 }
 
 /// The message, ready to be put in where it fits.
-pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
-    let Offer { queue, identity, key, content_type, body, hops, trace, tries, intake } = offer;
+pub(crate) fn message(offer: Submission) -> Result<ParsedSubmission, SubmissionError> {
+    let Submission { queue, identity, key, content_type, body, hops, trace, tries, intake } = offer;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
-        return Err(Refused::Identity);
+        return Err(SubmissionError::Identity);
     }
     if !is_media_type(&content_type) {
-        return Err(Refused::ContentType);
+        return Err(SubmissionError::ContentType);
     }
     if REQUEST_BYTES_MAX < body.len() {
-        return Err(Refused::TooLarge);
+        return Err(SubmissionError::TooLarge);
     }
-    body_key::agrees(&key, &body).map_err(|_| Refused::KeyDisagrees)?;
+    body_key::agrees(&key, &body).map_err(|_| SubmissionError::KeyDisagrees)?;
     let digest = digest(&content_type, &body, &intake.digest_without)
-        .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
+        .map_err(|error| SubmissionError::Json { error, at: LineColumn::of(&body, error.position) })?;
     let misfit = intake.schema.and_then(|schema| fits(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
     let message = NewMessage { digest, content_type, hops, trace, tries_allowed: tries, ..message };
-    Ok(Understood { message, misfit })
+    Ok(ParsedSubmission { message, misfit })
 }
 
 /// What putting a message in would say if its key was used before; `None` where it was not.
@@ -123,11 +123,11 @@ pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Res
 }
 
 /// Whether a body, of which [`digest`] has read that it is no doubtful JSON, is what a queue's schema wants.
-pub(crate) fn fits(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), Refused> {
+pub(crate) fn fits(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), SubmissionError> {
     if !is_json(content_type) {
-        return Err(Refused::NotJson);
+        return Err(SubmissionError::NotJson);
     }
-    schema.check(body).map_err(Refused::Schema)
+    schema.check(body).map_err(SubmissionError::Schema)
 }
 
 /// `type/subtype`, with parameters or without; visible characters and blanks alone, because it goes out as a header field.
@@ -151,8 +151,8 @@ mod tests {
 
     use super::*;
 
-    fn offered(content_type: &str, body: &str) -> Result<NewMessage, Refused> {
-        message(Offer {
+    fn offered(content_type: &str, body: &str) -> Result<NewMessage, SubmissionError> {
+        message(Submission {
             queue: QueueName::parse("orders").expect("a name"),
             identity: "ann".to_owned(),
             key: IdempotencyKey::parse("k-1").expect("a key"),
@@ -196,7 +196,7 @@ mod tests {
         assert!(doubtful.to_string().contains("in line 2, column 2"), "{doubtful}");
         for body in ["{\"a\":NaN}", "[01]", "{", "\"\\ud800\""] {
             let refused = offered("application/merge-patch+json", body);
-            assert!(matches!(refused, Err(Refused::Json { .. })), "{body}");
+            assert!(matches!(refused, Err(SubmissionError::Json { .. })), "{body}");
             assert!(offered("text/plain", body).is_ok(), "{body}");
         }
         assert!(offered("application/json", "").is_ok(), "an empty body has no value");
@@ -206,7 +206,7 @@ mod tests {
     fn a_body_that_repeats_another_key_is_refused_whatever_its_type() {
         for content_type in ["application/json", "text/plain"] {
             let other = offered(content_type, r#"{"idempotency_key":"k-2"}"#);
-            assert!(matches!(other, Err(Refused::KeyDisagrees)), "{content_type}");
+            assert!(matches!(other, Err(SubmissionError::KeyDisagrees)), "{content_type}");
             assert!(offered(content_type, r#"{"idempotency_key":"k-1"}"#).is_ok(), "{content_type}");
         }
     }
@@ -214,9 +214,9 @@ mod tests {
     #[test]
     fn what_is_no_media_type_is_refused() {
         for wrong in ["", "json", "a/", "/b", "a b/c", "text/plain\r\nX: y", "text/é"] {
-            assert!(matches!(offered(wrong, ""), Err(Refused::ContentType)), "{wrong:?}");
+            assert!(matches!(offered(wrong, ""), Err(SubmissionError::ContentType)), "{wrong:?}");
         }
         let long = format!("text/{}", "x".repeat(CONTENT_TYPE_BYTES_MAX));
-        assert!(matches!(offered(&long, ""), Err(Refused::ContentType)));
+        assert!(matches!(offered(&long, ""), Err(SubmissionError::ContentType)));
     }
 }

@@ -12,17 +12,17 @@
 mod alerts;
 mod destinations;
 mod document;
+mod env_overlay;
 mod init;
 mod intake;
 mod json_schema;
 mod kind;
-mod outside;
-mod overlay;
 mod queues;
 mod retry;
 mod serve;
 mod setting;
 pub mod show;
+mod sources;
 pub mod store_url;
 pub mod summary;
 mod table;
@@ -39,12 +39,12 @@ use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
 pub use destinations::Described;
+pub use env_overlay::named_variables;
 pub use init::commented_file;
 pub use intake::Intake;
 pub use json_schema::json_schema;
-pub use outside::Outside;
-pub use overlay::of_this_process as named_variables;
 pub use serve::{LISTEN_DEFAULT, ServeConfig};
+pub use sources::Outside;
 pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
 use document::{Section, Source, did_you_mean};
@@ -142,7 +142,7 @@ impl Traced {
 /// The same, with who said what in it.
 pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
     let name = path.display().to_string();
-    let text = outside::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
+    let text = sources::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
         let what =
             format!("cannot be read: {error}; `ichido config init` writes one, and --config names another");
         Faults::one(&name, what)
@@ -150,9 +150,9 @@ pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     let outside = Outside {
         variable: &|name| std::env::var(name).ok(),
-        file: &outside::read_file,
+        file: &sources::read_file,
         folder,
-        named: overlay::of_this_process(),
+        named: env_overlay::named_variables(),
     };
     traced(&name, &text, &outside)
 }
@@ -168,7 +168,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
         return Err(Faults::one(name, what));
     }
     let mut faults = Faults::default();
-    let variables = overlay::overrides(outside, &mut faults);
+    let variables = env_overlay::overrides(outside, &mut faults);
     let source = Source { name, text, variables: &variables, outside, faults: RefCell::default() };
     let (mut document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -179,7 +179,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     if !errors.is_empty() {
         return Err(faults);
     }
-    overlay::lay_over(document.get_mut(), &variables, source.end(), &mut faults);
+    env_overlay::apply(document.get_mut(), &variables, source.end(), &mut faults);
     source.faults.replace(faults);
     let root = Section::root(&source, &document);
     root.check();

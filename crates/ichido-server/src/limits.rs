@@ -1,4 +1,4 @@
-//! How much the server takes in, and how long it waits. What an operator may choose is [`Chosen`], and what every server that listens
+//! How much the server takes in, and how long it waits. What an operator may choose is [`RequestLimits`], and what every server that listens
 //! has to choose is in [`ichido_http::server::bounds`].
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use ichido_store::message::limits::REQUEST_BYTES_MAX;
 /// What an operator may choose, under `[serve]`.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_field_names, reason = "each is the most of something, and is called as in the file")]
-pub(crate) struct Chosen {
+pub(crate) struct RequestLimits {
     /// The most header fields of one request; one more is answered 431.
     pub(crate) headers_max: usize,
     /// The most bytes of a request's target and header fields together; one more is answered 431.
@@ -25,7 +25,7 @@ pub(crate) struct Chosen {
     pub(crate) listeners_max: usize,
 }
 
-impl Default for Chosen {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             headers_max: 64,

@@ -47,15 +47,15 @@ pub(crate) enum SchemaError {
 
 /// Everything that is wrong with a message, as far as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
-    pub(crate) faults: Vec<Fault>,
+pub(crate) struct SchemaViolations {
+    pub(crate) faults: Vec<SchemaViolation>,
     /// Whether there are more, or may be.
     pub(crate) more: bool,
 }
 
 /// One thing that is wrong with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct SchemaViolation {
     /// Where, as a JSON Pointer; empty for the whole of it.
     pub(crate) pointer: String,
     pub(crate) what: String,
@@ -102,9 +102,9 @@ impl Schema {
     }
 
     /// Checks a body that the strict reader took as JSON.
-    pub(crate) fn check(&self, body: &[u8]) -> Result<(), Broken> {
-        let one = |what: &str| Broken {
-            faults: vec![Fault { pointer: String::new(), what: what.to_owned() }],
+    pub(crate) fn check(&self, body: &[u8]) -> Result<(), SchemaViolations> {
+        let one = |what: &str| SchemaViolations {
+            faults: vec![SchemaViolation { pointer: String::new(), what: what.to_owned() }],
             more: false,
         };
         if body.is_empty() {
@@ -122,7 +122,7 @@ impl Schema {
         };
         let more = FAULTS_MAX < errors.len() || ALL_FAULTS_BYTES_MAX < body.len();
         errors.truncate(FAULTS_MAX);
-        Err(Broken { faults: errors, more })
+        Err(SchemaViolations { faults: errors, more })
     }
 }
 
@@ -134,9 +134,9 @@ impl fmt::Debug for Schema {
 }
 
 /// `at /qty: … ; at /side: …`
-impl fmt::Display for Broken {
+impl fmt::Display for SchemaViolations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Fault { pointer, what }) in self.faults.iter().enumerate() {
+        for (index, SchemaViolation { pointer, what }) in self.faults.iter().enumerate() {
             let between = if index == 0 { "" } else { "; " };
             let place = if pointer.is_empty() { "the whole" } else { pointer };
             write!(f, "{between}at {place}: {what}")?;
@@ -145,8 +145,8 @@ impl fmt::Display for Broken {
     }
 }
 
-fn fault(error: &ValidationError<'_>) -> Fault {
-    Fault {
+fn fault(error: &ValidationError<'_>) -> SchemaViolation {
+    SchemaViolation {
         pointer: shortened(error.instance_path().as_str()),
         what: shortened(&error.masked_with("the value").to_string()),
     }

@@ -10,25 +10,27 @@
 mod access;
 mod admission;
 mod alerts;
-mod answer;
 mod api;
 mod arrivals;
 mod batch;
-mod bulks;
+mod bulk_history;
+mod bulk_runner;
 mod caller;
 mod cursor;
+mod dead_letters;
 mod destinations;
-mod door;
 mod events;
 mod feed;
 mod field;
+mod guard;
 pub(crate) mod health;
 mod hops;
-mod inside;
-mod letters;
+mod in_process;
+mod json_body;
 mod listings;
 mod messages;
 pub mod metrics;
+mod models;
 mod mounted;
 mod openapi;
 mod operations;
@@ -38,27 +40,27 @@ mod queues;
 mod records;
 mod replace;
 mod request;
-mod running;
+mod response;
 mod search;
 mod server;
 mod serving;
-mod show;
 mod steps;
 mod text;
 pub mod token;
-mod told;
 mod waiting;
 
 /// The responses of the API, as the server writes them and a client reads them.
 pub mod shown {
     pub use super::alerts::{Alert, Alerts};
+    pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
-    pub use super::letters::Letter;
+    pub use super::models::{
+        Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue,
+    };
     pub use super::operations::{
         Begun, Far, NotMoved, Operation, OperationResult, Preview, Refused, Watched,
     };
-    pub use super::records::{Kept, LedgerRecord};
-    pub use super::show::{Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue};
+    pub use super::records::{LedgerRecord, StoredResponse};
 }
 
 use std::net::SocketAddr;
@@ -67,8 +69,8 @@ use ichido_core::settings::Faults;
 
 use crate::Error;
 pub use access::Access;
-use access::Tokens;
-pub use inside::Inside;
+use access::TokenStatus;
+pub use in_process::Inside;
 pub use mounted::mount;
 pub use serving::Serving;
 
@@ -78,10 +80,12 @@ pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result
     let tokens = tokens
         .map_err(|error| Error::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
     let why = match (tokens, address.ip().is_loopback()) {
-        (Tokens::NeverMade, true) => return Ok(true),
-        (Tokens::AllOver, true) | (Tokens::Live, _) => return Ok(false),
-        (Tokens::NeverMade, false) => "there is no token, so that anybody could come in",
-        (Tokens::AllOver, false) => "every token was revoked or has expired, so that nobody could come in",
+        (TokenStatus::NeverCreated, true) => return Ok(true),
+        (TokenStatus::AllInactive, true) | (TokenStatus::Live, _) => return Ok(false),
+        (TokenStatus::NeverCreated, false) => "there is no token, so that anybody could come in",
+        (TokenStatus::AllInactive, false) => {
+            "every token was revoked or has expired, so that nobody could come in"
+        }
     };
     let mut faults = Faults::default();
     faults.add(

@@ -7,9 +7,9 @@
 //! however much later, is a child of that. `context` is that field, `listen` hears of tries from the worker, `export` sends, `settings` reads where to.
 
 mod context;
+mod delivery_layer;
 mod export;
 mod json;
-mod listen;
 mod settings;
 
 use std::sync::OnceLock;
@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use context::Context;
+pub use delivery_layer::layer;
 pub use export::start;
 use ichido_http::clock;
-pub use listen::layer;
 
 /// The most spans that wait for the collector.
 const WAITING_MAX: usize = 4_096;
@@ -30,15 +30,15 @@ const WAITING_MAX: usize = 4_096;
 const LOST: &str = "ichido_traces_lost_total";
 
 /// Where spans go, once somebody exports them.
-static SPANS: OnceLock<mpsc::Sender<Span>> = OnceLock::new();
+static SPANS: OnceLock<mpsc::Sender<TraceSpan>> = OnceLock::new();
 
 /// What happened, from when to when.
 #[derive(Debug)]
-struct Span {
+struct TraceSpan {
     context: Context,
     parent: Option<u64>,
     name: &'static str,
-    kind: Kind,
+    kind: SpanKind,
     began: Timestamp,
     ended: Timestamp,
     attributes: Vec<(&'static str, String)>,
@@ -47,14 +47,14 @@ struct Span {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum SpanKind {
     /// Somebody asked us.
     Server,
     /// We asked somebody.
     Client,
 }
 
-impl Span {
+impl TraceSpan {
     fn tell(self) {
         let Some(spans) = SPANS.get() else { return };
         if spans.try_send(self).is_err() {
@@ -96,7 +96,7 @@ impl Accepting {
             ("ichido.message_id", message.to_string()),
             ("ichido.replayed", is_replay.to_string()),
         ];
-        let (name, kind) = ("accept", Kind::Server);
-        Span { context, parent, name, kind, began, ended: clock::now(), attributes, error: None }.tell();
+        let (name, kind) = ("accept", SpanKind::Server);
+        TraceSpan { context, parent, name, kind, began, ended: clock::now(), attributes, error: None }.tell();
     }
 }

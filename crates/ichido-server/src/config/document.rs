@@ -4,7 +4,7 @@
 //! read sections afterwards get a valid value or the default, and report only what needs more than one setting to judge.
 
 mod check;
-mod inside;
+mod nested;
 mod show;
 
 use std::borrow::Cow;
@@ -14,10 +14,10 @@ use ichido_core::settings::Faults;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::env_overlay::Override;
 use super::kind::{Kind, Read};
-use super::outside::Outside;
-use super::overlay::Override;
 use super::setting::{Presets, Setting, Table};
+use super::sources::Outside;
 use super::table::ROOT;
 
 pub(super) use check::{did_you_mean, kind_of};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use ichido_http::server::limits::Limits;
 
 use super::document::Section;
-use crate::limits::Chosen;
+use crate::limits::RequestLimits;
 
 /// Where it listens when nobody says: on this machine alone.
 pub const LISTEN_DEFAULT: SocketAddr =
@@ -18,7 +18,7 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     /// How much it takes in, and how long it waits.
     pub limits: Limits,
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: RequestLimits,
 }
 
 pub(super) fn read(section: &Section<'_>) -> ServeConfig {
@@ -31,7 +31,7 @@ pub(super) fn read(section: &Section<'_>) -> ServeConfig {
         body: section.of("body_timeout"),
         drain: section.of("drain_timeout"),
     };
-    let chosen = Chosen {
+    let chosen = RequestLimits {
         headers_max: section.of("headers_max"),
         head_bytes_max: section.of("head_bytes_max"),
         body_bytes_max: section.of("body_bytes_max"),

@@ -51,7 +51,7 @@ pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Res
         },
         named: variables
             .iter()
-            .filter(|(name, _)| name.starts_with(overlay::PREFIX))
+            .filter(|(name, _)| name.starts_with(env_overlay::PREFIX))
             .map(|(name, value)| ((*name).to_owned(), value.clone()))
             .collect(),
         folder: "folder".into(),

@@ -20,7 +20,7 @@ const SAME_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "
 
 /// Says what is wrong with the references of a schema.
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
-    let mut found = Found { schemas: HashMap::new(), anchors: HashMap::new() };
+    let mut found = SchemaIndex { schemas: HashMap::new(), anchors: HashMap::new() };
     found.walk(schema, String::new())?;
     let mut depths = HashMap::new();
     let mut places: Vec<&String> = found.schemas.keys().collect();
@@ -29,13 +29,13 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
 }
 
 /// Every schema of a document, by its place.
-struct Found<'a> {
+struct SchemaIndex<'a> {
     schemas: HashMap<String, &'a Value>,
     /// Where each anchor stands; a dynamic one may stand at several.
     anchors: HashMap<&'a str, Vec<String>>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> SchemaIndex<'a> {
     fn walk(&mut self, schema: &'a Value, place: String) -> Result<(), SchemaError> {
         match schema {
             Value::Object(members) => {

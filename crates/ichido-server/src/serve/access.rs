@@ -23,7 +23,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::caller::Caller;
+use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
 use super::token;
 use crate::limits::{TOKENS_AGAIN_AFTER, TOKENS_FRESH, TOKENS_STALE, TOKENS_WITHIN};
@@ -35,24 +35,24 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub struct Access {
     store: Store,
     is_loopback: bool,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedTokens>>,
     /// Held by the one that reads the list anew; since when that did not work, if it did not.
     reading: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// Whether there are tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tokens {
-    NeverMade,
+pub(super) enum TokenStatus {
+    NeverCreated,
     /// All that were ever made were revoked or have expired.
-    AllOver,
+    AllInactive,
     /// At least one lets its bearer in.
     Live,
 }
 
 /// The tokens, and when they were read.
 #[derive(Clone)]
-struct Known {
+struct CachedTokens {
     tokens: Arc<HashMap<Uuid, Token>>,
     at: Instant,
 }
@@ -70,13 +70,13 @@ impl Access {
     }
 
     /// Whether there are tokens.
-    pub(super) async fn tokens(&self) -> Result<Tokens, StoreError> {
-        let Known { tokens, .. } = self.read().await?;
+    pub(super) async fn tokens(&self) -> Result<TokenStatus, StoreError> {
+        let CachedTokens { tokens, .. } = self.read().await?;
         let now = clock::now();
         Ok(match tokens.is_empty() {
-            true => Tokens::NeverMade,
-            false if tokens.values().any(|token| token.is_live(now)) => Tokens::Live,
-            false => Tokens::AllOver,
+            true => TokenStatus::NeverCreated,
+            false if tokens.values().any(|token| token.is_live(now)) => TokenStatus::Live,
+            false => TokenStatus::AllInactive,
         })
     }
 
@@ -86,12 +86,12 @@ impl Access {
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Caller, Problem> {
+    ) -> Result<ApiCaller, Problem> {
         let known = self.known().await?;
         if known.tokens.is_empty() && self.is_loopback {
             is_own_host(uri, headers)?;
             is_own_origin(method, uri, headers)?;
-            return Ok(Caller::local());
+            return Ok(ApiCaller::local());
         }
         by_token(&known.tokens, headers, clock::now())
     }
@@ -110,25 +110,25 @@ impl Access {
     }
 
     /// Tells of who was let in before whether they would be now. Where the tokens cannot be read, nobody would.
-    pub(super) async fn still(&self) -> impl Fn(&Caller) -> bool + use<> {
+    pub(super) async fn still(&self) -> impl Fn(&ApiCaller) -> bool + use<> {
         let known = self.known().await.ok();
         let (is_loopback, now) = (self.is_loopback, clock::now());
         move |caller| {
-            known.as_ref().is_some_and(|Known { tokens, .. }| match caller.token {
+            known.as_ref().is_some_and(|CachedTokens { tokens, .. }| match caller.token {
                 Some(id) => tokens.get(&id).is_some_and(|token| token.is_live(now)),
                 None => is_loopback && tokens.is_empty(),
             })
         }
     }
 
-    async fn known(&self) -> Result<Known, Problem> {
-        let fresh = |known: &Known| known.at.elapsed() < TOKENS_FRESH;
+    async fn known(&self) -> Result<CachedTokens, Problem> {
+        let fresh = |known: &CachedTokens| known.at.elapsed() < TOKENS_FRESH;
         let last = self.last();
         if let Some(known) = last.clone().filter(fresh) {
             return Ok(known);
         }
         // While somebody reads, the others go by what is known; without that they wait.
-        let still_good = |known: &Known| known.at.elapsed() < TOKENS_STALE;
+        let still_good = |known: &CachedTokens| known.at.elapsed() < TOKENS_STALE;
         let good = last.filter(still_good);
         let mut failed_at = match &good {
             Some(known) => match self.reading.try_lock() {
@@ -152,22 +152,26 @@ impl Access {
         good.filter(still_good).ok_or_else(Problem::unavailable)
     }
 
-    async fn read(&self) -> Result<Known, StoreError> {
+    async fn read(&self) -> Result<CachedTokens, StoreError> {
         // Counted from before the question, so that the list is never older than it says.
         let at = Instant::now();
         let listed = self.store.tokens().list().await?;
         let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
-        let known = Known { tokens: Arc::new(tokens), at };
+        let known = CachedTokens { tokens: Arc::new(tokens), at };
         *lock(&self.known) = Some(known.clone());
         Ok(known)
     }
 
-    fn last(&self) -> Option<Known> {
+    fn last(&self) -> Option<CachedTokens> {
         lock(&self.known).clone()
     }
 }
 
-fn by_token(tokens: &HashMap<Uuid, Token>, headers: &HeaderMap, now: Timestamp) -> Result<Caller, Problem> {
+fn by_token(
+    tokens: &HashMap<Uuid, Token>,
+    headers: &HeaderMap,
+    now: Timestamp,
+) -> Result<ApiCaller, Problem> {
     let missing = "send one as Authorization: Bearer ichido_…; `ichido token create` makes one";
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let field = lines.next().ok_or_else(|| Problem::new(Code::TokenMissing, missing))?;
@@ -188,7 +192,7 @@ fn by_token(tokens: &HashMap<Uuid, Token>, headers: &HeaderMap, now: Timestamp) 
     let found = tokens.get(&id).ok_or_else(invalid)?;
     let is_it = bool::from(found.hash.ct_eq(hash.as_bytes()));
     if is_it && found.is_live(now) {
-        return Ok(Caller { name: found.name.clone(), role: found.role.clone(), token: Some(id) });
+        return Ok(ApiCaller { name: found.name.clone(), role: found.role.clone(), token: Some(id) });
     }
     Err(invalid())
 }

@@ -16,76 +16,77 @@ use ichido_store::message::Count;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::api::Known;
+use super::api::ServedQueue;
 use super::problem::{Code, Problem};
 use crate::limits::COUNTS_EVERY;
 
 /// The doors of the queues that have bounds.
 pub(super) struct Admission {
-    doors: Arc<BTreeMap<String, Door>>,
+    limiters: Arc<BTreeMap<String, QueueLimiter>>,
     /// `None` where no queue has bounds.
-    looking: Option<JoinHandle<()>>,
+    poller: Option<JoinHandle<()>>,
 }
 
-struct Door {
+struct QueueLimiter {
     bounds: Bounds,
-    inside: Mutex<Inside>,
+    occupancy: Mutex<Occupancy>,
 }
 
 /// What is known of a queue.
 #[derive(Default)]
-struct Inside {
+struct Occupancy {
     window: Window,
     /// How many were let in here, and of how many it is known what became of them.
-    let_in: u64,
+    admitted: u64,
     settled: u64,
     /// How many were settled when the last look began: those are in its counts.
     settled_at_look: u64,
 }
 
 /// Room for one message, until it is known what became of it.
-pub(super) struct Room<'a>(Option<&'a Door>);
+pub(super) struct AdmissionPermit<'a>(Option<&'a QueueLimiter>);
 
 impl Admission {
     /// Without bounds, for who puts nothing in.
     pub(super) fn none() -> Self {
-        Self { doors: Arc::default(), looking: None }
+        Self { limiters: Arc::default(), poller: None }
     }
 
     /// Looks once, and then every second. A store that does not answer now refuses by itself.
-    pub(super) async fn start(store: Store, queues: &BTreeMap<String, Known>) -> Self {
-        let doors = queues.iter().filter_map(|(name, known)| {
+    pub(super) async fn start(store: Store, queues: &BTreeMap<String, ServedQueue>) -> Self {
+        let limiters = queues.iter().filter_map(|(name, known)| {
             let bounds = known.intake.bounds;
-            (bounds != Bounds::default()).then(|| (name.clone(), Door { bounds, inside: Mutex::default() }))
+            (bounds != Bounds::default())
+                .then(|| (name.clone(), QueueLimiter { bounds, occupancy: Mutex::default() }))
         });
-        let doors: Arc<BTreeMap<String, Door>> = Arc::new(doors.collect());
-        if doors.is_empty() {
-            return Self { doors, looking: None };
+        let limiters: Arc<BTreeMap<String, QueueLimiter>> = Arc::new(limiters.collect());
+        if limiters.is_empty() {
+            return Self { limiters, poller: None };
         }
         let began = Instant::now();
-        look(&store, &doors, began).await;
-        let looking = tokio::spawn({
-            let doors = Arc::clone(&doors);
+        poll_counts(&store, &limiters, began).await;
+        let poller = tokio::spawn({
+            let limiters = Arc::clone(&limiters);
             async move {
                 let mut every = interval(COUNTS_EVERY);
                 every.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 loop {
                     every.tick().await;
-                    look(&store, &doors, began).await;
+                    poll_counts(&store, &limiters, began).await;
                 }
             }
         });
-        Self { doors, looking: Some(looking) }
+        Self { limiters, poller: Some(poller) }
     }
 
     /// Lets one message into a queue, or says when to ask again.
-    pub(super) fn enter(&self, queue: &str) -> Result<Room<'_>, Problem> {
-        let Some(door) = self.doors.get(queue) else { return Ok(Room(None)) };
-        let mut inside = door.inside();
-        match inside.load().judge(door.bounds) {
+    pub(super) fn admit(&self, queue: &str) -> Result<AdmissionPermit<'_>, Problem> {
+        let Some(limiter) = self.limiters.get(queue) else { return Ok(AdmissionPermit(None)) };
+        let mut occupancy = limiter.occupancy();
+        match occupancy.load().judge(limiter.bounds) {
             Intake::Open => {
-                inside.let_in += 1;
-                Ok(Room(Some(door)))
+                occupancy.admitted += 1;
+                Ok(AdmissionPermit(Some(limiter)))
             }
             Intake::Full { why, again_after } => {
                 let detail = match why {
@@ -102,37 +103,37 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        if let Some(looking) = &self.looking {
-            looking.abort();
+        if let Some(poller) = &self.poller {
+            poller.abort();
         }
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for AdmissionPermit<'_> {
     fn drop(&mut self) {
-        if let Some(door) = self.0 {
-            door.inside().settled += 1;
+        if let Some(limiter) = self.0 {
+            limiter.occupancy().settled += 1;
         }
     }
 }
 
-impl Door {
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+impl QueueLimiter {
+    fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
         // Numbers alone are behind it, which no panic leaves half changed.
-        lock(&self.inside)
+        lock(&self.occupancy)
     }
 }
 
-impl Inside {
+impl Occupancy {
     fn load(&self) -> Load {
         let load = self.window.load();
-        Load { waiting: load.waiting.saturating_add(self.let_in - self.settled_at_look), ..load }
+        Load { waiting: load.waiting.saturating_add(self.admitted - self.settled_at_look), ..load }
     }
 }
 
 /// One look at all queues. One that fails changes nothing: what was known still stands.
-async fn look(store: &Store, doors: &BTreeMap<String, Door>, began: Instant) {
-    let settled: Vec<u64> = doors.values().map(|door| door.inside().settled).collect();
+async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, began: Instant) {
+    let settled: Vec<u64> = limiters.values().map(|limiter| limiter.occupancy().settled).collect();
     let counts = match timeout(COUNTS_EVERY, store.queues().counts()).await {
         Ok(Ok(counts)) => counts,
         Ok(Err(error)) => {
@@ -143,11 +144,11 @@ async fn look(store: &Store, doors: &BTreeMap<String, Door>, began: Instant) {
     };
     let at = began.elapsed();
     let counted = sums(&counts);
-    for ((name, door), settled) in doors.iter().zip(settled) {
+    for ((name, limiter), settled) in limiters.iter().zip(settled) {
         let (waiting, ended) = counted.get(name.as_str()).copied().unwrap_or_default();
-        let mut inside = door.inside();
-        inside.window.look(Look { at, waiting, ended });
-        inside.settled_at_look = settled;
+        let mut occupancy = limiter.occupancy();
+        occupancy.window.look(Look { at, waiting, ended });
+        occupancy.settled_at_look = settled;
     }
 }
 

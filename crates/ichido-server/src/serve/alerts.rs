@@ -15,18 +15,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::answer::json;
-use super::api::Api;
+use super::api::ApiState;
 use super::cursor::{self, Cursor};
 use super::problem::Problem;
-use super::request::{Call, Viewer};
+use super::request::{AuthorizedRequest, Viewer};
+use super::response::json;
 use super::text;
 
 /// Which incidents are listed.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listing {
+pub(super) struct AlertQuery {
     /// `firing`: those that are open, all of them on one page. Left out: all, page by page.
     state: Option<text::AlertState>,
     /// At most so many; 50 if left out.
@@ -97,12 +97,14 @@ impl Alert {
 #[utoipa::path(
     get,
     path = "/v1/alerts",
-    params(Listing),
+    params(AlertQuery),
     responses(
         (status = 200, description = "The incidents, the last to be opened first", body = Alerts),
     )
 )]
-pub(super) async fn list_alerts(Call { api, query, .. }: Call<Viewer, Listing>) -> Result<Response, Problem> {
+pub(super) async fn list_alerts(
+    AuthorizedRequest { api, query, .. }: AuthorizedRequest<Viewer, AlertQuery>,
+) -> Result<Response, Problem> {
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let (alerts, next) = if query.state.is_some() {
         (firing(&api).await?, None)
@@ -115,7 +117,7 @@ pub(super) async fn list_alerts(Call { api, query, .. }: Call<Viewer, Listing>) 
 }
 
 /// Those that are open, the last to be opened first.
-pub(super) async fn firing(api: &Api) -> Result<Vec<Alert>, StoreError> {
+pub(super) async fn firing(api: &ApiState) -> Result<Vec<Alert>, StoreError> {
     let mut firing = api.store.alerts().firing().await?;
     firing.sort_by_key(|alert| Reverse((alert.opened_at, alert.id)));
     Ok(firing.iter().map(Alert::new).collect())

@@ -17,46 +17,46 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::admission::Admission;
-use super::caller::{Caller, no_queue};
-use super::destinations::KnownDestination;
+use super::bulk_runner::BulkRunner;
+use super::caller::{ApiCaller, no_queue};
+use super::destinations::ConfiguredDestination;
 use super::feed::Feed;
-use super::listings::Listings;
-use super::parsing::Parsing;
+use super::listings::ListingPermits;
+use super::parsing::BodyParser;
 use super::problem::{Code, Problem};
 use super::request::no_route;
-use super::running::Running;
-use super::waiting::Waiting;
+use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, batch, destinations, events, health, letters, messages, openapi, operations, queues, records,
-    replace, search, steps,
+    alerts, batch, dead_letters, destinations, events, health, messages, openapi, operations, queues,
+    records, replace, search, steps,
 };
 use crate::config::{Config, Intake};
-use crate::limits::Chosen;
+use crate::limits::RequestLimits;
 
 /// What every handler may use.
-pub(super) struct Api {
+pub(super) struct ApiState {
     pub(super) store: Store,
     /// How much is taken in.
-    pub(super) chosen: Chosen,
+    pub(super) chosen: RequestLimits,
     /// The queues that this server takes messages in for.
-    pub(super) queues: BTreeMap<String, Known>,
+    pub(super) queues: BTreeMap<String, ServedQueue>,
     /// Whether they take one more.
     pub(super) admission: Admission,
     /// Where they go.
-    pub(super) destinations: Vec<KnownDestination>,
+    pub(super) destinations: Vec<ConfiguredDestination>,
     /// The queues that its configuration has, those of alerts among them.
     pub(super) served: BTreeSet<String>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: OutcomeWaiters,
     /// A permit for each batch on its way in.
     pub(super) batches: Permits<Uuid>,
     /// A permit for each byte of any other body, on its way in or out.
     pub(super) bodies: Permits<Uuid>,
     /// Parses bodies, few large ones at a time.
-    pub(super) parsing: Parsing,
+    pub(super) parsing: BodyParser,
     /// A turn for each listing of messages.
-    pub(super) listings: Listings,
+    pub(super) listings: ListingPermits,
     /// The operations on many messages that run here.
-    pub(super) operations: Arc<Running>,
+    pub(super) operations: Arc<BulkRunner>,
     /// Those who listen to what happens.
     pub(super) feed: Feed,
     pub(super) metrics: PrometheusHandle,
@@ -65,21 +65,21 @@ pub(super) struct Api {
 }
 
 /// A queue that is served here.
-pub(super) struct Known {
+pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     /// Tries allowed, the first one included.
     pub(super) tries: NonZeroU32,
     pub(super) intake: Intake,
 }
 
-impl Api {
+impl ApiState {
     /// The queues of a configuration; it was refused if one had no name.
-    pub(super) fn known(config: &Config) -> BTreeMap<String, Known> {
+    pub(super) fn served_queues(config: &Config) -> BTreeMap<String, ServedQueue> {
         let known = config.queues.iter().filter_map(|queue| {
             let name = QueueName::parse(&queue.name)?;
             Some((
                 queue.name.clone(),
-                Known { name, tries: queue.retry.tries, intake: config.intake(&queue.name) },
+                ServedQueue { name, tries: queue.retry.tries, intake: config.intake(&queue.name) },
             ))
         });
         known.collect()
@@ -91,7 +91,7 @@ impl Api {
     }
 
     /// A queue that is served here and that the caller may know of. To all others there is none.
-    pub(super) fn queue(&self, name: &str, caller: &Caller) -> Result<&Known, Problem> {
+    pub(super) fn queue(&self, name: &str, caller: &ApiCaller) -> Result<&ServedQueue, Problem> {
         self.queues.get(name).filter(|_| caller.sees_queue(name)).ok_or_else(no_queue)
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn is_health(path: &str) -> bool {
 }
 
 /// Everything that a server answers.
-pub(super) fn router(api: Arc<Api>) -> Router {
+pub(super) fn router(api: Arc<ApiState>) -> Router {
     let (router, description) = served().split_for_parts();
     let pages =
         Router::new().route("/", get(health::index)).route("/openapi.json", openapi::page(description));
@@ -116,17 +116,17 @@ pub(super) fn router(api: Arc<Api>) -> Router {
 }
 
 /// The API, and what describes it.
-pub(super) fn routes() -> Router<Arc<Api>> {
+pub(super) fn routes() -> Router<Arc<ApiState>> {
     let (router, description) = v1().split_for_parts();
     with_refusals(router.route("/openapi.json", openapi::page(description)))
 }
 
 /// The API and the pages of a server, as far as they are described.
-pub(super) fn served() -> OpenApiRouter<Arc<Api>> {
+pub(super) fn served() -> OpenApiRouter<Arc<ApiState>> {
     v1().routes(routes!(health::livez)).routes(routes!(health::readyz)).routes(routes!(health::metrics))
 }
 
-fn v1() -> OpenApiRouter<Arc<Api>> {
+fn v1() -> OpenApiRouter<Arc<ApiState>> {
     OpenApiRouter::with_openapi(openapi::head())
         .routes(routes!(messages::enqueue_message))
         .routes(routes!(batch::enqueue_batch))
@@ -139,8 +139,8 @@ fn v1() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(steps::discard_message))
         .routes(routes!(steps::decide_message))
         .routes(routes!(replace::replace_message))
-        .routes(routes!(letters::list_dead_letters))
-        .routes(routes!(letters::get_dead_letter))
+        .routes(routes!(dead_letters::list_dead_letters))
+        .routes(routes!(dead_letters::get_dead_letter))
         .routes(routes!(operations::list_bulk_operations, operations::start_bulk_operation))
         .routes(routes!(operations::get_bulk_operation))
         .routes(routes!(operations::stop_bulk_operation))
@@ -159,7 +159,7 @@ fn v1() -> OpenApiRouter<Arc<Api>> {
 }
 
 /// A method that a path does not have is refused as everything else is.
-fn with_refusals(routes: Router<Arc<Api>>) -> Router<Arc<Api>> {
+fn with_refusals(routes: Router<Arc<ApiState>>) -> Router<Arc<ApiState>> {
     routes.method_not_allowed_fallback(async || {
         Problem::new(
             Code::MethodNotAllowed,

@@ -32,19 +32,20 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::openapi::{Ref, RefOr};
 use uuid::Uuid;
 
-use super::answer::{Pieces, with_type};
-use super::api::{Api, Known};
+use super::api::{ApiState, ServedQueue};
 use super::arrivals;
-use super::caller::Caller;
+use super::caller::ApiCaller;
 use super::hops;
 use super::messages::{stands, stood};
+use super::models::href;
 use super::problem::{Code, Problem};
-use super::request::{Anyone, Call, Segment, fault_of, not_encoded, too_large};
-use super::show::href;
+use super::request::{Anyone, AuthorizedRequest, Segment, fault_of, not_encoded, too_large};
+use super::response::{PermittedBody, with_type};
 use super::text;
-use crate::accept::{Offer, Understood};
+use crate::accept::{ParsedSubmission, Submission};
 use crate::limits::{
-    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
+    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX, LINES_A_TURN,
+    RequestLimits,
 };
 
 /// The names by which NDJSON goes.
@@ -58,9 +59,9 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
 
 /// The schema of a line: the key, and a body as JSON or as bytes.
-struct Line;
+struct BatchLine;
 
-impl utoipa::PartialSchema for Line {
+impl utoipa::PartialSchema for BatchLine {
     fn schema() -> RefOr<Schema> {
         let line = || {
             ObjectBuilder::new()
@@ -85,7 +86,11 @@ impl utoipa::PartialSchema for Line {
     }
 }
 
-impl ToSchema for Line {}
+impl ToSchema for BatchLine {
+    fn name() -> Cow<'static, str> {
+        "Line".into()
+    }
+}
 
 /// What became of one line.
 #[derive(Default, Serialize, ToSchema)]
@@ -143,7 +148,7 @@ impl LineResult {
         ("queue" = text::QueueName, Path, description = "The queue", example = "demo"),
         ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "For whom they are, where the token does not say it; `local` if left out"),
     ),
-    request_body(content = Line, content_type = "application/x-ndjson", description = "One object a line"),
+    request_body(content = BatchLine, content_type = "application/x-ndjson", description = "One object a line"),
     responses(
         (status = 200, description = "One result a line", body = LineResult, content_type = "application/x-ndjson"),
         (status = 429, description = "Too many come in with this token; nothing was read"),
@@ -151,7 +156,7 @@ impl LineResult {
     )
 )]
 pub(super) async fn enqueue_batch(
-    Call { api, caller, .. }: Call<Anyone>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -162,7 +167,7 @@ pub(super) async fn enqueue_batch(
     is_ndjson(&head.headers)?;
     let permit = api.batches.try_take(caller.token).map_err(no_permit)?;
     let hops = hops::came(&api, &known.name, &head.headers).await?;
-    let mut batch = Batch {
+    let mut batch = BatchIntake {
         api: &api,
         caller: &caller,
         known,
@@ -172,7 +177,7 @@ pub(super) async fn enqueue_batch(
         bytes: 0,
         results: Vec::new(),
     };
-    let mut lines = Lines::of(body, api.chosen);
+    let mut lines = BodyLines::of(body, api.chosen);
     let broke = loop {
         match lines.next().await {
             Ok(Some(line)) => {
@@ -191,7 +196,7 @@ pub(super) async fn enqueue_batch(
         batch.say(lines.number + 1, Err(problem));
     }
     // Who does not read the results holds them in memory.
-    Ok(with_type(StatusCode::OK, TYPES[0], Pieces::body(batch.results, permit)))
+    Ok(with_type(StatusCode::OK, TYPES[0], PermittedBody::body(batch.results, permit)))
 }
 
 /// Nothing of it was read.
@@ -220,30 +225,30 @@ fn is_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// A batch on its way in.
-struct Batch<'a> {
-    api: &'a Api,
-    caller: &'a Caller,
-    known: &'a Known,
+struct BatchIntake<'a> {
+    api: &'a ApiState,
+    caller: &'a ApiCaller,
+    known: &'a ServedQueue,
     identity: String,
     /// The way the whole batch came.
     hops: Option<String>,
     /// What was read and not put in yet, with the numbers of its lines.
-    chunk: Vec<(usize, Taken)>,
+    chunk: Vec<(usize, ParsedLine)>,
     bytes: usize,
     results: Vec<u8>,
 }
 
 /// A line that was read.
-enum Taken {
+enum ParsedLine {
     /// It is put in with the others.
     New(Box<NewMessage>),
     /// What came of it is known.
-    Known(Result<(Uuid, bool), Problem>),
+    Decided(Result<(Uuid, bool), Problem>),
 }
 
-impl Batch<'_> {
+impl BatchIntake<'_> {
     async fn take(&mut self, number: usize, line: &[u8]) {
-        let taken = self.taken(line).await.unwrap_or_else(|problem| Taken::Known(Err(problem)));
+        let taken = self.taken(line).await.unwrap_or_else(|problem| ParsedLine::Decided(Err(problem)));
         self.bytes += line.len();
         self.chunk.push((number, taken));
         if CHUNK_LINES_MAX <= self.chunk.len() || CHUNK_BYTES_MAX <= self.bytes {
@@ -251,16 +256,16 @@ impl Batch<'_> {
         }
     }
 
-    async fn taken(&self, line: &[u8]) -> Result<Taken, Problem> {
+    async fn taken(&self, line: &[u8]) -> Result<ParsedLine, Problem> {
         let offer = self.offer(line)?;
-        let Understood { message, misfit } = self.api.parsing.message(self.caller, offer).await?;
+        let ParsedSubmission { message, misfit } = self.api.parsing.message(self.caller, offer).await?;
         Ok(match misfit {
-            Some(misfit) => Taken::Known(stood(self.api, &message, &misfit).await),
-            None => Taken::New(Box::new(message)),
+            Some(misfit) => ParsedLine::Decided(stood(self.api, &message, &misfit).await),
+            None => ParsedLine::New(Box::new(message)),
         })
     }
 
-    fn offer(&self, line: &[u8]) -> Result<Offer, Problem> {
+    fn offer(&self, line: &[u8]) -> Result<Submission, Problem> {
         let wrong = |detail: String| Problem::new(Code::LineInvalid, detail);
         let shape = || {
             wrong("the line is no message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and nothing else".to_owned())
@@ -296,7 +301,7 @@ impl Batch<'_> {
         let content_type = content_type.ok_or_else(|| {
             wrong("the line has body_base64 and no content_type; say what it is".to_owned())
         })?;
-        Ok(Offer {
+        Ok(Submission {
             queue: self.known.name.clone(),
             identity: self.identity.clone(),
             key,
@@ -317,8 +322,8 @@ impl Batch<'_> {
         let mut rooms = Vec::new();
         for (number, taken) in std::mem::take(&mut self.chunk) {
             let known = match taken {
-                Taken::Known(known) => Some(known),
-                Taken::New(message) => match self.api.admission.enter(self.known.name.as_str()) {
+                ParsedLine::Decided(known) => Some(known),
+                ParsedLine::New(message) => match self.api.admission.admit(self.known.name.as_str()) {
                     Ok(room) => {
                         rooms.push(room);
                         messages.push(*message);
@@ -355,9 +360,9 @@ impl Batch<'_> {
 }
 
 /// The lines of a body, as they come.
-struct Lines {
+struct BodyLines {
     body: Body,
-    chosen: Chosen,
+    chosen: RequestLimits,
     buffer: BytesMut,
     /// How much of the buffer was looked at, and has no end of a line.
     looked_at: usize,
@@ -367,8 +372,8 @@ struct Lines {
     number: usize,
 }
 
-impl Lines {
-    fn of(body: Body, chosen: Chosen) -> Self {
+impl BodyLines {
+    fn of(body: Body, chosen: RequestLimits) -> Self {
         Self { body, chosen, buffer: BytesMut::new(), looked_at: 0, read_bytes: 0, is_over: false, number: 0 }
     }
 

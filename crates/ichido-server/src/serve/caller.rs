@@ -14,7 +14,7 @@ pub(super) const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
+pub(super) struct ApiCaller {
     /// Its name in the audit trail.
     pub(super) name: String,
     pub(super) role: Role,
@@ -22,7 +22,7 @@ pub(super) struct Caller {
     pub(super) token: Option<Uuid>,
 }
 
-impl Caller {
+impl ApiCaller {
     /// Whoever is on this machine, where no token was ever made.
     pub(super) fn local() -> Self {
         Self { name: IDENTITY_DEFAULT.to_owned(), role: Role::Admin, token: None }

@@ -16,47 +16,47 @@ const CHECK_BYTES: usize = 4;
 const TEXT_BYTES_MAX: usize = (8 + 32 + CHECK_BYTES).div_ceil(3) * 4;
 
 /// Where a page ends, in bytes.
-pub(super) trait Place: Sized {
+pub(super) trait CursorKey: Sized {
     fn to_bytes(&self) -> Vec<u8>;
-    fn of_bytes(bytes: &[u8]) -> Option<Self>;
+    fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-impl<const N: usize> Place for [u8; N] {
+impl<const N: usize> CursorKey for [u8; N] {
     fn to_bytes(&self) -> Vec<u8> {
         self.to_vec()
     }
 
-    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok()
     }
 }
 
-impl Place for Uuid {
+impl CursorKey for Uuid {
     fn to_bytes(&self) -> Vec<u8> {
         self.as_bytes().to_vec()
     }
 
-    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Self::from_slice(bytes).ok()
     }
 }
 
 /// A moment, and which of those of the same moment.
-impl<T: Place> Place for (Timestamp, T) {
+impl<T: CursorKey> CursorKey for (Timestamp, T) {
     fn to_bytes(&self) -> Vec<u8> {
         [self.0.as_micros().to_be_bytes().as_slice(), &self.1.to_bytes()].concat()
     }
 
-    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (moment, rest) = bytes.split_first_chunk()?;
-        Some((Timestamp::from_micros(i64::from_be_bytes(*moment)), T::of_bytes(rest)?))
+        Some((Timestamp::from_micros(i64::from_be_bytes(*moment)), T::from_bytes(rest)?))
     }
 }
 
 /// The place that a parameter names.
 pub(super) struct Cursor<P>(pub(super) P);
 
-impl<'de, P: Place> Deserialize<'de> for Cursor<P> {
+impl<'de, P: CursorKey> Deserialize<'de> for Cursor<P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let place = read(&String::deserialize(deserializer)?).map(Self);
         place.ok_or_else(|| {
@@ -68,24 +68,24 @@ impl<'de, P: Place> Deserialize<'de> for Cursor<P> {
 }
 
 /// The place as a text.
-pub(super) fn write(place: &impl Place) -> String {
+pub(super) fn write(place: &impl CursorKey) -> String {
     let place = place.to_bytes();
     URL_SAFE_NO_PAD.encode([&*place, check(&place).as_slice()].concat())
 }
 
 /// Where the next page begins: after the last entry of one that is full.
-pub(super) fn next<T, P: Place>(page: &[T], limit: u32, place: impl Fn(&T) -> P) -> Option<String> {
+pub(super) fn next<T, P: CursorKey>(page: &[T], limit: u32, place: impl Fn(&T) -> P) -> Option<String> {
     page.last().filter(|_| page.len() == limit as usize).map(|last| write(&place(last)))
 }
 
-fn read<P: Place>(text: &str) -> Option<P> {
+fn read<P: CursorKey>(text: &str) -> Option<P> {
     // What is longer is not looked at.
     if TEXT_BYTES_MAX < text.len() {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (place, told) = bytes.split_last_chunk::<CHECK_BYTES>()?;
-    (*told == check(place)).then(|| P::of_bytes(place)).flatten()
+    (*told == check(place)).then(|| P::from_bytes(place)).flatten()
 }
 
 fn check(place: &[u8]) -> [u8; CHECK_BYTES] {

@@ -16,16 +16,16 @@ use ichido_store::error::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::json;
-use super::api::Api;
+use super::api::ApiState;
+use super::json_body::{BodyShape, JsonBody};
 use super::problem::{Code, Problem};
-use super::request::{Call, Operator, Segment, Viewer};
+use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
+use super::response::json;
 use super::text;
-use super::told::{Shape, Told};
 use crate::config::{Config, Described};
 
 /// A destination of the configuration.
-pub(super) struct KnownDestination {
+pub(super) struct ConfiguredDestination {
     name: String,
     kind: &'static str,
     /// Where it is, without anything that may be a secret.
@@ -35,7 +35,7 @@ pub(super) struct KnownDestination {
     pace: Settings,
 }
 
-impl KnownDestination {
+impl ConfiguredDestination {
     /// Those of a configuration.
     pub(super) fn all(config: &Config) -> Vec<Self> {
         let known = |described: &Described| {
@@ -89,7 +89,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    fn new(known: &KnownDestination, shared: SharedRate, now: Timestamp) -> Self {
+    fn new(known: &ConfiguredDestination, shared: SharedRate, now: Timestamp) -> Self {
         let SharedRate { pace, rate_max } = shared;
         let settings = Settings { rate_max: rate_max.or(known.pace.rate_max), ..known.pace };
         let (circuit, open_until) = match pace.circuit {
@@ -124,7 +124,7 @@ pub(super) struct SetPace {
     rate: Option<f64>,
 }
 
-impl Shape for SetPace {
+impl BodyShape for SetPace {
     const SHAPE: &'static str = r#"{"rate":2.5}, in calls a second, or {"rate":null}"#;
 }
 
@@ -136,7 +136,9 @@ impl Shape for SetPace {
         (status = 200, description = "Those of this server's configuration", body = Destinations),
     )
 )]
-pub(super) async fn list_destinations(Call { api, .. }: Call<Viewer>) -> Result<Response, Problem> {
+pub(super) async fn list_destinations(
+    AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
+) -> Result<Response, Problem> {
     let destinations = standing(&api).await?;
     Ok(json(StatusCode::OK, &Destinations { destinations }))
 }
@@ -152,9 +154,9 @@ pub(super) async fn list_destinations(Call { api, .. }: Call<Viewer>) -> Result<
     )
 )]
 pub(super) async fn set_destination_pace(
-    Call { api, caller, .. }: Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(name): Segment,
-    Told(SetPace { rate }): Told<SetPace>,
+    JsonBody(SetPace { rate }): JsonBody<SetPace>,
 ) -> Result<Response, Problem> {
     let known = known(&api, &name)?;
     let rate = rate.map(per_second).transpose()?;
@@ -176,7 +178,7 @@ pub(super) async fn set_destination_pace(
     )
 )]
 pub(super) async fn resume_destination(
-    Call { api, caller, .. }: Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(name): Segment,
 ) -> Result<Response, Problem> {
     let known = known(&api, &name)?;
@@ -193,7 +195,7 @@ pub(super) async fn resume_destination(
 
 /// Makes a change after its entry in the audit trail is written, so that nothing is changed by nobody; if it fails, that is an entry too.
 async fn recorded(
-    api: &Api,
+    api: &ApiState,
     record: Action,
     undone: &str,
     change: impl Future<Output = Result<(), StoreError>>,
@@ -214,14 +216,14 @@ async fn recorded(
 }
 
 /// A destination as it is now.
-async fn shown(api: &Api, known: &KnownDestination) -> Result<Response, Problem> {
+async fn shown(api: &ApiState, known: &ConfiguredDestination) -> Result<Response, Problem> {
     let now = api.store.now().await?;
     let shared = Paces::of(api.store.clone()).read(&known.name).await?;
     Ok(json(StatusCode::OK, &Destination::new(known, shared, now)))
 }
 
 /// How the destinations of the configuration stand.
-pub(super) async fn standing(api: &Api) -> Result<Vec<Destination>, StoreError> {
+pub(super) async fn standing(api: &ApiState) -> Result<Vec<Destination>, StoreError> {
     let paces = Paces::of(api.store.clone());
     let now = api.store.now().await?;
     let mut destinations = Vec::with_capacity(api.destinations.len());
@@ -249,7 +251,7 @@ fn format_rate(rate: Option<PerSecond>) -> String {
 }
 
 /// The entry of the audit trail.
-fn action(known: &KnownDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
+fn action(known: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
     // All that is done to one destination is one chain.
     let digest = Digest::of_bytes(&[b"destination\0", known.name.as_bytes()].concat());
     let (first, _) = digest.as_bytes().split_at(16);
@@ -264,7 +266,7 @@ fn action(known: &KnownDestination, kind: &str, (from, to): (String, String), by
     }
 }
 
-fn known<'a>(api: &'a Api, name: &str) -> Result<&'a KnownDestination, Problem> {
+fn known<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
     api.destinations.iter().find(|known| known.name == name).ok_or_else(|| {
         let detail =
             "there is no destination of this name here; GET /v1/destinations lists those that there are";

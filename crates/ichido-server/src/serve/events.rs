@@ -17,13 +17,13 @@ use ichido_http::server::permits::Full;
 use tokio::sync::mpsc::Receiver;
 use uuid::Uuid;
 
-use super::answer::with_type;
-use super::api::Api;
-use super::caller::Caller;
-use super::feed::NoSeat;
+use super::api::ApiState;
+use super::caller::ApiCaller;
+use super::feed::SubscribeError;
 use super::messages::{no_message, seen};
 use super::problem::{Code, Problem};
 use super::request::pairs;
+use super::response::with_type;
 use crate::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 
 /// When a seat may be free again.
@@ -47,8 +47,8 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
     )
 )]
 pub(super) async fn stream_events(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    State(api): State<Arc<ApiState>>,
+    Extension(caller): Extension<ApiCaller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let mut messages = Vec::new();
@@ -56,21 +56,21 @@ pub(super) async fn stream_events(
         messages.push(seen(&api, &caller, &id.to_string()).await?.id);
     }
     let told = api.feed.listen(caller, messages).map_err(|no_seat| match no_seat {
-        NoSeat::No(Full::All) => Problem::new(
+        SubscribeError::Full(Full::All) => Problem::new(
             Code::FeedFull,
             format!("{} listen already, which is the most; ask again later", api.chosen.listeners_max),
         )
         .after(FULL_RETRY_AFTER),
-        NoSeat::No(Full::Own) => Problem::new(
+        SubscribeError::Full(Full::Own) => Problem::new(
             Code::TokenBusy,
             format!(
                 "{FEED_LISTENERS_OF_ONE_MAX} listen with this token already, which is the most; close one, or use another token"
             ),
         )
         .after(FULL_RETRY_AFTER),
-        NoSeat::Stopping => Problem::new(Code::NotReady, "the server stops"),
+        SubscribeError::Stopping => Problem::new(Code::NotReady, "the server stops"),
     })?;
-    Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(Pieces(told))))
+    Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(EventStreamBody(told))))
 }
 
 /// The messages that are named, each once.
@@ -94,9 +94,9 @@ fn asked_for(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
 }
 
 /// What is told, as a body that ends when nothing more is.
-struct Pieces(Receiver<Bytes>);
+struct EventStreamBody(Receiver<Bytes>);
 
-impl http_body::Body for Pieces {
+impl http_body::Body for EventStreamBody {
     type Data = Bytes;
     type Error = Infallible;
 

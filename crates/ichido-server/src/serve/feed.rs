@@ -4,7 +4,7 @@
 //! connection to the database. A listener that does not keep up misses changes, is told so, and is told the whole state again; one
 //! that does not read at all is cut off. Who would not be let in any more is sent home at the next look, and all are when the server stops.
 
-mod look;
+mod state;
 mod subscriber;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,10 +17,10 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::access::Access;
-use super::api::Api;
-use super::caller::Caller;
+use super::api::ApiState;
+use super::caller::ApiCaller;
 use crate::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
-use look::{Looked, Looking};
+use state::{FeedChanges, FeedState};
 use subscriber::Subscriber;
 
 /// How many listen, for the metrics page.
@@ -28,8 +28,8 @@ const LISTENING: &str = "ichido_http_listening";
 
 /// Why nobody more may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoSeat {
-    No(Full),
+pub(super) enum SubscribeError {
+    Full(Full),
     Stopping,
 }
 
@@ -58,15 +58,15 @@ impl Feed {
     /// A seat: what is told comes out of it, piece by piece.
     pub(super) fn listen(
         &self,
-        caller: Caller,
+        caller: ApiCaller,
         messages: Vec<Uuid>,
-    ) -> Result<mpsc::Receiver<Bytes>, NoSeat> {
+    ) -> Result<mpsc::Receiver<Bytes>, SubscribeError> {
         // Held until the newcomer is in: whoever stops clears this once it is known that the server does.
         let mut came = self.lock();
         if *self.stop.borrow() {
-            return Err(NoSeat::Stopping);
+            return Err(SubscribeError::Stopping);
         }
-        let seat = self.seats.try_take(caller.token).map_err(NoSeat::No)?;
+        let seat = self.seats.try_take(caller.token).map_err(SubscribeError::Full)?;
         let (tell, told) = mpsc::channel(FEED_BUFFERED_MAX);
         let leaves_at = Instant::now() + FEED_LIVES;
         came.push(Subscriber::new(caller, messages, tell, leaves_at, seat));
@@ -87,7 +87,7 @@ impl Feed {
 }
 
 /// Looks and tells until the server stops.
-pub(super) async fn run(api: Arc<Api>, access: Arc<Access>) {
+pub(super) async fn run(api: Arc<ApiState>, access: Arc<Access>) {
     let mut stopping = api.feed.stop.subscribe();
     tokio::select! {
         _ = stopping.wait_for(|stops| *stops) => (),
@@ -98,13 +98,13 @@ pub(super) async fn run(api: Arc<Api>, access: Arc<Access>) {
     metrics::gauge!(LISTENING).set(0);
 }
 
-async fn look_and_tell(api: &Api, access: &Access) {
+async fn look_and_tell(api: &ApiState, access: &Access) {
     let mut listening: Vec<Subscriber> = Vec::new();
-    let mut looking = Looking::default();
+    let mut looking = FeedState::default();
     loop {
         if listening.is_empty() {
             // What is known would be old when the next one comes.
-            looking = Looking::default();
+            looking = FeedState::default();
             while api.feed.lock().is_empty() {
                 api.feed.somebody_came.notified().await;
             }
@@ -117,7 +117,7 @@ async fn look_and_tell(api: &Api, access: &Access) {
             Ok(looked) => looked,
             Err(error) => {
                 tracing::warn!(%error, "the feed of events could not look");
-                Looked::nothing()
+                FeedChanges::nothing()
             }
         };
         // After the look, which may have taken its time.

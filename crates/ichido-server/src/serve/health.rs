@@ -13,12 +13,12 @@ use serde::Deserialize;
 use serde_json::json as value;
 use tokio::time::timeout;
 
-use super::answer::{json, with_type};
-use super::api::Api;
-use super::caller::Caller;
+use super::api::ApiState;
+use super::caller::ApiCaller;
+use super::models::{ReadinessCheck, Ready};
 use super::problem::{Code, Problem};
 use super::request::parameters;
-use super::show::{Check, Ready};
+use super::response::{json, with_type};
 use crate::limits::READY_WITHIN;
 
 /// The media type of a page of metrics.
@@ -43,7 +43,7 @@ pub(crate) async fn livez() -> Response {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Readiness {
+struct ReadinessQuery {
     /// Whether to say what was looked at; given, with any value, it is.
     verbose: Option<String>,
 }
@@ -54,21 +54,21 @@ struct Readiness {
     path = "/readyz",
     operation_id = "getReadiness",
     tag = "health",
-    params(Readiness),
+    params(ReadinessQuery),
     responses(
         (status = 200, description = "It should", body = Ready),
         (status = 400, description = "The query is wrong"),
         (status = 503, description = "It should not; `checks` says why"),
     )
 )]
-pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result<Response, Problem> {
     let works = *api.worker_lives.borrow();
     ready(&api.store, works, &uri).await
 }
 
 /// The same, for every page of this program: whether a store answers, and a worker works.
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
-    let Readiness { verbose } = parameters(uri)?;
+    let ReadinessQuery { verbose } = parameters(uri)?;
     let store = match timeout(READY_WITHIN, store.check_ready()).await {
         Ok(Ok(())) => (true, "answers".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
@@ -76,8 +76,8 @@ pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Respo
     };
     let worker = (works, if works { "works" } else { "has ended; the log says why" }.to_owned());
     let checks = [("store", store), ("worker", worker)];
-    let checks: Vec<Check> =
-        checks.into_iter().map(|(name, (ok, detail))| Check { name, ok, detail }).collect();
+    let checks: Vec<ReadinessCheck> =
+        checks.into_iter().map(|(name, (ok, detail))| ReadinessCheck { name, ok, detail }).collect();
     if checks.iter().all(|check| check.ok) {
         return Ok(json(StatusCode::OK, &Ready { status: "ready", checks: verbose.map(|_| checks) }));
     }
@@ -97,8 +97,8 @@ pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Respo
     )
 )]
 pub(super) async fn metrics(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    State(api): State<Arc<ApiState>>,
+    Extension(caller): Extension<ApiCaller>,
 ) -> Result<Response, Problem> {
     caller.views()?;
     Ok(with_type(StatusCode::OK, METRICS_TYPE, page(&api.metrics)))

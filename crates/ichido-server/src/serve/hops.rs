@@ -10,14 +10,14 @@ use ichido_core::hops::{HOPS_MAX, Hops, OUTBOX};
 use ichido_store::message::QueueName;
 use uuid::Uuid;
 
-use super::api::Api;
+use super::api::ApiState;
 use super::problem::{Code, Problem};
 
 const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
 /// The way a request for a queue came, as it is kept.
 pub(super) async fn came(
-    api: &Api,
+    api: &ApiState,
     queue: &QueueName,
     headers: &HeaderMap,
 ) -> Result<Option<String>, Problem> {
@@ -33,7 +33,7 @@ pub(super) async fn came(
 }
 
 /// Whether one of the hops is a message that this queue delivered. Those are few, and asked for only where the header is full.
-async fn has_passed(api: &Api, queue: &QueueName, hops: &Hops) -> Result<bool, Problem> {
+async fn has_passed(api: &ApiState, queue: &QueueName, hops: &Hops) -> Result<bool, Problem> {
     let outboxes = hops.iter().filter(|hop| hop.name.as_str() == OUTBOX);
     for id in outboxes.filter_map(|hop| Uuid::try_parse(hop.request_id.as_str()).ok()) {
         if api.store.messages().get(id).await?.is_some_and(|found| found.queue == queue.as_str()) {

@@ -7,15 +7,15 @@ use ichido_http::server::permits::{Permit, Permits};
 use ichido_store::token::Role;
 use uuid::Uuid;
 
-use super::caller::Caller;
+use super::caller::ApiCaller;
 use crate::limits::{LISTINGS_MAX, LISTINGS_OF_ONE_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX};
 
-pub(super) struct Listings {
+pub(super) struct ListingPermits {
     producers: Permits<Uuid>,
     others: Permits<Uuid>,
 }
 
-impl Listings {
+impl ListingPermits {
     pub(super) fn new() -> Self {
         Self {
             producers: Permits::new(PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX),
@@ -24,7 +24,7 @@ impl Listings {
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self, caller: &Caller) -> Permit<Uuid> {
+    pub(super) async fn turn(&self, caller: &ApiCaller) -> Permit<Uuid> {
         match caller.role {
             Role::Producer { .. } => self.producers.take(caller.token).await,
             Role::Viewer | Role::Operator | Role::Admin => self.others.take(caller.token).await,
@@ -39,16 +39,16 @@ mod tests {
 
     use super::*;
 
-    fn caller(token: u128, role: Role) -> Caller {
-        Caller { name: "ann".to_owned(), role, token: Some(Uuid::from_u128(token)) }
+    fn caller(token: u128, role: Role) -> ApiCaller {
+        ApiCaller { name: "ann".to_owned(), role, token: Some(Uuid::from_u128(token)) }
     }
 
-    fn producer(token: u128) -> Caller {
+    fn producer(token: u128) -> ApiCaller {
         caller(token, Role::Producer { identity: "shop".to_owned(), queues: Vec::new() })
     }
 
     /// A turn, if there is one at once.
-    fn turn(listings: &Listings, caller: &Caller) -> Option<Permit<Uuid>> {
+    fn turn(listings: &ListingPermits, caller: &ApiCaller) -> Option<Permit<Uuid>> {
         match pin!(listings.turn(caller)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(turn) => Some(turn),
             Poll::Pending => None,
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn listings_of_producers_keep_no_operator_waiting() {
-        let listings = Listings::new();
+        let listings = ListingPermits::new();
         let first = turn(&listings, &producer(1)).expect("a turn");
         assert!(turn(&listings, &producer(1)).is_none(), "one token has one");
         let _second = turn(&listings, &producer(2)).expect("another producer has its own");

@@ -18,16 +18,16 @@ use ichido_store::message::{Enqueued, MessageRow, NewMessage};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::answer::{Pieces, json};
-use super::api::Api;
+use super::api::ApiState;
 use super::arrivals;
-use super::caller::Caller;
+use super::caller::ApiCaller;
 use super::hops;
+use super::models::{Accepted, Events, Message, href};
 use super::problem::{Code, Problem};
-use super::request::{Anyone, Call, Segment, not_encoded, whole};
-use super::show::{Accepted, Events, Message, href};
+use super::request::{Anyone, AuthorizedRequest, Segment, not_encoded, whole};
+use super::response::{PermittedBody, json};
 use super::text;
-use crate::accept::{Offer, Refused, Understood, standing};
+use crate::accept::{ParsedSubmission, Submission, SubmissionError, standing};
 use crate::traces::{self, Accepting};
 
 /// The media type of a body that says none (RFC 9110).
@@ -43,7 +43,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Waiting {
+pub(super) struct WaitQuery {
     /// How long to wait for its end, such as `5s`; at most 30s.
     wait: Option<text::Wait>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Waiting {
         ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
         ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "For whom it is, where the token does not say it; `local` if left out"),
         ("Ichido-Hops" = Option<String>, Header, nullable = false, description = "The way it came; kept, and sent on with the outbox as its last hop"),
-        Waiting,
+        WaitQuery,
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The request, of any content type"),
     responses(
@@ -75,7 +75,7 @@ pub(super) struct Waiting {
     )
 )]
 pub(super) async fn enqueue_message(
-    Call { api, caller, query, .. }: Call<Anyone, Waiting>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, WaitQuery>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -90,7 +90,7 @@ pub(super) async fn enqueue_message(
     let hops = hops::came(&api, &known.name, &head.headers).await?;
     let mut permit = api.bodies.empty(caller.token);
     let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
-    let offer = Offer {
+    let offer = Submission {
         queue: known.name.clone(),
         identity,
         key: key.clone(),
@@ -101,12 +101,13 @@ pub(super) async fn enqueue_message(
         tries: known.tries,
         intake: known.intake.clone(),
     };
-    let Understood { message, misfit } = api.parsing.message(&caller, offer).await.inspect_err(counted)?;
+    let ParsedSubmission { message, misfit } =
+        api.parsing.message(&caller, offer).await.inspect_err(counted)?;
     let digest = message.digest.to_string();
     let stands = if let Some(misfit) = misfit {
         stood(&api, &message, &misfit).await
     } else {
-        let room = api.admission.enter(&queue).inspect_err(counted)?;
+        let room = api.admission.admit(&queue).inspect_err(counted)?;
         let enqueued = api.store.messages().enqueue(message).await;
         drop(room);
         enqueued.map_err(|error| Problem::of_store(&error)).and_then(stands)
@@ -163,9 +164,9 @@ pub(super) fn stands(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
 
 /// The message under the key of one that does not fit the queue's schema: what was taken before the schema was as it is now stands.
 pub(super) async fn stood(
-    api: &Api,
+    api: &ApiState,
     message: &NewMessage,
-    misfit: &Refused,
+    misfit: &SubmissionError,
 ) -> Result<(Uuid, bool), Problem> {
     match standing(&api.store, message).await.map_err(|error| Problem::of_store(&error))? {
         Some(enqueued) => stands(enqueued),
@@ -214,7 +215,7 @@ fn trace(headers: &HeaderMap) -> Option<String> {
     )
 )]
 pub(super) async fn get_message(
-    Call { api, caller, .. }: Call<Anyone>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let id = seen(&api, &caller, &id).await?.id;
@@ -231,7 +232,7 @@ pub(super) async fn get_message(
     )
 )]
 pub(super) async fn list_message_events(
-    Call { api, caller, .. }: Call<Anyone>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let id = seen(&api, &caller, &id).await?.id;
@@ -248,14 +249,14 @@ pub(super) async fn list_message_events(
     )
 )]
 pub(super) async fn get_message_request(
-    Call { api, caller, .. }: Call<Anyone>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let row = seen(&api, &caller, &id).await?;
     let mut permit = api.bodies.empty(caller.token);
     let grown = permit.try_grow(row.request.len());
     grown.map_err(|full| Problem::of_body(BodyFault::NoMemory(full)))?;
-    let mut response = Response::new(Pieces::body(row.request, permit));
+    let mut response = Response::new(PermittedBody::body(row.request, permit));
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(CONTENT_TYPE_DEFAULT)));
@@ -267,18 +268,18 @@ pub(super) async fn get_message_request(
 }
 
 /// A message that the caller may look at.
-pub(super) async fn seen(api: &Api, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
+pub(super) async fn seen(api: &ApiState, caller: &ApiCaller, id: &str) -> Result<MessageRow, Problem> {
     let id = Uuid::try_parse(id).map_err(|_| no_message())?;
     let row = find(api, id).await?;
     if caller.sees(&row.queue, &row.identity) { Ok(row) } else { Err(no_message()) }
 }
 
-pub(super) async fn find(api: &Api, id: Uuid) -> Result<MessageRow, Problem> {
+pub(super) async fn find(api: &ApiState, id: Uuid) -> Result<MessageRow, Problem> {
     api.store.messages().get(id).await?.ok_or_else(no_message)
 }
 
 /// A message as it stands.
-pub(super) async fn shown(api: &Api, id: Uuid) -> Result<Response, Problem> {
+pub(super) async fn shown(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
     let row = find(api, id).await?;
     let steps = api.store.messages().transitions(id).await?;
     Ok(json(StatusCode::OK, &Message::new(row, &steps)))

@@ -24,9 +24,9 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::access::Access;
-use super::answer::with_type;
 use super::health;
 use super::problem::Problem;
+use super::response::with_type;
 use crate::Error;
 
 /// A few kilobytes for those who come every few seconds need little. A body is never read.

@@ -12,26 +12,26 @@ use ichido_store::Store;
 
 use super::access::Access;
 use super::admission::Admission;
-use super::api::{Api, routes};
-use super::door::Door;
+use super::api::{ApiState, routes};
 use super::feed;
-use super::inside;
-use super::waiting::Waiting;
+use super::guard::RequestGuard;
+use super::in_process;
+use super::waiting::OutcomeWaiters;
 use crate::config::Config;
 
 /// The routes of the API, to be merged with those of an app. They all begin with `/v1/`, but for `/openapi.json`.
 ///
 /// Tokens are made by `ichido token create` on the same store.
 pub async fn mount(store: Store, config: &Config) -> Router {
-    let api = inside::api(store.clone(), Some(config));
-    let api = Arc::new(Api {
+    let api = in_process::api(store.clone(), Some(config));
+    let api = Arc::new(ApiState {
         admission: Admission::start(store.clone(), &api.queues).await,
-        waiting: Waiting::start(store.clone(), api.chosen.waiters_max),
+        waiting: OutcomeWaiters::start(store.clone(), api.chosen.waiters_max),
         bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
         ..api
     });
     let access = Arc::new(Access::by_tokens(store));
     tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-    let door = Door { access, chosen: api.chosen };
+    let door = RequestGuard { access, chosen: api.chosen };
     door.before(routes().with_state(api))
 }

@@ -11,10 +11,10 @@ use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder};
 
-use super::answer::with_type;
-use super::api::{Api, is_public};
+use super::api::{ApiState, is_public};
+use super::models::ProblemDetails;
 use super::operations;
-use super::show::ProblemDetails;
+use super::response::with_type;
 use super::text;
 
 #[derive(utoipa::OpenApi)]
@@ -52,7 +52,7 @@ pub(super) fn head() -> OpenApi {
 }
 
 /// The page that shows a description.
-pub(super) fn page(description: OpenApi) -> MethodRouter<Arc<Api>> {
+pub(super) fn page(description: OpenApi) -> MethodRouter<Arc<ApiState>> {
     let text = text(description);
     get(async move || with_type(StatusCode::OK, "application/json", text))
 }

@@ -20,25 +20,25 @@ use serde_json::{Value, json as value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::answer::json;
-use super::api::Api;
-use super::bulks::{ToldBulk, bulk, bulks};
-use super::caller::Caller;
+use super::api::ApiState;
+use super::bulk_history::{BulkOperation, bulk, bulks};
+use super::bulk_runner::{BulkStartError, BulkStatus, QueueBusy};
+use super::caller::ApiCaller;
+use super::json_body::{BodyShape, JsonBody};
 use super::problem::{Code, Problem};
-use super::request::{Call, Operator, Segment, Viewer};
-use super::running::{NotBegun, Seen, Taken};
+use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
+use super::response::json;
 use super::text;
-use super::told::{Shape, Told};
 use crate::limits::OPERATIONS_MAX;
 
 /// What is to be done.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Begin {
-    action: Action,
+    action: BulkAction,
     /// Which dead messages.
     #[serde(default)]
-    filter: Filter,
+    filter: BulkFilter,
     /// All of them, where no filter is given.
     #[serde(default)]
     all: bool,
@@ -55,13 +55,14 @@ pub(super) struct Begin {
     as_of: Option<String>,
 }
 
-impl Shape for Begin {
+impl BodyShape for Begin {
     const SHAPE: &'static str = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+#[schema(as = Action)]
+enum BulkAction {
     /// Send them again.
     Requeue,
     /// Say that they need no more attention.
@@ -71,7 +72,8 @@ enum Action {
 /// Which dead messages; all members together must fit.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Filter {
+#[schema(as = Filter)]
+struct BulkFilter {
     /// Of this queue.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::QueueName>, nullable = false)]
@@ -110,7 +112,7 @@ struct Filter {
     replaced: bool,
 }
 
-/// What the members of [`Begin`] and [`Filter`] alone do not say: schema, keyword and value.
+/// What the members of [`Begin`] and [`BulkFilter`] alone do not say: schema, keyword and value.
 pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
     let discard = value!({ "properties": { "action": { "const": "discard" } } });
     let explained = value!({ "required": ["reason"], "properties": { "reason": { "type": "string" }, "canary": { "const": false } } });
@@ -276,12 +278,12 @@ impl OperationResult {
 }
 
 impl Operation {
-    fn new(told: ToldBulk, seen: Option<Seen>) -> Self {
+    fn new(told: BulkOperation, seen: Option<BulkStatus>) -> Self {
         let (progress, result) = match seen {
-            Some(Seen::Runs(Progress { moved, of, watched, .. })) => {
+            Some(BulkStatus::Running(Progress { moved, of, watched, .. })) => {
                 (Some(Far { moved, of, watched: watched.map(Watched::from) }), None)
             }
-            Some(Seen::Ended(report, error)) => (None, Some(OperationResult::new(report, error))),
+            Some(BulkStatus::Finished(report, error)) => (None, Some(OperationResult::new(report, error))),
             None => (None, None),
         };
         Self {
@@ -313,8 +315,8 @@ impl Operation {
     )
 )]
 pub(super) async fn start_bulk_operation(
-    Call { api, caller, .. }: Call<Operator>,
-    Told(asked): Told<Begin>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
+    JsonBody(asked): JsonBody<Begin>,
 ) -> Result<Response, Problem> {
     let is_preview = asked.preview;
     let as_of = member("as_of", asked.as_of.as_deref(), text::Moment::read)?;
@@ -328,13 +330,13 @@ pub(super) async fn start_bulk_operation(
         return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
     }
     let begun = api.operations.begin(bulk, found).map_err(|why| match why {
-        NotBegun::TooMany => Problem::new(
+        BulkStartError::TooMany => Problem::new(
             Code::OperationRefused,
             format!(
                 "{OPERATIONS_MAX} operations run here already; nothing was begun; wait for one, or stop it"
             ),
         ),
-        NotBegun::Stopping => Problem::new(Code::NotReady, "the server stops; nothing was begun"),
+        BulkStartError::Stopping => Problem::new(Code::NotReady, "the server stops; nothing was begun"),
     })?;
     let not_told = || {
         Problem::new(
@@ -358,7 +360,9 @@ pub(super) async fn start_bulk_operation(
         (status = 200, description = "At most 50", body = Operations),
     )
 )]
-pub(super) async fn list_bulk_operations(Call { api, .. }: Call<Viewer>) -> Result<Response, Problem> {
+pub(super) async fn list_bulk_operations(
+    AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
+) -> Result<Response, Problem> {
     let operations = bulks(&api.store).await?.into_iter().map(|told| {
         let seen = api.operations.seen(told.id);
         Operation::new(told, seen)
@@ -376,7 +380,7 @@ pub(super) async fn list_bulk_operations(Call { api, .. }: Call<Viewer>) -> Resu
     )
 )]
 pub(super) async fn get_bulk_operation(
-    Call { api, .. }: Call<Viewer>,
+    AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let operation = find(&api, &id).await?;
@@ -394,7 +398,7 @@ pub(super) async fn get_bulk_operation(
     )
 )]
 pub(super) async fn stop_bulk_operation(
-    Call { api, caller, .. }: Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let operation = find(&api, &id).await?.id;
@@ -408,7 +412,7 @@ pub(super) async fn stop_bulk_operation(
     }
 }
 
-fn taken(Taken { by }: Taken) -> Problem {
+fn taken(QueueBusy { by }: QueueBusy) -> Problem {
     let detail = format!(
         "the operation {by} works on messages of the same queue, and two would count each other's; nothing was begun; wait for it, or stop it; \
          one whose process was killed is given up after {} s",
@@ -418,12 +422,12 @@ fn taken(Taken { by }: Taken) -> Problem {
         .with("operation", serde_json::json!(format!("/v1/operations/{by}")))
 }
 
-async fn find(api: &Api, id: &str) -> Result<Operation, Problem> {
+async fn find(api: &ApiState, id: &str) -> Result<Operation, Problem> {
     let id = Uuid::try_parse(id).map_err(|_| no_operation())?;
     operation(api, id).await?.ok_or_else(no_operation)
 }
 
-async fn operation(api: &Api, id: Uuid) -> Result<Option<Operation>, StoreError> {
+async fn operation(api: &ApiState, id: Uuid) -> Result<Option<Operation>, StoreError> {
     // The trail first: an operation that it says has ended is not seen to run for long.
     Ok(bulk(&api.store, id).await?.map(|told| Operation::new(told, api.operations.seen(id))))
 }
@@ -433,15 +437,15 @@ fn no_operation() -> Problem {
     Problem::new(Code::OperationUnknown, detail)
 }
 
-async fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Bulk, Problem> {
+async fn plan(api: &ApiState, caller: &ApiCaller, asked: Begin) -> Result<Bulk, Problem> {
     let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
-    if asked.all == (asked.filter != Filter::default()) {
+    if asked.all == (asked.filter != BulkFilter::default()) {
         return unexpected("name messages by a filter, or say \"all\":true, and not both; nothing was begun");
     }
     let work = match (asked.action, asked.canary) {
-        (Action::Requeue, canary) => Work::Requeue { canary: canary.then_some(Canary::DEFAULT) },
-        (Action::Discard, false) => Work::Discard,
-        (Action::Discard, true) => {
+        (BulkAction::Requeue, canary) => Work::Requeue { canary: canary.then_some(Canary::DEFAULT) },
+        (BulkAction::Discard, false) => Work::Discard,
+        (BulkAction::Discard, true) => {
             return unexpected("a canary is for a requeue; a discard sends nothing; nothing was begun");
         }
     };
@@ -459,7 +463,7 @@ async fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Bulk, Problem>
     })
 }
 
-fn filter(asked: Filter) -> Result<LetterFilter, Problem> {
+fn filter(asked: BulkFilter) -> Result<LetterFilter, Problem> {
     let standing = match (asked.discarded, asked.replaced) {
         (false, false) => Standing::Open,
         (true, false) => Standing::Discarded,

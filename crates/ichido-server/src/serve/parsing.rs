@@ -6,22 +6,26 @@
 use ichido_http::server::permits::Permits;
 use uuid::Uuid;
 
-use super::caller::Caller;
+use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
-use crate::accept::{Offer, Understood, message};
+use crate::accept::{ParsedSubmission, Submission, message};
 use crate::limits::{INLINE_BYTES_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
 
-pub(super) struct Parsing {
+pub(super) struct BodyParser {
     permits: Permits<Uuid>,
 }
 
-impl Parsing {
+impl BodyParser {
     pub(super) fn new() -> Self {
         Self { permits: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX) }
     }
 
     /// Turns an offer into a message. A large one waits for a permit; a small one is parsed at once.
-    pub(super) async fn message(&self, caller: &Caller, offer: Offer) -> Result<Understood, Problem> {
+    pub(super) async fn message(
+        &self,
+        caller: &ApiCaller,
+        offer: Submission,
+    ) -> Result<ParsedSubmission, Problem> {
         let understood = if offer.body.len() <= INLINE_BYTES_MAX {
             message(offer)
         } else {
@@ -33,7 +37,7 @@ impl Parsing {
     /// Runs work on another thread, once there is a permit for it.
     async fn aside<T: Send + 'static>(
         &self,
-        caller: &Caller,
+        caller: &ApiCaller,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let permit = self.permits.take(caller.token).await;
@@ -69,12 +73,12 @@ mod tests {
     /// The clock is paused, so this passes as soon as nothing runs.
     const LONG: Duration = Duration::from_hours(1);
 
-    fn caller(token: u128) -> Caller {
-        Caller { name: "ann".to_owned(), role: Role::Operator, token: Some(Uuid::from_u128(token)) }
+    fn caller(token: u128) -> ApiCaller {
+        ApiCaller { name: "ann".to_owned(), role: Role::Operator, token: Some(Uuid::from_u128(token)) }
     }
 
-    fn offer(bytes: usize) -> Offer {
-        Offer {
+    fn offer(bytes: usize) -> Submission {
+        Submission {
             queue: QueueName::parse("orders").unwrap(),
             identity: "ann".to_owned(),
             key: IdempotencyKey::parse("k").unwrap(),
@@ -87,17 +91,17 @@ mod tests {
         }
     }
 
-    type Ended<'a> = Pin<Box<dyn Future<Output = Result<(), Problem>> + 'a>>;
+    type PendingWork<'a> = Pin<Box<dyn Future<Output = Result<(), Problem>> + 'a>>;
 
     /// Begins work that ends when the sender is dropped; returns once it runs.
-    async fn begun(parsing: &Parsing, token: u128) -> (Ended<'_>, mpsc::Sender<()>) {
+    async fn begun(parsing: &BodyParser, token: u128) -> (PendingWork<'_>, mpsc::Sender<()>) {
         let (began, runs) = tokio::sync::oneshot::channel();
         let (ends, ended) = mpsc::channel::<()>();
         let work = move || {
             began.send(()).unwrap();
             ended.recv().unwrap_err();
         };
-        let mut future: Ended<'_> = Box::pin(async move { parsing.aside(&caller(token), work).await });
+        let mut future: PendingWork<'_> = Box::pin(async move { parsing.aside(&caller(token), work).await });
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(polled, Poll::Pending));
         runs.await.expect("there is a permit for it");
@@ -106,7 +110,7 @@ mod tests {
 
     #[tokio::test]
     async fn at_most_four_large_bodies_are_parsed_at_once_and_two_of_one_token() {
-        let parsing = Parsing::new();
+        let parsing = BodyParser::new();
         let full = |token| parsing.permits.try_take(Some(Uuid::from_u128(token))).err();
         let (first, first_ends) = begun(&parsing, 1).await;
         let (second, second_ends) = begun(&parsing, 1).await;
@@ -125,7 +129,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_large_body_waits_for_a_permit_and_a_small_one_does_not() {
-        let parsing = Parsing::new();
+        let parsing = BodyParser::new();
         let large = |token| {
             let parsing = &parsing;
             async move { timeout(LONG, parsing.message(&caller(token), offer(INLINE_BYTES_MAX + 1))).await }

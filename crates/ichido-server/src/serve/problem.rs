@@ -18,7 +18,7 @@ use ichido_http::server::permits::Full;
 use ichido_store::error::StoreError;
 use serde_json::json;
 
-use crate::accept::Refused;
+use crate::accept::SubmissionError;
 
 /// How long to wait before asking again when a person has to act first.
 const PERSON_RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -130,18 +130,18 @@ impl Problem {
         Self::new(code, error.to_string())
     }
 
-    pub(crate) fn of_offer(refused: &Refused) -> Self {
+    pub(crate) fn of_offer(refused: &SubmissionError) -> Self {
         let code = match refused {
-            Refused::Identity => Code::IdentityInvalid,
-            Refused::ContentType | Refused::NotJson => Code::MediaTypeUnsupported,
-            Refused::TooLarge => Code::BodyTooLarge,
-            Refused::Json { .. } => Code::BodyInvalid,
-            Refused::KeyDisagrees => Code::KeyDisagrees,
-            Refused::Schema(_) => Code::SchemaBroken,
+            SubmissionError::Identity => Code::IdentityInvalid,
+            SubmissionError::ContentType | SubmissionError::NotJson => Code::MediaTypeUnsupported,
+            SubmissionError::TooLarge => Code::BodyTooLarge,
+            SubmissionError::Json { .. } => Code::BodyInvalid,
+            SubmissionError::KeyDisagrees => Code::KeyDisagrees,
+            SubmissionError::Schema(_) => Code::SchemaBroken,
         };
         let problem = Self::new(code, refused.to_string());
         match refused {
-            Refused::Schema(broken) => {
+            SubmissionError::Schema(broken) => {
                 let faults = broken
                     .faults
                     .iter()

@@ -8,12 +8,12 @@ use ichido_core::clock::is_alive;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
-use super::answer::json;
-use super::api::Api;
+use super::api::ApiState;
 use super::caller::no_queue;
+use super::models::{Counts, NodeStatus, Nodes, Queue, Queues};
 use super::problem::Problem;
-use super::request::{Anyone, Call, Operator, Segment, Viewer};
-use super::show::{Counts, Node, Nodes, Queue, Queues};
+use super::request::{Anyone, AuthorizedRequest, Operator, Segment, Viewer};
+use super::response::json;
 use super::text;
 use crate::limits::NODE_LIVES;
 
@@ -28,7 +28,9 @@ use crate::limits::NODE_LIVES;
         (status = 200, description = "The queues that you may see", body = Queues),
     )
 )]
-pub(super) async fn list_queues(Call { api, caller, .. }: Call<Anyone>) -> Result<Response, Problem> {
+pub(super) async fn list_queues(
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
+) -> Result<Response, Problem> {
     let queues = standing(&api, |name| caller.sees_queue(name)).await?;
     let queues = queues.into_iter().map(|queue| queue.seen_by(&caller)).collect();
     Ok(json(StatusCode::OK, &Queues { queues }))
@@ -43,7 +45,10 @@ pub(super) async fn list_queues(Call { api, caller, .. }: Call<Anyone>) -> Resul
         (status = 200, description = "It is paused", body = Queue),
     )
 )]
-pub(super) async fn pause_queue(call: Call<Operator>, Segment(queue): Segment) -> Result<Response, Problem> {
+pub(super) async fn pause_queue(
+    call: AuthorizedRequest<Operator>,
+    Segment(queue): Segment,
+) -> Result<Response, Problem> {
     set_paused(&call, &queue, true).await
 }
 
@@ -56,12 +61,15 @@ pub(super) async fn pause_queue(call: Call<Operator>, Segment(queue): Segment) -
         (status = 200, description = "It runs", body = Queue),
     )
 )]
-pub(super) async fn resume_queue(call: Call<Operator>, Segment(queue): Segment) -> Result<Response, Problem> {
+pub(super) async fn resume_queue(
+    call: AuthorizedRequest<Operator>,
+    Segment(queue): Segment,
+) -> Result<Response, Problem> {
     set_paused(&call, &queue, false).await
 }
 
 async fn set_paused(
-    Call { api, caller, .. }: &Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: &AuthorizedRequest<Operator>,
     queue: &str,
     paused: bool,
 ) -> Result<Response, Problem> {
@@ -76,7 +84,10 @@ async fn set_paused(
 }
 
 /// How the queues stand: those that are served here, and those that the store knows of.
-pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Queue>, StoreError> {
+pub(super) async fn standing(
+    api: &ApiState,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Queue>, StoreError> {
     let mut counts: BTreeMap<String, Counts> =
         api.queues.keys().map(|name| (name.clone(), Counts::default())).collect();
     for count in api.store.queues().counts().await? {
@@ -112,18 +123,20 @@ pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Res
         (status = 200, description = "All nodes that were ever heard of, the last heard of first", body = Nodes),
     )
 )]
-pub(super) async fn list_nodes(Call { api, .. }: Call<Viewer>) -> Result<Response, Problem> {
+pub(super) async fn list_nodes(
+    AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
+) -> Result<Response, Problem> {
     let nodes = nodes_standing(&api).await?;
     Ok(json(StatusCode::OK, &Nodes { nodes }))
 }
 
 /// All nodes, and which of them live.
-pub(super) async fn nodes_standing(api: &Api) -> Result<Vec<Node>, StoreError> {
+pub(super) async fn nodes_standing(api: &ApiState) -> Result<Vec<NodeStatus>, StoreError> {
     let listed = api.store.nodes().list().await?;
     let now = api.store.now().await?;
     let nodes = listed
         .into_iter()
-        .map(|node| Node {
+        .map(|node| NodeStatus {
             id: node.id,
             name: node.name,
             alive: is_alive(node.seen_at, now, NODE_LIVES),

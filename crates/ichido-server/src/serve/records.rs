@@ -17,21 +17,21 @@ use ichido_store::ledger::{KeyRecord, KeyResolved, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::json;
-use super::caller::Caller;
+use super::caller::ApiCaller;
 use super::cursor::{self, Cursor};
+use super::json_body::{BodyShape, JsonBody};
+use super::models::href;
 use super::problem::{Code, Problem};
-use super::request::{Call, Operator, Viewer};
-use super::show::href;
+use super::request::{AuthorizedRequest, Operator, Viewer};
+use super::response::json;
 use super::text;
-use super::told::{Shape, Told};
 use crate::limits::RECORD_BODY_BYTES_MAX;
 
 /// Which record is looked up.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Named {
+pub(super) struct RecordLookup {
     /// Its operation.
     operation: text::OperationName,
     /// For whom it was.
@@ -45,7 +45,7 @@ pub(super) struct Named {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listing {
+pub(super) struct RecordQuery {
     /// At most so many; 50 if left out.
     limit: Option<text::RecordLimit>,
     /// Where to go on: `next` of the page before.
@@ -77,12 +77,13 @@ pub struct LedgerRecord {
     pub hops: Option<String>,
     pub trace: Option<String>,
     /// What its requests are answered with.
-    pub response: Option<Kept>,
+    pub response: Option<StoredResponse>,
 }
 
 /// A response that is kept.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct Kept {
+#[schema(as = Kept)]
+pub struct StoredResponse {
     pub status: u16,
     /// None where the body was not kept.
     pub body_bytes: Option<usize>,
@@ -92,7 +93,7 @@ pub struct Kept {
 }
 
 impl LedgerRecord {
-    fn new(found: KeyRecord, caller: &Caller) -> Self {
+    fn new(found: KeyRecord, caller: &ApiCaller) -> Self {
         let shows_bytes = caller.operates().is_ok();
         let (state, lease_until, expires_at) = match found.record.phase {
             Phase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
@@ -121,12 +122,12 @@ impl LedgerRecord {
             message: found.message_id.map(href),
             hops: found.hops,
             trace: found.trace,
-            response: found.response.map(|response| Kept::new(&response, shows_bytes)),
+            response: found.response.map(|response| StoredResponse::new(&response, shows_bytes)),
         }
     }
 }
 
-impl Kept {
+impl StoredResponse {
     fn new(response: &Response, shows_bytes: bool) -> Self {
         let body = response.body.as_ref();
         let shown = body.filter(|body| shows_bytes && body.len() <= RECORD_BODY_BYTES_MAX);
@@ -155,21 +156,22 @@ pub(super) struct DecideRecord {
     identity: text::Identity,
     #[schema(value_type = text::IdempotencyKey)]
     key: String,
-    finding: Found,
+    finding: RecordFinding,
     /// How long after its claim a call may still take effect, such as `10m`, which holds if it is left out; `nothing_done` counts only
     /// after it.
     #[schema(value_type = Option<text::SettlesWithin>)]
     settles_within: Option<String>,
 }
 
-impl Shape for DecideRecord {
+impl BodyShape for DecideRecord {
     const SHAPE: &'static str =
         r#"{"operation":"…","identity":"…","key":"…","finding":"applied" or "refused" or "nothing_done"}"#;
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Found {
+#[schema(as = Found)]
+enum RecordFinding {
     /// It took effect: its requests are told that it was done.
     Applied,
     /// It was refused: its requests are told that it was answered.
@@ -178,7 +180,7 @@ enum Found {
     NothingDone,
 }
 
-impl Found {
+impl RecordFinding {
     const fn resolution(self) -> Resolution {
         match self {
             Self::Applied => Resolution::Applied,
@@ -192,13 +194,13 @@ impl Found {
 #[utoipa::path(
     get,
     path = "/v1/ledger",
-    params(Named),
+    params(RecordLookup),
     responses(
         (status = 200, description = "The record", body = LedgerRecord),
     )
 )]
 pub(super) async fn get_ledger_entry(
-    Call { api, caller, query: Named { operation, identity, key }, .. }: Call<Viewer, Named>,
+    AuthorizedRequest { api, caller, query: RecordLookup { operation, identity, key }, .. }: AuthorizedRequest<Viewer, RecordLookup>,
 ) -> Result<HttpResponse, Problem> {
     let key = IdempotencyKey::parse(&key).map_err(Problem::of_key)?;
     let found =
@@ -210,13 +212,13 @@ pub(super) async fn get_ledger_entry(
 #[utoipa::path(
     get,
     path = "/v1/ledger/unknown",
-    params(Listing),
+    params(RecordQuery),
     responses(
         (status = 200, description = "A page of them", body = LedgerRecords),
     )
 )]
 pub(super) async fn list_unknown_ledger_entries(
-    Call { api, caller, query, .. }: Call<Viewer, Listing>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Viewer, RecordQuery>,
 ) -> Result<HttpResponse, Problem> {
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let found = api.store.keys().list_unknown(query.cursor.map(|cursor| cursor.0), limit).await?;
@@ -236,8 +238,8 @@ pub(super) async fn list_unknown_ledger_entries(
     )
 )]
 pub(super) async fn decide_ledger_entry(
-    Call { api, caller, .. }: Call<Operator>,
-    Told(asked): Told<DecideRecord>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
+    JsonBody(asked): JsonBody<DecideRecord>,
 ) -> Result<HttpResponse, Problem> {
     let policy = policy(asked.settles_within.as_deref())?;
     let key = IdempotencyKey::parse(&asked.key).map_err(Problem::of_key)?;

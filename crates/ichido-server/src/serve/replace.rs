@@ -14,22 +14,22 @@ use ichido_store::message::{MessageFilter, MessageRow, NewMessage, QueueName};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::answer::json;
-use super::api::Api;
-use super::caller::{Caller, no_queue};
+use super::api::ApiState;
+use super::caller::{ApiCaller, no_queue};
 use super::messages::{content_type, key_of, replay_marker, seen};
+use super::models::{Accepted, href};
 use super::problem::{Code, Problem};
-use super::request::{Call, Operator, Segment, not_encoded, whole};
-use super::show::{Accepted, href};
+use super::request::{AuthorizedRequest, Operator, Segment, not_encoded, whole};
+use super::response::json;
 use super::steps::{note, refused, refused_for};
 use super::text;
-use crate::accept::{Offer, Understood};
+use crate::accept::{ParsedSubmission, Submission};
 
 /// Why a new message is made, and whether it may repeat an effect.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Replacing {
+pub(super) struct ReplaceQuery {
     /// Why; kept in the dead message's history.
     reason: Option<text::Reason>,
     /// Whether to make it though the dead one took effect, so that it is done once more.
@@ -47,7 +47,7 @@ pub(super) struct Replacing {
     params(
         ("id" = Uuid, Path, description = "The dead message's id"),
         ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The new message's key: 1 to 255 visible ASCII characters, never used before"),
-        Replacing,
+        ReplaceQuery,
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The new request; without a content type it has the old one's"),
     responses(
@@ -57,11 +57,11 @@ pub(super) struct Replacing {
     )
 )]
 pub(super) async fn replace_message(
-    Call { api, caller, query, .. }: Call<Operator, Replacing>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Operator, ReplaceQuery>,
     Segment(id): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Replacing { reason, although_done } = query;
+    let ReplaceQuery { reason, although_done } = query;
     let (head, body) = request.into_parts();
     let key = key_of(&head.headers)?;
     not_encoded(&head.headers)?;
@@ -72,7 +72,8 @@ pub(super) async fn replace_message(
     };
     let mut permit = api.bodies.empty(caller.token);
     let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
-    let Understood { message: new, misfit } = made_from(&api, &caller, &old, key, content_type, body).await?;
+    let ParsedSubmission { message: new, misfit } =
+        made_from(&api, &caller, &old, key, content_type, body).await?;
     if let Some(misfit) = misfit {
         // One that was made before the schema was as it is now stands.
         let found = under_key(&api, &new).await?;
@@ -110,14 +111,14 @@ pub(super) async fn replace_message(
 
 /// The old one with another request and key.
 async fn made_from(
-    api: &Api,
-    caller: &Caller,
+    api: &ApiState,
+    caller: &ApiCaller,
     old: &MessageRow,
     key: IdempotencyKey,
     content_type: String,
     body: Vec<u8>,
-) -> Result<Understood, Problem> {
-    let offer = Offer {
+) -> Result<ParsedSubmission, Problem> {
+    let offer = Submission {
         // A row's queue is a name, and it was allowed a try: it was put in.
         queue: QueueName::parse(&old.queue).ok_or_else(no_queue)?,
         identity: old.identity.clone(),
@@ -129,8 +130,8 @@ async fn made_from(
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
-    let Understood { message, misfit } = api.parsing.message(caller, offer).await?;
-    Ok(Understood { message: NewMessage { priority: old.priority, ..message }, misfit })
+    let ParsedSubmission { message, misfit } = api.parsing.message(caller, offer).await?;
+    Ok(ParsedSubmission { message: NewMessage { priority: old.priority, ..message }, misfit })
 }
 
 /// Whether it is the one that was asked for, made from the old one.
@@ -139,7 +140,7 @@ fn is_made(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
 }
 
 /// What stands under the new one's key.
-async fn under_key(api: &Api, new: &NewMessage) -> Result<Option<MessageRow>, Problem> {
+async fn under_key(api: &ApiState, new: &NewMessage) -> Result<Option<MessageRow>, Problem> {
     let filter = MessageFilter {
         queue: Some(new.queue.clone()),
         identity: Some(new.identity.clone()),

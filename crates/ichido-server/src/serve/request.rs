@@ -18,8 +18,8 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer 
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use uuid::Uuid;
 
-use super::api::Api;
-use super::caller::Caller;
+use super::api::ApiState;
+use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
 
 /// The one variable segment of a path, decoded.
@@ -39,16 +39,16 @@ pub(super) fn no_route() -> Problem {
 }
 
 /// A request of a caller who has the right `R`, with the parameters `Q`.
-pub(super) struct Call<R, Q = NoParameters> {
-    pub(super) api: Arc<Api>,
-    pub(super) caller: Caller,
+pub(super) struct AuthorizedRequest<R, Q = NoParameters> {
+    pub(super) api: Arc<ApiState>,
+    pub(super) caller: ApiCaller,
     pub(super) query: Q,
     right: PhantomData<R>,
 }
 
 /// What a caller must be allowed before its request is read further.
-pub(super) trait Right {
-    fn check(caller: &Caller) -> Result<(), Problem>;
+pub(super) trait RequiredRole {
+    fn check(caller: &ApiCaller) -> Result<(), Problem>;
 }
 
 /// Every caller: the handler checks what is asked for.
@@ -58,20 +58,20 @@ pub(super) struct Viewer;
 /// A caller who may act on what is there.
 pub(super) struct Operator;
 
-impl Right for Anyone {
-    fn check(_: &Caller) -> Result<(), Problem> {
+impl RequiredRole for Anyone {
+    fn check(_: &ApiCaller) -> Result<(), Problem> {
         Ok(())
     }
 }
 
-impl Right for Viewer {
-    fn check(caller: &Caller) -> Result<(), Problem> {
+impl RequiredRole for Viewer {
+    fn check(caller: &ApiCaller) -> Result<(), Problem> {
         caller.views()
     }
 }
 
-impl Right for Operator {
-    fn check(caller: &Caller) -> Result<(), Problem> {
+impl RequiredRole for Operator {
+    fn check(caller: &ApiCaller) -> Result<(), Problem> {
         caller.operates()
     }
 }
@@ -81,12 +81,12 @@ impl Right for Operator {
 #[serde(deny_unknown_fields)]
 pub(super) struct NoParameters {}
 
-impl<R: Right, Q: DeserializeOwned> FromRequestParts<Arc<Api>> for Call<R, Q> {
+impl<R: RequiredRole, Q: DeserializeOwned> FromRequestParts<Arc<ApiState>> for AuthorizedRequest<R, Q> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<ApiState>) -> Result<Self, Problem> {
         // The door puts it there, before every route but the public ones.
-        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(no_route)?;
+        let caller = parts.extensions.get::<ApiCaller>().cloned().ok_or_else(no_route)?;
         R::check(&caller)?;
         let query = parameters(&parts.uri)?;
         Ok(Self { api: Arc::clone(api), caller, query, right: PhantomData })

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::answer::json;
-use super::api::Api;
-use super::caller::{Caller, no_queue};
+use super::api::ApiState;
+use super::caller::{ApiCaller, no_queue};
 use super::cursor::{self, Cursor};
 use super::field::Field;
+use super::models::Listed;
 use super::problem::{Code, Problem};
-use super::request::{Anyone, Call};
-use super::show::Listed;
+use super::request::{Anyone, AuthorizedRequest};
+use super::response::json;
 use super::text;
 use crate::limits::{LIST_LOOKED_MAX, LIST_PART};
 
@@ -29,7 +29,7 @@ use crate::limits::{LIST_LOOKED_MAX, LIST_PART};
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listing {
+pub(super) struct MessageQuery {
     /// Of this queue.
     queue: Option<text::QueueName>,
     /// In this state.
@@ -77,15 +77,15 @@ pub(super) struct MessagePage {
 #[utoipa::path(
     get,
     path = "/v1/messages",
-    params(Listing),
+    params(MessageQuery),
     responses(
         (status = 200, description = "A page of the messages that you may see", body = MessagePage),
     )
 )]
 pub(super) async fn list_messages(
-    Call { api, caller, query, .. }: Call<Anyone, Listing>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, MessageQuery>,
 ) -> Result<Response, Problem> {
-    let asked = Asked::new(query, &caller)?;
+    let asked = MessageSearch::new(query, &caller)?;
     // Requests may be large, and a listing holds some of them: only a few listings at a time.
     let _turn = api.listings.turn(&caller).await;
     let page = asked.look(&api, &caller).await?;
@@ -93,14 +93,14 @@ pub(super) async fn list_messages(
 }
 
 /// What is asked for.
-struct Asked {
+struct MessageSearch {
     filter: MessageFilter,
     field: Option<Arc<Field>>,
     limit: u32,
 }
 
-impl Asked {
-    fn new(query: Listing, caller: &Caller) -> Result<Self, Problem> {
+impl MessageSearch {
+    fn new(query: MessageQuery, caller: &ApiCaller) -> Result<Self, Problem> {
         let queue = query.queue.map(|queue| queue.0);
         if queue.as_ref().is_some_and(|queue| !caller.sees_queue(queue.as_str())) {
             return Err(no_queue());
@@ -135,7 +135,7 @@ impl Asked {
         Ok(Self { filter, field, limit: query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0) })
     }
 
-    async fn look(mut self, api: &Api, caller: &Caller) -> Result<MessagePage, Problem> {
+    async fn look(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
         let mut page = MessagePage { messages: Vec::new(), next: None, looked_at: 0 };
         loop {
             let room = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);

@@ -24,34 +24,34 @@ use tracing::Level;
 use uuid::Uuid;
 
 use super::access::Access;
-use super::api::{Api, is_health, router};
+use super::api::{ApiState, is_health, router};
 use super::arrivals;
-use super::door::Door;
 use super::feed;
+use super::guard::RequestGuard;
 use super::problem::{Code, Problem};
 use super::waiting::WAITING;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How many are being answered.
-const UNDER_WAY: &str = "ichido_http_under_way";
+const IN_FLIGHT: &str = "ichido_http_under_way";
 /// How many requests were answered, and how.
 const REQUESTS: &str = "ichido_http_requests_total";
 
 /// The server behind the listening.
-pub(super) struct Server {
+pub(super) struct ApiServer {
     router: Router,
-    api: Arc<Api>,
+    api: Arc<ApiState>,
     limits: Limits,
-    under_way: Gauge,
+    in_flight: Gauge,
 }
 
-impl Server {
-    pub(super) fn new(api: Api, access: Access, limits: Limits) -> Self {
+impl ApiServer {
+    pub(super) fn new(api: ApiState, access: Access, limits: Limits) -> Self {
         let api = Arc::new(api);
         let access = Arc::new(access);
         tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-        let router = Door { access, chosen: api.chosen }.before(router(Arc::clone(&api)));
-        Self { router, api, limits, under_way: metrics::gauge!(UNDER_WAY) }
+        let router = RequestGuard { access, chosen: api.chosen }.before(router(Arc::clone(&api)));
+        Self { router, api, limits, in_flight: metrics::gauge!(IN_FLIGHT) }
     }
 
     async fn pass(&self, request: Request<Incoming>) -> Response<Body> {
@@ -61,10 +61,10 @@ impl Server {
     }
 }
 
-impl Answers for Server {
+impl Answers for ApiServer {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let _under_way = UnderWay::begin(&self.under_way);
-        let asked = Asked::of(&request);
+        let _in_flight = InFlightGuard::begin(&self.in_flight);
+        let asked = RequestLog::of(&request);
         asked.answered(self.pass(request).await)
     }
 
@@ -73,7 +73,7 @@ impl Answers for Server {
     }
 
     fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
-        Asked::of(request).answered(Problem::overloaded().into_response())
+        RequestLog::of(request).answered(Problem::overloaded().into_response())
     }
 
     /// Which method it was is not known, and no handler ever saw it.
@@ -102,13 +102,13 @@ impl Answers for Server {
 }
 
 /// What is logged and counted of a request.
-struct Asked {
+struct RequestLog {
     id: String,
     method: &'static str,
     key: Option<String>,
 }
 
-impl Asked {
+impl RequestLog {
     fn of(request: &Request<Incoming>) -> Self {
         Self {
             id: Uuid::now_v7().to_string(),
@@ -129,16 +129,16 @@ impl Asked {
 }
 
 /// Counts one request as under way for as long as it lives, hung up on or not.
-struct UnderWay<'a>(&'a Gauge);
+struct InFlightGuard<'a>(&'a Gauge);
 
-impl<'a> UnderWay<'a> {
+impl<'a> InFlightGuard<'a> {
     fn begin(gauge: &'a Gauge) -> Self {
         gauge.increment(1);
         Self(gauge)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.decrement(1);
     }
@@ -148,7 +148,7 @@ impl Drop for UnderWay<'_> {
 pub(super) fn describe_metrics() {
     metrics::describe_counter!(REQUESTS, "Requests that were answered");
     arrivals::describe();
-    metrics::describe_gauge!(UNDER_WAY, "Requests that are not answered yet");
+    metrics::describe_gauge!(IN_FLIGHT, "Requests that are not answered yet");
     metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
     metrics::gauge!(WAITING).set(0.0);
 }

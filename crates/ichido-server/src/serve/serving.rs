@@ -18,12 +18,12 @@ use tokio::time::timeout;
 
 use super::access::Access;
 use super::admission::Admission;
-use super::api::Api;
-use super::inside;
+use super::api::ApiState;
+use super::bulk_runner;
+use super::in_process;
 use super::metrics;
-use super::running;
-use super::server::{self, Server};
-use super::waiting::Waiting;
+use super::server::{self, ApiServer};
+use super::waiting::OutcomeWaiters;
 use crate::Error;
 use crate::config::Config;
 use crate::limits::{WAITERS_SHARE, WORKER_STARTS_WITHIN};
@@ -31,11 +31,11 @@ use crate::worker;
 
 /// A server that is ready to answer.
 pub struct Serving {
-    server: Arc<Server>,
+    server: Arc<ApiServer>,
     store: Store,
     limits: Limits,
     worker: Arc<Running>,
-    operations: Arc<running::Running>,
+    operations: Arc<bulk_runner::BulkRunner>,
     folding: JoinHandle<()>,
     /// The longest lease of a queue, for who is told that it was cut.
     lease_max: Duration,
@@ -59,18 +59,18 @@ impl Serving {
         let worker = Arc::new(worker);
         // Operators are answered by what workers have published. Should the store be away just now, only they wait for it.
         drop(timeout(WORKER_STARTS_WITHIN, worker.started()).await);
-        let api = inside::api(store.clone(), Some(config));
+        let api = in_process::api(store.clone(), Some(config));
         let operations = Arc::clone(&api.operations);
         let waiters_max = api.chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
-        let api = Api {
+        let api = ApiState {
             admission: Admission::start(store.clone(), &api.queues).await,
-            waiting: Waiting::start(store.clone(), waiters_max),
+            waiting: OutcomeWaiters::start(store.clone(), waiters_max),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
             metrics: measured,
             worker_lives: worker::lives(&worker),
             ..api
         };
-        let server = Arc::new(Server::new(api, access, limits));
+        let server = Arc::new(ApiServer::new(api, access, limits));
         let store = store.clone();
         Ok(Self { server, store, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
     }

@@ -14,15 +14,15 @@ use serde::Deserialize;
 use serde_json::json as value;
 use utoipa::ToSchema;
 
-use super::api::Api;
-use super::caller::Caller;
-use super::letters::found;
+use super::api::ApiState;
+use super::caller::ApiCaller;
+use super::dead_letters::found;
+use super::json_body::{BodyShape, JsonBody};
 use super::messages::{find, no_message, seen, shown};
+use super::models::Message;
 use super::problem::{Code, Problem};
-use super::request::{Call, Operator, Right, Segment};
-use super::show::Message;
+use super::request::{AuthorizedRequest, Operator, RequiredRole, Segment};
 use super::text;
-use super::told::{Shape, Told};
 
 /// Why something is done.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -32,7 +32,7 @@ pub(super) struct Because {
     reason: Option<text::Reason>,
 }
 
-impl Shape for Because {
+impl BodyShape for Because {
     const SHAPE: &'static str = r#"nothing, or {"reason":"…"}"#;
 
     fn of_nothing() -> Option<Self> {
@@ -48,7 +48,7 @@ pub(super) struct Discard {
     reason: text::Reason,
 }
 
-impl Shape for Discard {
+impl BodyShape for Discard {
     const SHAPE: &'static str = r#"{"reason":"why it needs no more attention"}"#;
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Decide {
     reason: Option<text::Reason>,
 }
 
-impl Shape for Decide {
+impl BodyShape for Decide {
     const SHAPE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
 }
 
@@ -102,11 +102,11 @@ impl Decided {
     )
 )]
 pub(super) async fn requeue_message(
-    Call { api, caller, .. }: Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(id): Segment,
-    Told(because): Told<Because>,
+    JsonBody(because): JsonBody<Because>,
 ) -> Result<Response, Problem> {
-    let letter = Letter::find(&api, &caller, &id).await?;
+    let letter = FoundLetter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
     let event = |letter: &LetterRow, now| policies.event(letter, now);
     // In the words of a preflight, which say how to mend it.
@@ -120,8 +120,8 @@ pub(super) async fn requeue_message(
 /// A producer, who may withdraw its own messages, or a caller who may act on all.
 pub(super) struct Canceller;
 
-impl Right for Canceller {
-    fn check(caller: &Caller) -> Result<(), Problem> {
+impl RequiredRole for Canceller {
+    fn check(caller: &ApiCaller) -> Result<(), Problem> {
         match caller.role {
             Role::Producer { .. } => Ok(()),
             Role::Viewer | Role::Operator | Role::Admin => caller.operates(),
@@ -141,9 +141,9 @@ impl Right for Canceller {
     )
 )]
 pub(super) async fn cancel_message(
-    Call { api, caller, .. }: Call<Canceller>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Canceller>,
     Segment(id): Segment,
-    Told(because): Told<Because>,
+    JsonBody(because): JsonBody<Because>,
 ) -> Result<Response, Problem> {
     let id = seen(&api, &caller, &id).await?.id;
     match api.store.messages().step(id, |_| Event::Cancelled, &note(&caller, because.reason)).await? {
@@ -174,11 +174,11 @@ pub(super) async fn cancel_message(
     )
 )]
 pub(super) async fn discard_message(
-    Call { api, caller, .. }: Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(id): Segment,
-    Told(Discard { reason: because }): Told<Discard>,
+    JsonBody(Discard { reason: because }): JsonBody<Discard>,
 ) -> Result<Response, Problem> {
-    let letter = Letter::find(&api, &caller, &id).await?;
+    let letter = FoundLetter::find(&api, &caller, &id).await?;
     // A discard asks nothing of the queue.
     let why_not = |why| match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
         Err(refusal) => refused(reason(why), refusal.to_string()),
@@ -199,24 +199,24 @@ pub(super) async fn discard_message(
     )
 )]
 pub(super) async fn decide_message(
-    Call { api, caller, .. }: Call<Operator>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(id): Segment,
-    Told(Decide { decision, reason: because }): Told<Decide>,
+    JsonBody(Decide { decision, reason: because }): JsonBody<Decide>,
 ) -> Result<Response, Problem> {
-    let letter = Letter::find(&api, &caller, &id).await?;
+    let letter = FoundLetter::find(&api, &caller, &id).await?;
     let event = |letter: &LetterRow, now| decision.event(letter.state, now);
     let why_not = |why| refused(reason(why), letter.why_undecided(why));
     letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }
 
 /// A dead or parked message, as it was found.
-struct Letter {
+struct FoundLetter {
     row: LetterRow,
     now: Timestamp,
 }
 
-impl Letter {
-    async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Self, Problem> {
+impl FoundLetter {
+    async fn find(api: &ApiState, caller: &ApiCaller, id: &str) -> Result<Self, Problem> {
         let (row, now) = found(api, caller, id).await?;
         Ok(Self { row, now })
     }
@@ -224,8 +224,8 @@ impl Letter {
     /// Takes a step, and shows the message as it is then; how long it waited for this is measured.
     async fn step(
         &self,
-        api: &Api,
-        caller: &Caller,
+        api: &ApiState,
+        caller: &ApiCaller,
         event: impl Fn(&LetterRow, Timestamp) -> Event,
         reason: Option<text::Reason>,
         by: Resolution,
@@ -256,7 +256,7 @@ impl Letter {
     }
 }
 
-pub(super) fn note(caller: &Caller, reason: Option<text::Reason>) -> Note {
+pub(super) fn note(caller: &ApiCaller, reason: Option<text::Reason>) -> Note {
     Note { actor: Some(caller.name.clone()), excerpt: reason.map(|reason| reason.0), ..Note::default() }
 }
 

@@ -28,42 +28,42 @@ ichido_core::words! {
         /// It has not, in the time that was given.
         InTime = "not_in_time",
         /// As many wait as may: it was not waited for.
-        NoRoom = "no_room",
+        Full = "no_room",
         /// The server stops: it was not waited for to the end.
         Stopping = "server_stops",
     }
 }
 
 /// The room in which they wait.
-pub(super) struct Waiting {
-    room: Arc<Room>,
-    looking: JoinHandle<()>,
+pub(super) struct OutcomeWaiters {
+    list: Arc<WaitList>,
+    poller: JoinHandle<()>,
     stop: watch::Sender<bool>,
 }
 
-struct Room {
-    places: Semaphore,
+struct WaitList {
+    permits: Semaphore,
     waiters: Waiters<Uuid>,
     /// Somebody came.
-    came: Notify,
+    joined: Notify,
 }
 
-impl Waiting {
+impl OutcomeWaiters {
     /// Opens a room for so many.
     pub(super) fn start(store: Store, waiters_max: usize) -> Self {
-        let places = Semaphore::new(waiters_max.min(Semaphore::MAX_PERMITS));
-        let room = Arc::new(Room { places, waiters: Waiters::default(), came: Notify::new() });
-        let looking = tokio::spawn(look(Arc::clone(&room), store));
-        Self { room, looking, stop: watch::channel(false).0 }
+        let permits = Semaphore::new(waiters_max.min(Semaphore::MAX_PERMITS));
+        let list = Arc::new(WaitList { permits, waiters: Waiters::default(), joined: Notify::new() });
+        let poller = tokio::spawn(poll(Arc::clone(&list), store));
+        Self { list, poller, stop: watch::channel(false).0 }
     }
 
     /// Waits until a message has ended or is parked, at most so long.
     pub(super) async fn until_ended(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
         let mut stopping = self.stop.subscribe();
-        let _place = self.room.places.try_acquire().map_err(|_| NotEnded::NoRoom)?;
-        let _counted = Counted::new();
-        let mut waiting = self.room.waiters.join(&id);
-        self.room.came.notify_one();
+        let _permit = self.list.permits.try_acquire().map_err(|_| NotEnded::Full)?;
+        let _gauge = WaitingGauge::new();
+        let mut waiting = self.list.waiters.join(&id);
+        self.list.joined.notify_one();
         tokio::select! {
             ended = timeout(within, waiting.woken()) => ended.map_err(|_| NotEnded::InTime),
             _ = stopping.wait_for(|stops| *stops) => Err(NotEnded::Stopping),
@@ -76,15 +76,15 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for OutcomeWaiters {
     fn drop(&mut self) {
-        self.looking.abort();
+        self.poller.abort();
     }
 }
 
-impl Room {
+impl WaitList {
     /// One look for all.
-    async fn look_once(&self, store: &Store) -> Result<(), StoreError> {
+    async fn poll_once(&self, store: &Store) -> Result<(), StoreError> {
         for part in self.waiters.keys().chunks(PAGE_MAX as usize) {
             for (id, stage, _) in store.messages().stages(part).await? {
                 // A parked one waits for a person, and who waits for it may be one.
@@ -98,27 +98,27 @@ impl Room {
 }
 
 /// Somebody who waits, for the metrics page, until this is dropped.
-struct Counted;
+struct WaitingGauge;
 
-impl Counted {
+impl WaitingGauge {
     fn new() -> Self {
         metrics::gauge!(WAITING).increment(1.0);
         Self
     }
 }
 
-impl Drop for Counted {
+impl Drop for WaitingGauge {
     fn drop(&mut self) {
         metrics::gauge!(WAITING).decrement(1.0);
     }
 }
 
-async fn look(room: Arc<Room>, store: Store) {
+async fn poll(list: Arc<WaitList>, store: Store) {
     loop {
-        while room.waiters.is_empty() {
-            room.came.notified().await;
+        while list.waiters.is_empty() {
+            list.joined.notified().await;
         }
-        let again_after = match room.look_once(&store).await {
+        let again_after = match list.poll_once(&store).await {
             Ok(()) => LOOK_EVERY,
             Err(error) => {
                 tracing::warn!(%error, "those who wait could not be looked after");

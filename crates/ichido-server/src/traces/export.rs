@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::settings::{self, Collector};
-use super::{LOST, SPANS, Span, WAITING_MAX, json};
+use super::{LOST, SPANS, TraceSpan, WAITING_MAX, json};
 
 /// The most spans of one request.
 const BATCH_MAX: usize = 512;
@@ -48,7 +48,7 @@ impl Exporting {
 }
 
 /// While one batch is under way the next gathers.
-async fn run(collector: Collector, mut spans: mpsc::Receiver<Span>, mut stopped: oneshot::Receiver<()>) {
+async fn run(collector: Collector, mut spans: mpsc::Receiver<TraceSpan>, mut stopped: oneshot::Receiver<()>) {
     loop {
         let mut batch = Vec::new();
         let is_over = tokio::select! {
@@ -71,7 +71,7 @@ async fn run(collector: Collector, mut spans: mpsc::Receiver<Span>, mut stopped:
 }
 
 /// The same key on every try, so that a collector that knows keys takes it once; others ignore it.
-async fn send(collector: &Collector, spans: &[Span]) {
+async fn send(collector: &Collector, spans: &[TraceSpan]) {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string());
     let action = key.ok().and_then(|key| {
         let body = json::request(spans, &collector.resource);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ichido_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Kind, Span};
+use super::{SpanKind, TraceSpan};
 
 /// `SPAN_KIND_SERVER` and `SPAN_KIND_CLIENT`.
 const SERVER: u8 = 2;
@@ -14,7 +14,7 @@ const CLIENT: u8 = 3;
 const ERROR: u8 = 2;
 
 /// Writes an `ExportTraceServiceRequest`.
-pub(super) fn request(spans: &[Span], resource: &BTreeMap<String, String>) -> String {
+pub(super) fn request(spans: &[TraceSpan], resource: &BTreeMap<String, String>) -> String {
     let scope_spans = json!({
         "scope": { "name": "ichido", "version": env!("CARGO_PKG_VERSION") },
         "spans": spans.iter().map(span).collect::<Vec<_>>(),
@@ -30,10 +30,10 @@ pub(super) fn rejected(response: &[u8]) -> u64 {
     count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default()
 }
 
-fn span(span: &Span) -> Value {
+fn span(span: &TraceSpan) -> Value {
     let kind = match span.kind {
-        Kind::Server => SERVER,
-        Kind::Client => CLIENT,
+        SpanKind::Server => SERVER,
+        SpanKind::Client => CLIENT,
     };
     let mut json = json!({
         "traceId": format!("{:032x}", span.context.trace),
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_span_is_written_as_otlp_json() {
         let context = Context::parse("00-5b8efff798038103d269b633813fc60c-eee19b7ec3c1b174-01").unwrap();
-        let span = |name, kind| Span {
+        let span = |name, kind| TraceSpan {
             context,
             parent: None,
             name,
@@ -83,12 +83,12 @@ mod tests {
             attributes: Vec::new(),
             error: None,
         };
-        let root = span("accept", Kind::Server);
-        let child = Span {
+        let root = span("accept", SpanKind::Server);
+        let child = TraceSpan {
             parent: Some(0x00e1_9b7e_c3c1_b173),
             attributes: vec![("ichido.queue", "orders".to_owned())],
             error: Some("BROKER_5XX".to_owned()),
-            ..span("deliver", Kind::Client)
+            ..span("deliver", SpanKind::Client)
         };
         let resource = BTreeMap::from([("service.name".to_owned(), "shop".to_owned())]);
         let written: Value = serde_json::from_str(&request(&[child, root], &resource)).unwrap();

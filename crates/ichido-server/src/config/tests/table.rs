@@ -10,7 +10,7 @@ use super::super::kind::Kind;
 use super::super::setting::{Setting, Table};
 use super::super::table::ROOT;
 use super::*;
-use crate::limits::Chosen;
+use crate::limits::RequestLimits;
 
 /// Every setting of a table and of the tables inside.
 fn settings(table: Table) -> Vec<&'static Setting> {
@@ -158,7 +158,7 @@ fn defaults_are_those_of_the_library() {
     );
     assert_eq!(format!("{:?}", config.queues[0]), format!("{:?}", Queue::new("q", "d")));
     assert_eq!(format!("{:?}", config.serve.limits), format!("{:?}", Limits::default()));
-    assert_eq!(format!("{:?}", config.serve.chosen), format!("{:?}", Chosen::default()));
+    assert_eq!(format!("{:?}", config.serve.chosen), format!("{:?}", RequestLimits::default()));
     assert_eq!(config.serve.listen, LISTEN_DEFAULT);
     assert_eq!(config.store.connections_max, CONNECTIONS_DEFAULT);
     let worker = &config.worker;

@@ -7,8 +7,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::super::caller::Caller;
-use super::look::{Looked, Looking};
+use super::super::caller::ApiCaller;
+use super::state::{FeedChanges, FeedState};
 use crate::limits::{FEED_HEARTBEAT_EVERY, FEED_SLOW_MAX};
 
 /// How soon a client that lost the feed comes back, in milliseconds.
@@ -18,10 +18,10 @@ const RESET: &str = "event: reset\ndata: {}\n\n";
 const HEARTBEAT: &str = ": still here\n\n";
 
 pub(super) struct Subscriber {
-    caller: Caller,
-    messages: Vec<Watched>,
+    caller: ApiCaller,
+    messages: Vec<MessageProgress>,
     tell: Sender<Bytes>,
-    stands: Stands,
+    stands: SubscriberState,
     /// When it was last told something.
     told_at: Option<Instant>,
     /// When it must come back, so that no stream lasts for ever.
@@ -30,37 +30,37 @@ pub(super) struct Subscriber {
 }
 
 /// A message that it watches, and how many transitions it was told.
-struct Watched {
+struct MessageProgress {
     id: Uuid,
     told: usize,
 }
 
-enum Stands {
+enum SubscriberState {
     /// It was told nothing.
     New,
     /// It was told everything.
-    Follows,
+    Current,
     /// It missed something, as what was before is not read yet.
-    Lags { since: Instant },
+    Lagging { since: Instant },
 }
 
 /// It listens no more.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 impl Subscriber {
     pub(super) fn new(
-        caller: Caller,
+        caller: ApiCaller,
         messages: Vec<Uuid>,
         tell: Sender<Bytes>,
         leaves_at: Instant,
         seat: Permit<Uuid>,
     ) -> Self {
-        let messages = messages.into_iter().map(|id| Watched { id, told: 0 }).collect();
-        Self { caller, messages, tell, stands: Stands::New, told_at: None, leaves_at, _seat: seat }
+        let messages = messages.into_iter().map(|id| MessageProgress { id, told: 0 }).collect();
+        Self { caller, messages, tell, stands: SubscriberState::New, told_at: None, leaves_at, _seat: seat }
     }
 
-    pub(super) const fn caller(&self) -> &Caller {
+    pub(super) const fn caller(&self) -> &ApiCaller {
         &self.caller
     }
 
@@ -74,30 +74,37 @@ impl Subscriber {
     }
 
     /// Tells it what is new to it.
-    pub(super) fn tell(&mut self, looking: &Looking, looked: &Looked, now: Instant) -> Result<(), Gone> {
+    pub(super) fn tell(
+        &mut self,
+        looking: &FeedState,
+        looked: &FeedChanges,
+        now: Instant,
+    ) -> Result<(), Disconnected> {
         if self.leaves_at <= now {
-            return Err(Gone);
+            return Err(Disconnected);
         }
         let text = match self.stands {
-            Stands::New if looked.is_whole => format!("{RETRY}{}", self.whole(looking)),
-            Stands::Lags { since } if self.tell.capacity() < self.tell.max_capacity() => {
-                return if now < since + FEED_SLOW_MAX { Ok(()) } else { Err(Gone) };
+            SubscriberState::New if looked.is_whole => format!("{RETRY}{}", self.whole(looking)),
+            SubscriberState::Lagging { since } if self.tell.capacity() < self.tell.max_capacity() => {
+                return if now < since + FEED_SLOW_MAX { Ok(()) } else { Err(Disconnected) };
             }
-            Stands::Lags { .. } if looked.is_whole => format!("{RESET}{}", self.whole(looking)),
-            Stands::Follows if looked.is_whole => self.changes(looking, looked),
-            Stands::New | Stands::Lags { .. } | Stands::Follows => String::new(),
+            SubscriberState::Lagging { .. } if looked.is_whole => format!("{RESET}{}", self.whole(looking)),
+            SubscriberState::Current if looked.is_whole => self.changes(looking, looked),
+            SubscriberState::New | SubscriberState::Lagging { .. } | SubscriberState::Current => {
+                String::new()
+            }
         };
         if !text.is_empty() {
-            return self.hand_on(text, Stands::Follows, now);
+            return self.hand_on(text, SubscriberState::Current, now);
         }
         if self.told_at.is_none_or(|told_at| told_at + FEED_HEARTBEAT_EVERY <= now) {
-            let stands = std::mem::replace(&mut self.stands, Stands::New);
+            let stands = std::mem::replace(&mut self.stands, SubscriberState::New);
             return self.hand_on(HEARTBEAT.to_owned(), stands, now);
         }
         Ok(())
     }
 
-    fn hand_on(&mut self, text: String, then: Stands, now: Instant) -> Result<(), Gone> {
+    fn hand_on(&mut self, text: String, then: SubscriberState, now: Instant) -> Result<(), Disconnected> {
         match self.tell.try_send(Bytes::from(text)) {
             Ok(()) => {
                 self.told_at = Some(now);
@@ -105,15 +112,15 @@ impl Subscriber {
                 Ok(())
             }
             Err(TrySendError::Full(_)) => {
-                self.stands = Stands::Lags { since: now };
+                self.stands = SubscriberState::Lagging { since: now };
                 Ok(())
             }
-            Err(TrySendError::Closed(_)) => Err(Gone),
+            Err(TrySendError::Closed(_)) => Err(Disconnected),
         }
     }
 
     /// The whole state, as it may see it.
-    fn whole(&mut self, looking: &Looking) -> String {
+    fn whole(&mut self, looking: &FeedState) -> String {
         let mut text = looking.queues_told(&self.caller);
         if self.caller.views().is_ok() {
             text.push_str(&looking.nodes);
@@ -128,7 +135,7 @@ impl Subscriber {
     }
 
     /// What has changed, as it may see it.
-    fn changes(&mut self, looking: &Looking, looked: &Looked) -> String {
+    fn changes(&mut self, looking: &FeedState, looked: &FeedChanges) -> String {
         let mut text = String::new();
         let sees_all = self.caller.views().is_ok();
         // That something was counted is not told to who does not see counts.
@@ -148,7 +155,7 @@ impl Subscriber {
         text
     }
 
-    fn push_transitions(&mut self, looking: &Looking, text: &mut String) {
+    fn push_transitions(&mut self, looking: &FeedState, text: &mut String) {
         for watched in &mut self.messages {
             for transition in looking.transitions(watched.id, watched.told) {
                 text.push_str(transition);
@@ -173,24 +180,24 @@ mod tests {
 
     fn subscriber(role: Role, now: Instant) -> (Subscriber, Receiver<Bytes>) {
         let (tell, told) = channel(BUFFERED);
-        let caller = Caller { name: "screen".to_owned(), role, token: None };
+        let caller = ApiCaller { name: "screen".to_owned(), role, token: None };
         let seat = Permits::new(1, 1).try_take(caller.token).expect("a seat");
         (Subscriber::new(caller, Vec::new(), tell, now + LIVES, seat), told)
     }
 
-    fn state() -> Looking {
-        let mut state = Looking::default();
+    fn state() -> FeedState {
+        let mut state = FeedState::default();
         state.nodes = "event: nodes\n\n".to_owned();
         state.destinations = "event: destinations\n\n".to_owned();
         state
     }
 
-    fn nothing_new() -> Looked {
-        Looked { is_whole: true, ..Looked::default() }
+    fn nothing_new() -> FeedChanges {
+        FeedChanges { is_whole: true, ..FeedChanges::default() }
     }
 
-    fn an_action() -> Looked {
-        Looked { actions: "event: actions\n\n".to_owned(), ..nothing_new() }
+    fn an_action() -> FeedChanges {
+        FeedChanges { actions: "event: actions\n\n".to_owned(), ..nothing_new() }
     }
 
     fn read(told: &mut Receiver<Bytes>) -> Option<String> {
@@ -215,7 +222,11 @@ mod tests {
         let later = now + FEED_HEARTBEAT_EVERY;
         assert_eq!(subscriber.tell(&state(), &nothing_new(), later), Ok(()));
         assert_eq!(read(&mut told).as_deref(), Some(HEARTBEAT));
-        assert_eq!(subscriber.tell(&state(), &nothing_new(), now + LIVES), Err(Gone), "it is let in anew");
+        assert_eq!(
+            subscriber.tell(&state(), &nothing_new(), now + LIVES),
+            Err(Disconnected),
+            "it is let in anew"
+        );
     }
 
     #[test]
@@ -228,10 +239,10 @@ mod tests {
         assert!(whole.contains("event: queues") && !whole.contains("event: nodes"), "{whole}");
         assert_eq!(subscriber.tell(&state(), &an_action(), now), Ok(()));
         assert_eq!(read(&mut told), None);
-        let counted = Looked { queues_changed: true, ..nothing_new() };
+        let counted = FeedChanges { queues_changed: true, ..nothing_new() };
         assert_eq!(subscriber.tell(&state(), &counted, now), Ok(()));
         assert_eq!(read(&mut told), None, "nor when others put something in");
-        let paused = Looked { pauses_changed: true, ..counted };
+        let paused = FeedChanges { pauses_changed: true, ..counted };
         assert_eq!(subscriber.tell(&state(), &paused, now), Ok(()));
         assert!(read(&mut told).expect("the queues").contains("event: queues"));
     }
@@ -243,7 +254,7 @@ mod tests {
         for _ in 0..=BUFFERED {
             assert_eq!(subscriber.tell(&state(), &an_action(), now), Ok(()));
         }
-        assert!(matches!(subscriber.stands, Stands::Lags { .. }));
+        assert!(matches!(subscriber.stands, SubscriberState::Lagging { .. }));
         read(&mut told).expect("the whole");
         assert_eq!(subscriber.tell(&state(), &an_action(), now), Ok(()));
         assert_eq!(told.len(), BUFFERED - 1, "it is told nothing more until it has read all");
@@ -255,18 +266,18 @@ mod tests {
         for _ in 0..=BUFFERED {
             assert_eq!(subscriber.tell(&state(), &an_action(), now), Ok(()));
         }
-        assert_eq!(subscriber.tell(&state(), &nothing_new(), now + FEED_SLOW_MAX), Err(Gone));
+        assert_eq!(subscriber.tell(&state(), &nothing_new(), now + FEED_SLOW_MAX), Err(Disconnected));
     }
 
     #[test]
     fn while_the_store_is_away_it_is_told_that_the_server_lives() {
         let now = Instant::now();
         let (mut subscriber, mut told) = subscriber(Role::Viewer, now);
-        assert_eq!(subscriber.tell(&Looking::default(), &Looked::nothing(), now), Ok(()));
+        assert_eq!(subscriber.tell(&FeedState::default(), &FeedChanges::nothing(), now), Ok(()));
         assert_eq!(read(&mut told).as_deref(), Some(HEARTBEAT));
         assert_eq!(subscriber.tell(&state(), &nothing_new(), now), Ok(()));
         assert!(read(&mut told).expect("the whole").starts_with(RETRY), "and the whole when it is back");
         drop(told);
-        assert_eq!(subscriber.tell(&state(), &an_action(), now), Err(Gone));
+        assert_eq!(subscriber.tell(&state(), &an_action(), now), Err(Disconnected));
     }
 }

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tower_service::Service as _;
 
 use super::super::api::{router, served};
-use super::super::caller::Caller;
-use super::super::inside;
+use super::super::caller::ApiCaller;
+use super::super::in_process;
 use super::text;
 use crate::config::{self, Outside};
 use crate::limits::{FEED_MESSAGES_MAX, LIST_MAX, UNKNOWN_MAX};
@@ -252,7 +252,7 @@ async fn lines_of_a_batch_are_refused_where_their_schema_says() {
             let is_json = line["content_type"].as_str().is_some_and(|said| said.contains("json"));
             let is_valid = fits.is_valid(&line) && !(is_json && line.get("body_base64").is_some());
             let text = line.to_string();
-            let (status, result) = app.call(&Sent::ndjson(&text)).await;
+            let (status, result) = app.call(&TestRequest::ndjson(&text)).await;
             let refused = [400, 413, 415, 422].contains(&result["status"].as_u64().unwrap());
             assert_eq!(status, 200);
             assert!(!is_valid || !refused, "{text}: {result}");
@@ -344,21 +344,23 @@ impl App {
             folder: PathBuf::new(),
         };
         let config = config::resolve("ichido.toml", CONFIG, &outside).unwrap();
-        let router = router(std::sync::Arc::new(inside::api(store, Some(&config))));
+        let router = router(std::sync::Arc::new(in_process::api(store, Some(&config))));
         let description = serde_json::from_str(&text(served().into_openapi())).unwrap();
         let mut app = Self { router, description, message: String::new(), _file: file };
-        let put =
-            Sent { key: Some("first".to_owned()), ..Sent::to(Method::POST, "/v1/queues/orders/messages") };
+        let put = TestRequest {
+            key: Some("first".to_owned()),
+            ..TestRequest::to(Method::POST, "/v1/queues/orders/messages")
+        };
         let (status, accepted) = app.call(&put).await;
         assert_eq!(status, 201, "{accepted}");
         app.message = accepted["id"].as_str().unwrap().to_owned();
         app
     }
 
-    fn operations(&self) -> Vec<Operation<'_>> {
+    fn operations(&self) -> Vec<DescribedOperation<'_>> {
         let paths = self.description["paths"].as_object().unwrap().iter();
         let operations = paths.flat_map(|(path, item)| {
-            item.as_object().unwrap().iter().map(move |(method, described)| Operation {
+            item.as_object().unwrap().iter().map(move |(method, described)| DescribedOperation {
                 app: self,
                 method: method.to_uppercase().parse().unwrap(),
                 path: path.clone(),
@@ -393,11 +395,15 @@ impl App {
     async fn tell(&self, path: &str, body: &Value) -> (u16, Value) {
         let method = if path.ends_with("/pace") { Method::PUT } else { Method::POST };
         let body = body.to_string();
-        self.call(&Sent { body, content_type: "application/json", ..Sent::to(method, &self.target(path)) })
-            .await
+        self.call(&TestRequest {
+            body,
+            content_type: "application/json",
+            ..TestRequest::to(method, &self.target(path))
+        })
+        .await
     }
 
-    async fn call(&self, sent: &Sent) -> (u16, Value) {
+    async fn call(&self, sent: &TestRequest) -> (u16, Value) {
         let mut request = Request::new(Body::from(sent.body.clone()));
         *request.method_mut() = sent.method.clone();
         *request.uri_mut() = sent.target.parse().unwrap();
@@ -408,7 +414,7 @@ impl App {
                 request.headers_mut().insert(name, value);
             }
         }
-        request.extensions_mut().insert(Caller::local());
+        request.extensions_mut().insert(ApiCaller::local());
         let response = self.router.clone().call(request).await.unwrap();
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -417,7 +423,7 @@ impl App {
 }
 
 /// What is sent.
-struct Sent {
+struct TestRequest {
     method: Method,
     target: String,
     key: Option<String>,
@@ -426,7 +432,7 @@ struct Sent {
     body: String,
 }
 
-impl Sent {
+impl TestRequest {
     fn to(method: Method, target: &str) -> Self {
         let (target, content_type) = (target.to_owned(), "application/octet-stream");
         Self { method, target, key: None, identity: None, content_type, body: String::new() }
@@ -439,21 +445,21 @@ impl Sent {
 }
 
 /// One operation of the description.
-struct Operation<'a> {
+struct DescribedOperation<'a> {
     app: &'a App,
     method: Method,
     path: String,
     described: &'a Value,
 }
 
-impl Operation<'_> {
+impl DescribedOperation<'_> {
     fn parameters(&self) -> Vec<Value> {
         self.described["parameters"].as_array().cloned().unwrap_or_default()
     }
 
     /// A request with what is required, and one parameter set.
-    fn request(&self, name: &str, value: &str) -> Sent {
-        let mut sent = Sent::to(self.method.clone(), "");
+    fn request(&self, name: &str, value: &str) -> TestRequest {
+        let mut sent = TestRequest::to(self.method.clone(), "");
         let mut query: Vec<(&str, &str)> = Vec::new();
         match name {
             "Idempotency-Key" => sent.key = Some(value.to_owned()),

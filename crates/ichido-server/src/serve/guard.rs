@@ -13,30 +13,30 @@ use ichido_core::settings::size;
 use super::access::Access;
 use super::api::is_public;
 use super::problem::{Code, Problem};
-use crate::limits::Chosen;
+use crate::limits::RequestLimits;
 
 /// Who is let in, and with how large a head.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct RequestGuard {
     pub(super) access: Arc<Access>,
-    pub(super) chosen: Chosen,
+    pub(super) chosen: RequestLimits,
 }
 
-impl Door {
+impl RequestGuard {
     /// Puts the door before routes.
     pub(super) fn before(self, routes: Router) -> Router {
         routes.layer(from_fn_with_state(self, enter))
     }
 }
 
-async fn enter(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+async fn enter(State(door): State<RequestGuard>, mut request: Request, next: Next) -> Response {
     match admitted(&door, &mut request).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn admitted(door: &Door, request: &mut Request) -> Result<(), Problem> {
+async fn admitted(door: &RequestGuard, request: &mut Request) -> Result<(), Problem> {
     check_head(request, door.chosen)?;
     if !is_public(request.uri().path()) {
         let caller = door.access.admit(request.method(), request.uri(), request.headers()).await?;
@@ -46,11 +46,11 @@ async fn admitted(door: &Door, request: &mut Request) -> Result<(), Problem> {
 }
 
 /// The listening has wider bounds of its own, whose answers have no body.
-fn check_head(request: &Request, chosen: Chosen) -> Result<(), Problem> {
+fn check_head(request: &Request, chosen: RequestLimits) -> Result<(), Problem> {
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let Chosen { headers_max, head_bytes_max, .. } = chosen;
+    let RequestLimits { headers_max, head_bytes_max, .. } = chosen;
     if headers_max < request.headers().len() || head_bytes_max < fields + target {
         let detail = format!(
             "a request has at most {headers_max} header fields and {} of them; send fewer",

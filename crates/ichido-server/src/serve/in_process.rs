@@ -24,16 +24,16 @@ use tokio::sync::{Semaphore, watch};
 use tower_service::Service as _;
 
 use super::admission::Admission;
-use super::api::{Api, Known, router};
-use super::caller::{Caller, IDENTITY};
-use super::destinations::KnownDestination;
+use super::api::{ApiState, ServedQueue, router};
+use super::bulk_runner::BulkRunner;
+use super::caller::{ApiCaller, IDENTITY};
+use super::destinations::ConfiguredDestination;
 use super::feed::Feed;
-use super::listings::Listings;
-use super::parsing::Parsing;
+use super::listings::ListingPermits;
+use super::parsing::BodyParser;
 use super::problem::Problem;
-use super::running::Running;
-use super::waiting::Waiting;
-use crate::accept::Refused;
+use super::waiting::OutcomeWaiters;
+use crate::accept::SubmissionError;
 use crate::config::{Config, Intake};
 use crate::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX};
 
@@ -42,8 +42,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The API of one command.
 pub struct Inside {
     router: Router,
-    caller: Caller,
-    operations: Arc<Running>,
+    caller: ApiCaller,
+    operations: Arc<BulkRunner>,
 }
 
 impl Inside {
@@ -63,14 +63,14 @@ impl Inside {
         if !api.queues.contains_key(queue.as_str()) {
             let published = api.store.facts().list().await?.into_iter().find(|known| known.queue == *queue);
             let tries = published.map_or(Retry::OUTBOX.tries, |known| known.facts.max_attempts);
-            let known = Known { name: queue.clone(), tries, intake: Intake::default() };
+            let known = ServedQueue { name: queue.clone(), tries, intake: Intake::default() };
             api.queues.insert(queue.as_str().to_owned(), known);
         }
-        Ok(Self::of(api, Caller::local().name))
+        Ok(Self::of(api, ApiCaller::local().name))
     }
 
-    fn of(api: Api, by: String) -> Self {
-        let caller = Caller { name: by, ..Caller::local() };
+    fn of(api: ApiState, by: String) -> Self {
+        let caller = ApiCaller { name: by, ..ApiCaller::local() };
         let operations = Arc::clone(&api.operations);
         Self { router: router(Arc::new(api)), caller, operations }
     }
@@ -100,7 +100,7 @@ impl Inside {
         body: Vec<u8>,
     ) -> Result<Answer, String> {
         let Ok(content_type) = HeaderValue::from_str(content_type) else {
-            return read(Problem::of_offer(&Refused::ContentType).into_response()).await;
+            return read(Problem::of_offer(&SubmissionError::ContentType).into_response()).await;
         };
         let key = HeaderValue::from_str(&key.to_field_value()).map_err(|error| error.to_string())?;
         let mut request = Request::new(Body::from(body));
@@ -125,22 +125,22 @@ async fn read(response: Response) -> Result<Answer, String> {
     Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
 }
 
-pub(super) fn api(store: Store, config: Option<&Config>) -> Api {
+pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
     let chosen = config.map(|config| config.serve.chosen).unwrap_or_default();
-    Api {
+    ApiState {
         chosen,
-        queues: config.map(Api::known).unwrap_or_default(),
+        queues: config.map(ApiState::served_queues).unwrap_or_default(),
         admission: Admission::none(),
-        destinations: config.map(KnownDestination::all).unwrap_or_default(),
+        destinations: config.map(ConfiguredDestination::all).unwrap_or_default(),
         served: config.map(served).unwrap_or_default(),
         // A command puts nothing in that it would wait for.
-        waiting: Waiting::start(store.clone(), 0),
+        waiting: OutcomeWaiters::start(store.clone(), 0),
         batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
-        listings: Listings::new(),
+        listings: ListingPermits::new(),
         // A command has its bodies in memory already, and a bound of its own to how many.
         bodies: Permits::new(Semaphore::MAX_PERMITS, Semaphore::MAX_PERMITS),
-        parsing: Parsing::new(),
-        operations: Arc::new(Running::default()),
+        parsing: BodyParser::new(),
+        operations: Arc::new(BulkRunner::default()),
         feed: Feed::new(chosen.listeners_max),
         // Nobody asks a command for its metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),

@@ -10,16 +10,16 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::super::alerts;
-use super::super::api::Api;
-use super::super::caller::Caller;
+use super::super::api::ApiState;
+use super::super::caller::ApiCaller;
 use super::super::destinations;
+use super::super::models::{Event, NodeStatus, Queue};
 use super::super::queues;
-use super::super::show::{Event, Node, Queue};
 use crate::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_ROUND};
 
 /// What was learnt so far.
 #[derive(Default)]
-pub(super) struct Looking {
+pub(super) struct FeedState {
     pub(super) queues: Vec<Queue>,
     /// Each part of the state as the feed tells it; empty before the first look.
     pub(super) nodes: String,
@@ -31,13 +31,13 @@ pub(super) struct Looking {
     nodes_key: String,
     /// The last actions by their numbers; none before the first look.
     actions: Option<BTreeSet<u64>>,
-    messages: HashMap<Uuid, Watched>,
+    messages: HashMap<Uuid, WatchedMessage>,
     /// Which of the messages are looked at whole next.
     round: usize,
 }
 
 /// A message that somebody watches.
-struct Watched {
+struct WatchedMessage {
     stage: Stage,
     tries: u32,
     /// Each of its transitions as the feed tells it, in order.
@@ -46,7 +46,7 @@ struct Watched {
 
 /// What a look found.
 #[derive(Default)]
-pub(super) struct Looked {
+pub(super) struct FeedChanges {
     /// Whether there is a state to tell.
     pub(super) is_whole: bool,
     pub(super) queues_changed: bool,
@@ -59,7 +59,7 @@ pub(super) struct Looked {
     pub(super) actions: String,
 }
 
-impl Looked {
+impl FeedChanges {
     /// The store did not answer.
     pub(super) fn nothing() -> Self {
         Self::default()
@@ -68,7 +68,7 @@ impl Looked {
 
 /// An operator's action.
 #[derive(Serialize)]
-struct Action {
+struct FeedAction {
     number: u64,
     at: String,
     about: String,
@@ -87,8 +87,12 @@ struct MessageEvent {
     event: Event,
 }
 
-impl Looking {
-    pub(super) async fn look(&mut self, api: &Api, watched: BTreeSet<Uuid>) -> Result<Looked, StoreError> {
+impl FeedState {
+    pub(super) async fn look(
+        &mut self,
+        api: &ApiState,
+        watched: BTreeSet<Uuid>,
+    ) -> Result<FeedChanges, StoreError> {
         let queues = queues::standing(api, |_| true).await?;
         let nodes = queues::nodes_standing(api).await?;
         let destinations = destinations::standing(api).await?;
@@ -99,7 +103,7 @@ impl Looking {
         let alerts = told("alerts", &BTreeMap::from([("alerts", alerts)]));
         let (queues_key, nodes_key) = (queues_key(&queues), nodes_key(&nodes));
         let pauses_key = pauses_key(&queues);
-        let looked = Looked {
+        let looked = FeedChanges {
             is_whole: true,
             queues_changed: queues_key != self.queues_key,
             pauses_changed: pauses_key != self.pauses_key,
@@ -115,7 +119,7 @@ impl Looking {
     }
 
     /// The queues, as somebody may see them.
-    pub(super) fn queues_told(&self, caller: &Caller) -> String {
+    pub(super) fn queues_told(&self, caller: &ApiCaller) -> String {
         let own = self.queues.iter().filter(|queue| caller.sees_queue(&queue.name));
         let own: Vec<Queue> = own.map(|queue| queue.clone().seen_by(caller)).collect();
         told("queues", &BTreeMap::from([("queues", own)]))
@@ -137,7 +141,7 @@ impl Looking {
     }
 
     /// Reads the history of those that have moved, and of a few others in turn: not every step shows in state and tries.
-    async fn look_at_messages(&mut self, api: &Api, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
+    async fn look_at_messages(&mut self, api: &ApiState, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
         self.messages.retain(|id, _| watched.contains(id));
         let ids: Vec<Uuid> = watched.into_iter().collect();
         let in_turn: BTreeSet<Uuid> = ids
@@ -150,7 +154,7 @@ impl Looking {
         self.round = self.round.wrapping_add(FEED_ROUND);
         for part in ids.chunks(PAGE_MAX as usize) {
             for (id, stage, tries) in api.store.messages().stages(part).await? {
-                let is_same = |known: &Watched| known.stage == stage && known.tries == tries;
+                let is_same = |known: &WatchedMessage| known.stage == stage && known.tries == tries;
                 if self.messages.get(&id).is_some_and(is_same) && !in_turn.contains(&id) {
                     continue;
                 }
@@ -158,7 +162,7 @@ impl Looking {
                 let events =
                     steps.into_iter().map(|step| MessageEvent { message: id, event: Event::new(step) });
                 let told = events.map(|event| told("message", &event)).collect();
-                self.messages.insert(id, Watched { stage, tries, told });
+                self.messages.insert(id, WatchedMessage { stage, tries, told });
             }
         }
         Ok(())
@@ -184,13 +188,13 @@ fn pauses_key(queues: &[Queue]) -> String {
     text(&queues.iter().map(|queue| (&queue.name, queue.paused, &queue.paused_at)).collect::<Vec<_>>())
 }
 
-fn nodes_key(nodes: &[Node]) -> String {
+fn nodes_key(nodes: &[NodeStatus]) -> String {
     text(&nodes.iter().map(|node| (&node.id, &node.name, node.alive)).collect::<Vec<_>>())
 }
 
-fn shown(row: ActionRow) -> Action {
+fn shown(row: ActionRow) -> FeedAction {
     let ActionRow { number, at, action } = row;
-    Action {
+    FeedAction {
         number,
         at: at.to_string(),
         about: action.about,
@@ -234,7 +238,7 @@ mod tests {
 
     #[test]
     fn each_action_is_new_once_even_when_it_is_committed_late() {
-        let mut looking = Looking::default();
+        let mut looking = FeedState::default();
         let mut new = |numbers: &[u64]| -> Vec<u64> {
             let page = numbers.iter().map(|number| row(*number)).collect();
             looking.new_actions(page).into_iter().map(|row| row.number).collect()
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_first_action_ever_is_new() {
-        let mut looking = Looking::default();
+        let mut looking = FeedState::default();
         assert!(looking.new_actions(Vec::new()).is_empty());
         assert_eq!(looking.new_actions(vec![row(1)]).len(), 1);
     }

@@ -13,10 +13,10 @@ use super::request::{not_encoded, whole};
 use crate::limits::TOLD_BYTES_MAX;
 
 /// The body of an action, read.
-pub(super) struct Told<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 /// What a body says.
-pub(super) trait Shape: DeserializeOwned {
+pub(super) trait BodyShape: DeserializeOwned {
     /// How it is written; shown where one does not fit.
     const SHAPE: &'static str;
 
@@ -26,7 +26,7 @@ pub(super) trait Shape: DeserializeOwned {
     }
 }
 
-impl<S: Send + Sync, T: Shape> FromRequest<S> for Told<T> {
+impl<S: Send + Sync, T: BodyShape> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
@@ -35,7 +35,7 @@ impl<S: Send + Sync, T: Shape> FromRequest<S> for Told<T> {
     }
 }
 
-async fn read<T: Shape>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let shape = T::SHAPE;
     not_encoded(headers)?;
     let body = whole(headers, body, TOLD_BYTES_MAX, None).await?;

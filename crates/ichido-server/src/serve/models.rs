@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::caller::Caller;
+use super::caller::ApiCaller;
 
 /// What stands for the digest of a result that an earlier call gave, and nobody saw (SPEC D7).
 const FROM_CONFLICT: &str = "sha256:from-conflict";
@@ -268,7 +268,7 @@ pub struct Queue {
 
 impl Queue {
     /// As a caller may see it.
-    pub(super) fn seen_by(self, caller: &Caller) -> Self {
+    pub(super) fn seen_by(self, caller: &ApiCaller) -> Self {
         if caller.views().is_ok() {
             return self;
         }
@@ -305,12 +305,13 @@ impl Counts {
 /// All nodes that were ever heard of.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Nodes {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<NodeStatus>,
 }
 
 /// A node of the same store.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Node {
+#[schema(as = Node)]
+pub(super) struct NodeStatus {
     pub(super) id: Uuid,
     pub(super) name: String,
     /// Whether it was heard of lately.
@@ -326,12 +327,13 @@ pub(super) struct Ready {
     pub(super) status: &'static str,
     /// What was looked at; only where `?verbose` asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) checks: Option<Vec<Check>>,
+    pub(super) checks: Option<Vec<ReadinessCheck>>,
 }
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct Check {
+#[schema(as = Check)]
+pub(super) struct ReadinessCheck {
     pub(super) name: &'static str,
     pub(super) ok: bool,
     pub(super) detail: String,

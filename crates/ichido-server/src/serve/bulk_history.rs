@@ -18,7 +18,7 @@ const STOPPING: &str = "stopping";
 
 /// One bulk: its beginning, and its last word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ToldBulk {
+pub(super) struct BulkOperation {
     pub(super) id: Uuid,
     pub(super) begun_at: Timestamp,
     /// When its last word was said.
@@ -32,13 +32,13 @@ pub(super) struct ToldBulk {
 }
 
 /// The last bulks, the last one first.
-pub(super) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
+pub(super) async fn bulks(store: &Store) -> Result<Vec<BulkOperation>, StoreError> {
     let living = Living::look(store).await?;
     Ok(told(store.actions().list(None, ACTIONS_MAX).await?, &living))
 }
 
 /// One of them.
-pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
+pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<BulkOperation>, StoreError> {
     let living = Living::look(store).await?;
     let mut actions = store.actions().of(id).await?;
     actions.reverse();
@@ -46,15 +46,15 @@ pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, St
 }
 
 /// The bulks of these actions, of which the newest is the first.
-fn told(actions: Vec<ActionRow>, living: &Living) -> Vec<ToldBulk> {
-    let mut told: Vec<ToldBulk> = Vec::new();
+fn told(actions: Vec<ActionRow>, living: &Living) -> Vec<BulkOperation> {
+    let mut told: Vec<BulkOperation> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
         if let Some(bulk) = told.iter_mut().find(|bulk| bulk.id == row.action.subject) {
             bulk.earlier(row);
         } else if told.len() == BULKS_MAX {
             break;
         } else {
-            told.push(ToldBulk::last(row));
+            told.push(BulkOperation::last(row));
         }
     }
     for bulk in &mut told {
@@ -63,7 +63,7 @@ fn told(actions: Vec<ActionRow>, living: &Living) -> Vec<ToldBulk> {
     told
 }
 
-impl ToldBulk {
+impl BulkOperation {
     fn last(row: ActionRow) -> Self {
         Self {
             id: row.action.subject,

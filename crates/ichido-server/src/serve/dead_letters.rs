@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::answer::json;
-use super::api::Api;
-use super::caller::Caller;
+use super::api::ApiState;
+use super::caller::ApiCaller;
 use super::cursor::{self, Cursor};
 use super::messages::seen;
+use super::models::{LastError, href};
 use super::problem::Problem;
-use super::request::{Call, Segment, Viewer};
-use super::show::{LastError, href};
+use super::request::{AuthorizedRequest, Segment, Viewer};
+use super::response::json;
 use super::steps::refused;
 use super::text;
 
@@ -33,7 +33,7 @@ use super::text;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Listing {
+pub(super) struct DeadLetterQuery {
     /// `dead` if left out.
     state: Option<text::LetterState>,
     /// `open` if left out.
@@ -103,7 +103,7 @@ pub struct Letter {
 }
 
 impl Letter {
-    fn new(known: &Known, row: &LetterRow, now: Timestamp) -> Self {
+    fn new(known: &PublishedQueues, row: &LetterRow, now: Timestamp) -> Self {
         let refused = |work: Work| work.judge(&known.policies, row, now).err().map(|why| why.to_string());
         let key = known.keys.get(&row.queue);
         let sent_as = key.map(|key| key.of(&row.queue, &row.identity, &row.key).as_str().to_owned());
@@ -133,13 +133,13 @@ impl Letter {
 }
 
 /// What workers have published about the queues of letters.
-struct Known {
+struct PublishedQueues {
     policies: Policies,
     keys: HashMap<QueueName, OutboundKey>,
 }
 
-impl Known {
-    async fn read(api: &Api) -> Result<Self, Problem> {
+impl PublishedQueues {
+    async fn read(api: &ApiState) -> Result<Self, Problem> {
         let published = api.store.facts().list().await?;
         let policies = published.iter().collect();
         let key = |queue: PublishedQueue| Some((queue.queue, OutboundKey::parse(&queue.key_kind)?));
@@ -153,13 +153,13 @@ impl Known {
 #[utoipa::path(
     get,
     path = "/v1/letters",
-    params(Listing),
+    params(DeadLetterQuery),
     responses(
         (status = 200, description = "A page", body = Letters),
     )
 )]
 pub(super) async fn list_dead_letters(
-    Call { api, query, .. }: Call<Viewer, Listing>,
+    AuthorizedRequest { api, query, .. }: AuthorizedRequest<Viewer, DeadLetterQuery>,
 ) -> Result<Response, Problem> {
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let filter = LetterFilter {
@@ -175,7 +175,7 @@ pub(super) async fn list_dead_letters(
     };
     let now = api.store.now().await?;
     let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;
-    let known = Known::read(&api).await?;
+    let known = PublishedQueues::read(&api).await?;
     let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&known, row, now)).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));
     Ok(json(StatusCode::OK, &Letters { letters, next }))
@@ -192,15 +192,19 @@ pub(super) async fn list_dead_letters(
     )
 )]
 pub(super) async fn get_dead_letter(
-    Call { api, caller, .. }: Call<Viewer>,
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Viewer>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let (row, now) = found(&api, &caller, &id).await?;
-    Ok(json(StatusCode::OK, &Letter::new(&Known::read(&api).await?, &row, now)))
+    Ok(json(StatusCode::OK, &Letter::new(&PublishedQueues::read(&api).await?, &row, now)))
 }
 
 /// A dead or parked message that the caller may look at, and the moment at which it was one.
-pub(super) async fn found(api: &Api, caller: &Caller, id: &str) -> Result<(LetterRow, Timestamp), Problem> {
+pub(super) async fn found(
+    api: &ApiState,
+    caller: &ApiCaller,
+    id: &str,
+) -> Result<(LetterRow, Timestamp), Problem> {
     let message = seen(api, caller, id).await?;
     let now = api.store.now().await?;
     match api.store.dead_letters().find(&[message.id]).await?.pop() {

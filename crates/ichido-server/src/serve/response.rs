@@ -34,18 +34,18 @@ pub(super) fn with_type(status: StatusCode, media_type: &'static str, text: impl
 }
 
 /// A large body that keeps the permit for its memory until its client has taken nearly all of it.
-pub(super) struct Pieces {
+pub(super) struct PermittedBody {
     rest: Bytes,
     _permit: Permit<Uuid>,
 }
 
-impl Pieces {
+impl PermittedBody {
     pub(super) fn body(bytes: Vec<u8>, permit: Permit<Uuid>) -> Body {
         Body::new(Self { rest: bytes.into(), _permit: permit })
     }
 }
 
-impl http_body::Body for Pieces {
+impl http_body::Body for PermittedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -79,7 +79,7 @@ mod tests {
     async fn a_large_body_keeps_its_permit_while_it_is_handed_on() {
         let permits = Permits::new(1, 1);
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(2 * PIECE_BYTES_MAX + 1).collect();
-        let mut body = Pieces::body(bytes.clone(), permits.try_take(None).expect("a permit"));
+        let mut body = PermittedBody::body(bytes.clone(), permits.try_take(None).expect("a permit"));
         assert_eq!(http_body::Body::size_hint(&body).exact(), Some(bytes.len() as u64));
         let first =
             body.frame().await.expect("a piece").expect("it does not fail").into_data().expect("data");

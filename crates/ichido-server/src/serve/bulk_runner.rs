@@ -18,55 +18,55 @@ use crate::limits::{OPERATIONS_KEPT, OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
 
 /// Why none was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotBegun {
+pub(super) enum BulkStartError {
     TooMany,
     Stopping,
 }
 
 /// Another operation, here or elsewhere, works on messages of the same queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct QueueBusy {
     pub(super) by: Uuid,
 }
 
 /// What is known here of an operation.
 #[derive(Clone)]
-pub(super) enum Seen {
+pub(super) enum BulkStatus {
     /// How far it is.
-    Runs(Progress),
+    Running(Progress),
     /// What it came to, and why it could not go on, where that is so.
     Ended(Report, Option<String>),
 }
 
 /// All that run here, and the last ones that did.
 #[derive(Default)]
-pub(super) struct Running {
+pub(super) struct BulkRunner {
     /// By their ids, and so by when they began.
-    seen: Mutex<BTreeMap<Uuid, Seen>>,
+    seen: Mutex<BTreeMap<Uuid, BulkStatus>>,
     /// Those that were begun and have not ended, those among them that have no id yet.
     count: AtomicUsize,
     stops: AtomicBool,
     one_ended: Notify,
 }
 
-impl Running {
+impl BulkRunner {
     /// Begins one, and tells its id once it is in the audit trail, or why it is not.
     pub(super) fn begin(
         self: &Arc<Self>,
         bulk: Bulk,
         found: Preflight,
-    ) -> Result<oneshot::Receiver<Result<Uuid, Taken>>, NotBegun> {
+    ) -> Result<oneshot::Receiver<Result<Uuid, QueueBusy>>, BulkStartError> {
         if self.stops.load(Ordering::SeqCst) {
-            return Err(NotBegun::Stopping);
+            return Err(BulkStartError::Stopping);
         }
-        let place = Place::take(self).ok_or(NotBegun::TooMany)?;
+        let place = BulkPermit::take(self).ok_or(BulkStartError::TooMany)?;
         let (tell, told) = oneshot::channel();
         tokio::spawn(run(place, bulk, found, tell));
         Ok(told)
     }
 
     /// What is known of one that runs here, or did lately.
-    pub(super) fn seen(&self, id: Uuid) -> Option<Seen> {
+    pub(super) fn seen(&self, id: Uuid) -> Option<BulkStatus> {
         self.lock().get(&id).cloned()
     }
 
@@ -93,39 +93,45 @@ impl Running {
 
     fn keep(&self, report: Report, error: Option<String>) {
         let mut all = self.lock();
-        all.insert(report.operation, Seen::Ended(report, error));
-        let ended = all.iter().filter(|(_, seen)| matches!(seen, Seen::Ended(..))).map(|(id, _)| *id);
+        all.insert(report.operation, BulkStatus::Finished(report, error));
+        let ended =
+            all.iter().filter(|(_, seen)| matches!(seen, BulkStatus::Finished(..))).map(|(id, _)| *id);
         let ended: Vec<Uuid> = ended.collect();
         for oldest in &ended[..ended.len().saturating_sub(OPERATIONS_KEPT)] {
             all.remove(oldest);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Seen>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, BulkStatus>> {
         // Each change under it is whole.
         lock(&self.seen)
     }
 }
 
 /// The place of one that runs, for as long as it does.
-struct Place(Arc<Running>);
+struct BulkPermit(Arc<BulkRunner>);
 
-impl Place {
-    fn take(running: &Arc<Running>) -> Option<Self> {
+impl BulkPermit {
+    fn take(running: &Arc<BulkRunner>) -> Option<Self> {
         let more = |count: usize| (count < OPERATIONS_MAX).then_some(count + 1);
         running.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
         Some(Self(Arc::clone(running)))
     }
 }
 
-impl Drop for Place {
+impl Drop for BulkPermit {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::SeqCst);
         self.0.one_ended.notify_waiters();
     }
 }
 
-async fn run(place: Place, bulk: Bulk, found: Preflight, tell: oneshot::Sender<Result<Uuid, Taken>>) {
+async fn run(
+    place: BulkPermit,
+    bulk: Bulk,
+    found: Preflight,
+    tell: oneshot::Sender<Result<Uuid, QueueBusy>>,
+) {
     let running = &place.0;
     let mut tell = Some(tell);
     let mut begun = |begun| {
@@ -133,14 +139,14 @@ async fn run(place: Place, bulk: Bulk, found: Preflight, tell: oneshot::Sender<R
         _ = tell.take().map(|tell| tell.send(begun));
     };
     let progress = |progress: Progress| {
-        running.lock().insert(progress.operation, Seen::Runs(progress));
+        running.lock().insert(progress.operation, BulkStatus::Running(progress));
         begun(Ok(progress.operation));
     };
     let stop = || running.stops.load(Ordering::SeqCst);
     let ended = bulk.run(&found, stop, progress).await;
     let (report, error) = match ended {
         Ok(report) => (report, None),
-        Err(BulkError::Taken { by }) => return begun(Err(Taken { by })),
+        Err(BulkError::Taken { by }) => return begun(Err(QueueBusy { by })),
         Err(BulkError::Broke { error, report }) => {
             tracing::error!(%error, operation = %report.operation, moved = report.moved, "an operation could not go on");
             (report, Some(Problem::of_store(&error).detail.into_owned()))

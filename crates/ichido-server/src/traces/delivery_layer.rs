@@ -12,7 +12,7 @@ use tracing_subscriber::layer::Context as LayerContext;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::context::Context;
-use super::{Kind, SPANS, Span};
+use super::{SPANS, SpanKind, TraceSpan};
 
 /// What listens.
 pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
@@ -26,9 +26,9 @@ impl<S: Subscriber> Layer<S> for Deliveries {
         if SPANS.get().is_none() {
             return;
         }
-        let mut told = Told::default();
-        event.record(&mut told);
-        if let Some(span) = told.span() {
+        let mut delivery = DeliveryEvent::default();
+        event.record(&mut delivery);
+        if let Some(span) = delivery.span() {
             span.tell();
         }
     }
@@ -36,7 +36,7 @@ impl<S: Subscriber> Layer<S> for Deliveries {
 
 /// What the worker tells of one try.
 #[derive(Default)]
-struct Told {
+struct DeliveryEvent {
     trace: Option<Context>,
     began: Option<Timestamp>,
     ended: Option<Timestamp>,
@@ -44,15 +44,15 @@ struct Told {
     attributes: Vec<(&'static str, String)>,
 }
 
-impl Told {
+impl DeliveryEvent {
     /// A child of what the message was stored with; a message without a trace, or of one that nobody records, has no span.
-    fn span(self) -> Option<Span> {
+    fn span(self) -> Option<TraceSpan> {
         let parent = self.trace.filter(|trace| trace.is_sampled())?;
-        Some(Span {
+        Some(TraceSpan {
             context: parent.child(),
             parent: Some(parent.span),
             name: "deliver",
-            kind: Kind::Client,
+            kind: SpanKind::Client,
             began: self.began?,
             ended: self.ended?,
             attributes: self.attributes,
@@ -61,7 +61,7 @@ impl Told {
     }
 }
 
-impl Visit for Told {
+impl Visit for DeliveryEvent {
     fn record_i64(&mut self, field: &Field, value: i64) {
         match field.name() {
             "began_at" => self.began = Some(Timestamp::from_micros(value)),

@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::document::did_you_mean;
 use super::kind::Kind;
-use super::outside::Outside;
 use super::setting::Variable;
+use super::sources::Outside;
 use super::table::ROOT;
 
 /// How the names begin.
@@ -27,7 +27,7 @@ const BETWEEN: &str = "__";
 const CHOSEN: [&str; 2] = ["queues", "destinations"];
 
 /// The variables of this process that are named after settings, by name.
-pub fn of_this_process() -> Vec<(String, String)> {
+pub fn named_variables() -> Vec<(String, String)> {
     let named = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
         Some((name, value.to_string_lossy().into_owned()))
@@ -69,7 +69,7 @@ pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Overr
 }
 
 /// Puts what the variables say into a document. The n-th variable is at `end + n`, where no text is.
-pub(super) fn lay_over<'a>(
+pub(super) fn apply<'a>(
     document: &mut DeTable<'a>,
     variables: &'a [Override],
     end: usize,
