@@ -75,12 +75,12 @@ pub(crate) enum SubmissionError {
 pub(crate) struct ParsedSubmission {
     pub(crate) message: NewMessage,
     /// Why the queue's schema does not let it in as something new. What stands under its key is asked for first: [`standing`].
-    pub(crate) misfit: Option<SubmissionError>,
+    pub(crate) schema_error: Option<SubmissionError>,
 }
 
 /// The message, ready to be put in where it fits.
-pub(crate) fn message(offer: Submission) -> Result<ParsedSubmission, SubmissionError> {
-    let Submission { queue, identity, key, content_type, body, hops, trace, tries, intake } = offer;
+pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, SubmissionError> {
+    let Submission { queue, identity, key, content_type, body, hops, trace, tries, intake } = submission;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(SubmissionError::Identity);
     }
@@ -93,14 +93,17 @@ pub(crate) fn message(offer: Submission) -> Result<ParsedSubmission, SubmissionE
     body_key::agrees(&key, &body).map_err(|_| SubmissionError::KeyDisagrees)?;
     let digest = digest(&content_type, &body, &intake.digest_without)
         .map_err(|error| SubmissionError::Json { error, at: LineColumn::of(&body, error.position) })?;
-    let misfit = intake.schema.and_then(|schema| fits(&schema, &content_type, &body).err());
+    let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
     let message = NewMessage { digest, content_type, hops, trace, tries_allowed: tries, ..message };
-    Ok(ParsedSubmission { message, misfit })
+    Ok(ParsedSubmission { message, schema_error })
 }
 
 /// What putting a message in would say if its key was used before; `None` where it was not.
-pub(crate) async fn standing(store: &Store, message: &NewMessage) -> Result<Option<Enqueued>, StoreError> {
+pub(crate) async fn find_existing(
+    store: &Store,
+    message: &NewMessage,
+) -> Result<Option<Enqueued>, StoreError> {
     let filter = MessageFilter {
         queue: Some(message.queue.clone()),
         identity: Some(message.identity.clone()),
@@ -123,7 +126,7 @@ pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Res
 }
 
 /// Whether a body, of which [`digest`] has read that it is no doubtful JSON, is what a queue's schema wants.
-pub(crate) fn fits(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), SubmissionError> {
+pub(crate) fn check_schema(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), SubmissionError> {
     if !is_json(content_type) {
         return Err(SubmissionError::NotJson);
     }
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     fn offered(content_type: &str, body: &str) -> Result<NewMessage, SubmissionError> {
-        message(Submission {
+        parse(Submission {
             queue: QueueName::parse("orders").expect("a name"),
             identity: "ann".to_owned(),
             key: IdempotencyKey::parse("k-1").expect("a key"),
@@ -163,7 +166,7 @@ mod tests {
             tries: NonZeroU32::MIN,
             intake: Intake { digest_without: Arc::new(without()), ..Intake::default() },
         })
-        .map(|understood| understood.message)
+        .map(|parsed| parsed.message)
     }
 
     fn without() -> LeaveOut {

@@ -38,7 +38,7 @@ use ichido::worker::{Alerts, BuildError, QUEUE_PREFIX, Queue, limits, problems};
 use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
-pub use destinations::Described;
+pub use destinations::DestinationConfig;
 pub use env_overlay::named_variables;
 pub use init::commented_file;
 pub use intake::Intake;
@@ -49,7 +49,7 @@ pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
 use document::{Section, Source, did_you_mean};
 use ichido_core::settings::Faults;
-use queues::Placed;
+use queues::LocatedQueue;
 use show::{Over, Shown};
 
 /// What the file is called when nothing else is said.
@@ -71,7 +71,7 @@ pub struct Config {
     /// What is watched for, and who is told.
     pub alerts: Alerts,
     /// Where messages go.
-    pub destinations: Vec<Described>,
+    pub destinations: Vec<DestinationConfig>,
     /// What holds them until then.
     pub queues: Vec<Queue>,
     /// What each of the queues takes in, by its name.
@@ -132,7 +132,7 @@ impl Traced {
         for shown in &mut all {
             let path = format!("{}.{}", shown.table, shown.name);
             if let Some(over) = over.iter().find(|over| over.path == path) {
-                shown.held = Some(over.held.clone());
+                shown.effective = Some(over.effective.clone());
             }
         }
         all
@@ -172,7 +172,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     let source = Source { name, text, variables: &variables, outside, faults: RefCell::default() };
     let (mut document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        let place = source.place(error.span().map_or(0, |span| span.start));
+        let place = source.location(error.span().map_or(0, |span| span.start));
         faults.add(place, format!("is no TOML: {}", error.message()));
     }
     // What was read of a broken file may be half of what was meant.
@@ -197,10 +197,11 @@ fn config(root: &Section<'_>) -> Option<Config> {
     let alerts = alerts::read(&root.section("alerts")?);
     let sections = root.sections("destinations");
     let named: Vec<&str> = sections.iter().map(|section| section.name).collect();
-    let destinations: Vec<Described> = sections.iter().filter_map(destinations::read).collect();
-    let queues: Vec<Placed<'_>> = root.sections("queues").into_iter().filter_map(queues::read).collect();
+    let destinations: Vec<DestinationConfig> = sections.iter().filter_map(destinations::read).collect();
+    let queues: Vec<LocatedQueue<'_>> =
+        root.sections("queues").into_iter().filter_map(queues::read).collect();
     check(&destinations, &queues, &alerts, &named, root);
-    let destinations = answering(destinations, &queues, root);
+    let destinations = link_answer_queues(destinations, &queues, root);
     Some(Config {
         store,
         serve: serve::read(&root.section("serve")?),
@@ -208,8 +209,8 @@ fn config(root: &Section<'_>) -> Option<Config> {
         traces_endpoint: root.section("traces")?.resolved("endpoint"),
         alerts: alerts.alerts,
         destinations,
-        intakes: queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect(),
-        queues: queues.into_iter().map(|placed| placed.queue).collect(),
+        intakes: queues.iter().map(|located| (located.queue.name.clone(), located.intake.clone())).collect(),
+        queues: queues.into_iter().map(|located| located.queue).collect(),
     })
 }
 
@@ -217,7 +218,7 @@ fn store(section: &Section<'_>) -> StoreConfig {
     let text = section.get::<String>("url");
     let in_file = text.filter(|_| !section.is_by_variable("url"));
     let url = if in_file.is_some_and(|text| holds_password(&text)) {
-        section.fault(
+        section.report(
             "url",
             "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
         );
@@ -225,10 +226,10 @@ fn store(section: &Section<'_>) -> StoreConfig {
     } else {
         section.resolved("url").and_then(|url| {
             let checked = store_url::check(&url).map_err(str::to_owned);
-            section.checked("url", checked.and_then(|()| section.source.outside.counted_here(url)))
+            section.checked("url", checked.and_then(|()| section.source.outside.resolve_store_path(url)))
         })
     };
-    StoreConfig { url, connections_max: section.of("connections_max") }
+    StoreConfig { url, connections_max: section.get_or_default("connections_max") }
 }
 
 /// Whether a text has the form `scheme://name:password@…`, or one in its query.
@@ -240,10 +241,10 @@ fn holds_password(text: &str) -> bool {
 }
 
 fn worker(section: &Section<'_>) -> WorkerConfig {
-    let name: String = section.of("name");
+    let name: String = section.get_or_default("name");
     if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
         let max = limits::NAME_BYTES_MAX;
-        section.fault("name", format!("is no name; give it 1 to {max} bytes and no NUL"));
+        section.report("name", format!("is no name; give it 1 to {max} bytes and no NUL"));
     }
     let audit_key = section.resolved("audit_key").and_then(|key| {
         let key = AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"));
@@ -251,9 +252,9 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
     });
     WorkerConfig {
         name,
-        idle_sleep: section.of("idle_sleep"),
-        stop_within: section.of("stop_within"),
-        keep_finished: section.of("keep_finished"),
+        idle_sleep: section.get_or_default("idle_sleep"),
+        stop_within: section.get_or_default("stop_within"),
+        keep_finished: section.get_or_default("keep_finished"),
         audit_key,
     }
 }
@@ -265,50 +266,57 @@ fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>
 }
 
 /// Answers go into a queue that there is, are delivered as often as it says, and are not asked about themselves.
-fn answering(destinations: Vec<Described>, queues: &[Placed<'_>], root: &Section<'_>) -> Vec<Described> {
+fn link_answer_queues(
+    destinations: Vec<DestinationConfig>,
+    queues: &[LocatedQueue<'_>],
+    root: &Section<'_>,
+) -> Vec<DestinationConfig> {
     let checked = destinations.into_iter().map(|described| {
         let Some(queue) = described.model().map(|plan| plan.answers_to().as_str()) else { return described };
         let place = format!("destinations.{}.answers_to", described.name);
-        let Some(placed) = queues.iter().find(|placed| placed.queue.name == queue) else {
-            let names = queues.iter().map(|placed| placed.queue.name.as_str());
-            root.fault(&place, missing("queues", queue, names));
+        let Some(located) = queues.iter().find(|located| located.queue.name == queue) else {
+            let names = queues.iter().map(|located| located.queue.name.as_str());
+            root.report(&place, missing("queues", queue, names));
             return described;
         };
-        if placed.queue.destination == described.name {
+        if located.queue.destination == described.name {
             let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
-            root.fault(&place, what);
+            root.report(&place, what);
         }
-        described.answer_tries(placed.queue.retry.tries)
+        described.answer_tries(located.queue.retry.tries)
     });
     checked.collect()
 }
 
 /// What contradicts itself between queues, receivers of alerts and destinations, each at its place.
 fn check(
-    destinations: &[Described],
-    queues: &[Placed<'_>],
-    alerts: &alerts::Placed<'_>,
+    destinations: &[DestinationConfig],
+    queues: &[LocatedQueue<'_>],
+    alerts: &alerts::LocatedAlerts<'_>,
     named: &[&str],
     root: &Section<'_>,
 ) {
-    for Placed { queue, section, .. } in
-        queues.iter().filter(|placed| placed.queue.name.starts_with(QUEUE_PREFIX))
+    for LocatedQueue { queue, section, .. } in
+        queues.iter().filter(|located| located.queue.name.starts_with(QUEUE_PREFIX))
     {
         let what = format!("{} is a name that is kept for what tells of alerts; take another", queue.name);
-        section.fault("", what);
+        section.report("", what);
     }
     let known: Vec<(&str, Duration)> =
-        destinations.iter().map(|described| (described.name.as_str(), described.time_out())).collect();
-    let own = queues.iter().map(|placed| (placed.queue.clone(), &placed.section));
+        destinations.iter().map(|described| (described.name.as_str(), described.timeout())).collect();
+    let own = queues.iter().map(|located| (located.queue.clone(), &located.section));
     let receivers = alerts.alerts.queues().into_iter().zip(&alerts.receivers);
-    let (wishes, sections): (Vec<Queue>, Vec<&Section<'_>>) = own.chain(receivers).unzip();
-    let place = |queue: &str, setting: &str| match wishes.iter().position(|wish| wish.name == queue) {
+    let (queue_configs, sections): (Vec<Queue>, Vec<&Section<'_>>) = own.chain(receivers).unzip();
+    let place = |queue: &str, setting: &str| match queue_configs
+        .iter()
+        .position(|queue_config| queue_config.name == queue)
+    {
         // Of its queue a receiver says the destination alone.
-        Some(index) if queues.len() <= index => sections[index].place("destination"),
-        Some(index) => sections[index].place(setting),
+        Some(index) if queues.len() <= index => sections[index].location("destination"),
+        Some(index) => sections[index].location(setting),
         None => String::new(),
     };
-    for error in problems(&known, &wishes) {
+    for error in problems(&known, &queue_configs) {
         let (place, what) = match &error {
             // It is there, and what is wrong with it was reported.
             BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {
@@ -329,8 +337,8 @@ fn check(
             | BuildError::NoIdleSleep
             | BuildError::WorkerName
             | BuildError::DestinationName { .. }
-            | BuildError::DestinationTwice { .. } => (root.place("destinations"), error.to_string()),
+            | BuildError::DestinationTwice { .. } => (root.location("destinations"), error.to_string()),
         };
-        root.fault_at(place, what);
+        root.report_at(place, what);
     }
 }

@@ -20,11 +20,11 @@ use serde_json::Value;
 /// The largest schema that is read. How deep it may be is [`ichido_core::json::DEPTH_MAX`].
 pub(crate) const SCHEMA_BYTES_MAX: usize = 256 << 10;
 /// The most faults of one message that are told.
-pub(crate) const FAULTS_MAX: usize = 20;
+pub(crate) const VIOLATIONS_MAX: usize = 20;
 /// Of a longer body the first fault alone is told: all are found before any is told, and there may be as many as it has values.
-pub(crate) const ALL_FAULTS_BYTES_MAX: usize = 64 << 10;
+pub(crate) const ALL_VIOLATIONS_BYTES_MAX: usize = 64 << 10;
 /// The most characters of a fault's place, and of what is said of it: names in it are the sender's.
-const FAULT_CHARS_MAX: usize = 200;
+const VIOLATION_CHARS_MAX: usize = 200;
 /// The most memory of one pattern, ready to match, and of what is remembered while it does.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
@@ -48,7 +48,7 @@ pub(crate) enum SchemaError {
 /// Everything that is wrong with a message, as far as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaViolations {
-    pub(crate) faults: Vec<SchemaViolation>,
+    pub(crate) violations: Vec<SchemaViolation>,
     /// Whether there are more, or may be.
     pub(crate) more: bool,
 }
@@ -78,13 +78,13 @@ impl Schema {
             at: LineColumn { line: error.line(), column: error.column() },
         })?;
         if !schema.is_object() {
-            return Err(wrong("", "is no object; a schema is one, such as {\"type\": \"object\"}"));
+            return Err(invalid("", "is no object; a schema is one, such as {\"type\": \"object\"}"));
         }
         if schema
             .get("$schema")
             .is_some_and(|draft| draft.as_str().is_none_or(|draft| draft.trim_end_matches('#') != DRAFT))
         {
-            return Err(wrong(
+            return Err(invalid(
                 "/$schema",
                 &format!("is another draft than \"{DRAFT}\"; write it for that one, or leave $schema out"),
             ));
@@ -98,13 +98,13 @@ impl Schema {
             .with_pattern_options(patterns)
             .should_validate_formats(false)
             .build(&schema);
-        built.map(Self).map_err(|error| wrong(error.instance_path().as_str(), &error.to_string()))
+        built.map(Self).map_err(|error| invalid(error.instance_path().as_str(), &error.to_string()))
     }
 
     /// Checks a body that the strict reader took as JSON.
     pub(crate) fn check(&self, body: &[u8]) -> Result<(), SchemaViolations> {
         let one = |what: &str| SchemaViolations {
-            faults: vec![SchemaViolation { pointer: String::new(), what: what.to_owned() }],
+            violations: vec![SchemaViolation { pointer: String::new(), what: what.to_owned() }],
             more: false,
         };
         if body.is_empty() {
@@ -115,14 +115,14 @@ impl Schema {
         if self.0.is_valid(&value) {
             return Ok(());
         }
-        let mut errors = if body.len() <= ALL_FAULTS_BYTES_MAX {
-            self.0.iter_errors(&value).take(FAULTS_MAX + 1).map(|error| fault(&error)).collect()
+        let mut errors = if body.len() <= ALL_VIOLATIONS_BYTES_MAX {
+            self.0.iter_errors(&value).take(VIOLATIONS_MAX + 1).map(|error| violation(&error)).collect()
         } else {
-            self.0.validate(&value).err().map(|error| fault(&error)).into_iter().collect::<Vec<_>>()
+            self.0.validate(&value).err().map(|error| violation(&error)).into_iter().collect::<Vec<_>>()
         };
-        let more = FAULTS_MAX < errors.len() || ALL_FAULTS_BYTES_MAX < body.len();
-        errors.truncate(FAULTS_MAX);
-        Err(SchemaViolations { faults: errors, more })
+        let more = VIOLATIONS_MAX < errors.len() || ALL_VIOLATIONS_BYTES_MAX < body.len();
+        errors.truncate(VIOLATIONS_MAX);
+        Err(SchemaViolations { violations: errors, more })
     }
 }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for Schema {
 /// `at /qty: … ; at /side: …`
 impl fmt::Display for SchemaViolations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, SchemaViolation { pointer, what }) in self.faults.iter().enumerate() {
+        for (index, SchemaViolation { pointer, what }) in self.violations.iter().enumerate() {
             let between = if index == 0 { "" } else { "; " };
             let place = if pointer.is_empty() { "the whole" } else { pointer };
             write!(f, "{between}at {place}: {what}")?;
@@ -145,21 +145,21 @@ impl fmt::Display for SchemaViolations {
     }
 }
 
-fn fault(error: &ValidationError<'_>) -> SchemaViolation {
+fn violation(error: &ValidationError<'_>) -> SchemaViolation {
     SchemaViolation {
-        pointer: shortened(error.instance_path().as_str()),
-        what: shortened(&error.masked_with("the value").to_string()),
+        pointer: truncate(error.instance_path().as_str()),
+        what: truncate(&error.masked_with("the value").to_string()),
     }
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(FAULT_CHARS_MAX) {
+fn truncate(text: &str) -> String {
+    match text.char_indices().nth(VIOLATION_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-fn wrong(place: &str, what: &str) -> SchemaError {
-    let place = if place.is_empty() { "the whole".to_owned() } else { shortened(place) };
-    SchemaError::Wrong { place, what: shortened(what) }
+fn invalid(place: &str, what: &str) -> SchemaError {
+    let place = if place.is_empty() { "the whole".to_owned() } else { truncate(place) };
+    SchemaError::Wrong { place, what: truncate(what) }
 }

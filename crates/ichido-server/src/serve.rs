@@ -76,10 +76,10 @@ pub use serving::Serving;
 
 /// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
 pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result<bool, Error> {
-    let tokens = access.tokens().await;
-    let tokens = tokens
+    let status = access.token_status().await;
+    let status = status
         .map_err(|error| Error::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
-    let why = match (tokens, address.ip().is_loopback()) {
+    let why = match (status, address.ip().is_loopback()) {
         (TokenStatus::NeverCreated, true) => return Ok(true),
         (TokenStatus::AllInactive, true) | (TokenStatus::Live, _) => return Ok(false),
         (TokenStatus::NeverCreated, false) => "there is no token, so that anybody could come in",

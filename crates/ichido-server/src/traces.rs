@@ -25,9 +25,9 @@ pub use export::start;
 use ichido_http::clock;
 
 /// The most spans that wait for the collector.
-const WAITING_MAX: usize = 4_096;
+const QUEUED_SPANS_MAX: usize = 4_096;
 /// Spans that were not handed on: there was no room for them, or nobody took them.
-const LOST: &str = "ichido_traces_lost_total";
+const LOST_SPANS: &str = "ichido_traces_lost_total";
 
 /// Where spans go, once somebody exports them.
 static SPANS: OnceLock<mpsc::Sender<TraceSpan>> = OnceLock::new();
@@ -55,10 +55,10 @@ enum SpanKind {
 }
 
 impl TraceSpan {
-    fn tell(self) {
+    fn export(self) {
         let Some(spans) = SPANS.get() else { return };
         if spans.try_send(self).is_err() {
-            metrics::counter!(LOST).increment(1);
+            metrics::counter!(LOST_SPANS).increment(1);
         }
     }
 }
@@ -73,8 +73,8 @@ pub struct Accepting {
 /// Begins the span of an acceptance; `None` where nobody exports, or whoever asks does not want this traced.
 pub fn accept(headers: &HeaderMap) -> Option<Accepting> {
     SPANS.get()?;
-    let before = Context::of(headers);
-    let context = before.map_or_else(Context::begin, Context::child);
+    let before = Context::from_headers(headers);
+    let context = before.map_or_else(Context::new_trace, Context::child);
     context.is_sampled().then(|| Accepting {
         context,
         parent: before.map(|before| before.span),
@@ -97,6 +97,7 @@ impl Accepting {
             ("ichido.replayed", is_replay.to_string()),
         ];
         let (name, kind) = ("accept", SpanKind::Server);
-        TraceSpan { context, parent, name, kind, began, ended: clock::now(), attributes, error: None }.tell();
+        TraceSpan { context, parent, name, kind, began, ended: clock::now(), attributes, error: None }
+            .export();
     }
 }

@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::Error;
-use crate::config::{Config, Described};
+use crate::config::{Config, DestinationConfig};
 
 /// How long the servers of destinations may take to say what they keep, when a worker starts.
-const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
 pub fn cut(lease_max: Duration) -> String {
@@ -68,7 +68,7 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
 pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
     let mut faults = Faults::default();
     // All at once, so that the slowest is all that is waited for.
-    let begin = |described: &Described| tokio::spawn(timeout(CONNECT_WITHIN, described.connect()));
+    let begin = |described: &DestinationConfig| tokio::spawn(timeout(CONNECT_TIMEOUT, described.connect()));
     let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
     let mut targets = Vec::new();
     for (described, connecting) in config.destinations.iter().zip(connecting) {
@@ -76,8 +76,8 @@ pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
         match faults.check(&place, connecting.await) {
             Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
             Some(Err(_)) => {
-                let whereto = &described.whereto;
-                faults.add(place, format!("nothing was heard of {whereto} within {CONNECT_WITHIN:?}; look whether it is well, and start again"));
+                let address = &described.whereto;
+                faults.add(place, format!("nothing was heard of {address} within {CONNECT_TIMEOUT:?}; look whether it is well, and start again"));
             }
             None => (),
         }

@@ -13,32 +13,32 @@ use super::document::Section;
 
 /// Alerts that were understood, and the section of each receiver.
 #[derive(Default)]
-pub(super) struct Placed<'a> {
+pub(super) struct LocatedAlerts<'a> {
     pub(super) alerts: Alerts,
     pub(super) receivers: Vec<Section<'a>>,
 }
 
-pub(super) fn read<'a>(section: &Section<'a>) -> Placed<'a> {
-    let mut placed = Placed::default();
+pub(super) fn read<'a>(section: &Section<'a>) -> LocatedAlerts<'a> {
+    let mut located = LocatedAlerts::default();
     for (rule, change) in changes(section) {
-        placed.alerts.rules.change(rule, change);
+        located.alerts.rules.change(rule, change);
     }
     for section in section.sections("queues") {
         if QueueName::parse(section.name).is_none() {
             let what = "is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-            section.fault("", what);
+            section.report("", what);
         }
         for (rule, change) in changes(&section) {
-            placed.alerts.rules.change_for(rule, section.name, change);
+            located.alerts.rules.change_for(rule, section.name, change);
         }
     }
     for section in section.sections("to") {
         if let Some(receiver) = receiver(&section) {
-            placed.alerts.receivers.push(receiver);
-            placed.receivers.push(section);
+            located.alerts.receivers.push(receiver);
+            located.receivers.push(section);
         }
     }
-    placed
+    located
 }
 
 /// What a table says of each alert: its terms, or whether it is on.
@@ -49,7 +49,7 @@ fn changes(section: &Section<'_>) -> Vec<(Rule, RuleChange)> {
             return Some((rule, RuleChange::On(change(rule, &terms))));
         }
         // `true` is for a queue of its own where it is off for all.
-        let is_on = section.said::<bool>(name)?;
+        let is_on = section.explicit::<bool>(name)?;
         Some((rule, if is_on { RuleChange::On(TermsChange::default()) } else { RuleChange::Off }))
     };
     Rule::ALL.into_iter().filter_map(of_rule).collect()
@@ -68,7 +68,7 @@ fn receiver(section: &Section<'_>) -> Option<Receiver> {
     let receiver = Receiver { name: section.name.to_owned(), destination, form };
     if QueueName::parse(&receiver.queue()).is_none() {
         let what = "is no receiver's name: letters, digits, `.`, `_`, `-` and `:`, 100 at most";
-        section.fault("", what);
+        section.report("", what);
         return None;
     }
     Some(receiver)

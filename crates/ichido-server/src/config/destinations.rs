@@ -18,59 +18,59 @@ use ichido_store::Store;
 
 use super::document::Section;
 use super::table::KIND;
-use pace::Paced;
+use pace::PaceConfig;
 
 /// A destination that was understood.
 #[derive(Clone, Debug)]
-pub struct Described {
+pub struct DestinationConfig {
     /// Its name.
     pub name: String,
     /// What it speaks, such as `http`.
     pub kind: &'static str,
     /// Where it is, without anything that may be a secret.
     pub whereto: String,
-    way: Way,
-    paced: Paced,
+    plan: DestinationPlan,
+    pace_config: PaceConfig,
 }
 
 /// What is known of a destination before anybody has called it.
 #[derive(Clone, Debug)]
-enum Way {
+enum DestinationPlan {
     /// All of it.
-    Known(Destination),
+    Ready(Destination),
     /// What a model is asked. Its answers go into the store, which is opened when a worker starts.
     Model(Box<LlmPlan>),
     /// How to reach it. What it promises is asked of its server when a worker starts.
     Stream(Box<NatsPlan>),
 }
 
-impl Described {
+impl DestinationConfig {
     /// The longest that a call may take.
-    pub fn time_out(&self) -> Duration {
-        match &self.way {
-            Way::Known(destination) => destination.promise().time_out,
-            Way::Model(plan) => plan.promise().time_out,
-            Way::Stream(plan) => plan.time_out(),
+    pub fn timeout(&self) -> Duration {
+        match &self.plan {
+            DestinationPlan::Ready(destination) => destination.promise().time_out,
+            DestinationPlan::Model(plan) => plan.promise().time_out,
+            DestinationPlan::Stream(plan) => plan.time_out(),
         }
     }
 
     /// How fast it may be called.
     pub fn pace(&self) -> Settings {
-        self.paced.settings
+        self.pace_config.settings
     }
 
     /// What it promises about repetitions; `None` where that is asked of it when a worker starts.
     pub fn guarantee(&self) -> Option<Guarantee> {
-        match &self.way {
-            Way::Known(destination) => Some(destination.promise().guarantee),
-            Way::Model(plan) => Some(plan.promise().guarantee),
-            Way::Stream(_) => None,
+        match &self.plan {
+            DestinationPlan::Ready(destination) => Some(destination.promise().guarantee),
+            DestinationPlan::Model(plan) => Some(plan.promise().guarantee),
+            DestinationPlan::Stream(_) => None,
         }
     }
 
     /// The destination itself; `None` where it is made when a worker starts.
     pub fn known(&self) -> Option<&Destination> {
-        if let Way::Known(destination) = &self.way { Some(destination) } else { None }
+        if let DestinationPlan::Ready(destination) = &self.plan { Some(destination) } else { None }
     }
 
     /// Whether it can be asked after a call whose effect is not known.
@@ -80,14 +80,16 @@ impl Described {
 
     /// The language model that is asked, whose answers go into a queue.
     pub(super) fn model(&self) -> Option<&LlmPlan> {
-        if let Way::Model(plan) = &self.way { Some(plan) } else { None }
+        if let DestinationPlan::Model(plan) = &self.plan { Some(plan) } else { None }
     }
 
     /// The same, where the delivery of an answer is tried so often.
     pub(super) fn answer_tries(self, tries: NonZeroU32) -> Self {
-        match self.way {
-            Way::Model(plan) => Self { way: Way::Model(Box::new(plan.answer_tries(tries))), ..self },
-            Way::Known(_) | Way::Stream(_) => self,
+        match self.plan {
+            DestinationPlan::Model(plan) => {
+                Self { plan: DestinationPlan::Model(Box::new(plan.answer_tries(tries))), ..self }
+            }
+            DestinationPlan::Ready(_) | DestinationPlan::Stream(_) => self,
         }
     }
 
@@ -95,10 +97,10 @@ impl Described {
     pub fn connect(&self) -> impl Future<Output = Result<Option<Target>, StartError>> + use<> {
         let described = self.clone();
         async move {
-            let destination = match &described.way {
-                Way::Known(destination) => destination.clone(),
-                Way::Stream(plan) => plan.clone().connect().await?.into(),
-                Way::Model(_) => return Ok(None),
+            let destination = match &described.plan {
+                DestinationPlan::Ready(destination) => destination.clone(),
+                DestinationPlan::Stream(plan) => plan.clone().connect().await?.into(),
+                DestinationPlan::Model(_) => return Ok(None),
             };
             Ok(Some(described.target(destination)))
         }
@@ -110,26 +112,33 @@ impl Described {
     }
 
     fn target(&self, destination: Destination) -> Target {
-        let Paced { settings: pace, max_parallel, interval } = self.paced;
+        let PaceConfig { settings: pace, max_parallel, interval } = self.pace_config;
         Target { pace, max_parallel, interval, ..Target::new(&self.name, destination) }
     }
 }
 
 /// Stands for what is missing, so the rest is judged as well. It was reported, and so leads to no configuration.
-const STAND_IN: &str = "missing";
+const PLACEHOLDER: &str = "missing";
 
 /// Reads one destination's section.
-pub(super) fn read(section: &Section<'_>) -> Option<Described> {
+pub(super) fn read(section: &Section<'_>) -> Option<DestinationConfig> {
     let kind = section.get::<String>(KIND)?;
-    let paced = pace::read(section);
-    let model = |(whereto, plan)| (whereto, Way::Model(Box::new(plan)));
+    let pace_config = pace::read(section);
+    let model = |(address, plan)| (address, DestinationPlan::Model(Box::new(plan)));
     let (kind, read) = match kind.as_str() {
-        "http" => ("http", http::read(section).map(|(whereto, http)| (whereto, Way::Known(http)))),
-        "paper" => ("paper", http::read(section).map(|(whereto, http)| (whereto, Way::Known(http)))),
+        "http" => {
+            ("http", http::read(section).map(|(address, http)| (address, DestinationPlan::Ready(http))))
+        }
+        "paper" => {
+            ("paper", http::read(section).map(|(address, http)| (address, DestinationPlan::Ready(http))))
+        }
         "openai" => ("openai", llm::read(section, true).map(model)),
         "anthropic" => ("anthropic", llm::read(section, false).map(model)),
-        _ => ("nats", nats::read(section).map(|(whereto, plan)| (whereto, Way::Stream(Box::new(plan))))),
+        _ => (
+            "nats",
+            nats::read(section).map(|(address, plan)| (address, DestinationPlan::Stream(Box::new(plan)))),
+        ),
     };
-    let (whereto, way) = read?;
-    Some(Described { name: section.name.to_owned(), kind, whereto, way, paced })
+    let (address, plan) = read?;
+    Some(DestinationConfig { name: section.name.to_owned(), kind, whereto: address, plan, pace_config })
 }

@@ -15,8 +15,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::env_overlay::Override;
-use super::kind::{Kind, Read};
-use super::setting::{Presets, Setting, Table};
+use super::kind::{FromSetting, Kind};
+use super::setting::{Presets, Setting, SettingTable};
 use super::sources::Outside;
 use super::table::ROOT;
 
@@ -39,7 +39,7 @@ impl Source<'_> {
     }
 
     /// `ichido.toml:3:9`, or the variable.
-    pub(super) fn place(&self, offset: usize) -> String {
+    pub(super) fn location(&self, offset: usize) -> String {
         if let Some(variable) = offset.checked_sub(self.end()).and_then(|index| self.variables.get(index)) {
             return format!("the variable {}", variable.name);
         }
@@ -60,18 +60,18 @@ pub(super) struct Section<'a> {
     path: String,
     at: usize,
     /// What the file and the variables say.
-    said: Option<&'a DeTable<'a>>,
-    table: Table,
+    given: Option<&'a DeTable<'a>>,
+    table: SettingTable,
     /// What holds where nothing is said: in this section, and then by these values rather than those of the table.
     fallback: Option<Box<Section<'a>>>,
     presets: Presets,
     /// Whether what is left out has no default.
-    is_as_said: bool,
+    has_no_defaults: bool,
     /// Whether unknown names are accepted, since it is unknown which are known.
     is_unknown: bool,
 }
 
-type Value<'a> = Spanned<DeValue<'a>>;
+type SpannedValue<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Section<'a> {
     /// The document itself.
@@ -83,15 +83,32 @@ impl<'a> Section<'a> {
         source: &'a Source<'a>,
         path: String,
         at: usize,
-        said: Option<&'a DeTable<'a>>,
-        table: Table,
+        given: Option<&'a DeTable<'a>>,
+        table: SettingTable,
     ) -> Self {
         let (name, presets, fallback) = ("", Presets::new(), None);
-        Self { source, name, path, at, said, table, fallback, presets, is_as_said: false, is_unknown: false }
+        Self {
+            source,
+            name,
+            path,
+            at,
+            given,
+            table,
+            fallback,
+            presets,
+            has_no_defaults: false,
+            is_unknown: false,
+        }
     }
 
-    fn within(&self, path: String, at: usize, said: Option<&'a DeTable<'a>>, table: Table) -> Self {
-        Self { is_as_said: self.is_as_said, ..Self::new(self.source, path, at, said, table) }
+    fn nested_section(
+        &self,
+        path: String,
+        at: usize,
+        given: Option<&'a DeTable<'a>>,
+        table: SettingTable,
+    ) -> Self {
+        Self { has_no_defaults: self.has_no_defaults, ..Self::new(self.source, path, at, given, table) }
     }
 
     fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
@@ -102,13 +119,13 @@ impl<'a> Section<'a> {
         self.settings().find(|setting| setting.name == name)
     }
 
-    fn member(&self, name: &str) -> Option<&'a Value<'a>> {
-        self.said?.get(name)
+    fn member(&self, name: &str) -> Option<&'a SpannedValue<'a>> {
+        self.given?.get(name)
     }
 
     /// All members, in the order of the file.
-    fn members(&self) -> Vec<(&'a Spanned<Cow<'a, str>>, &'a Value<'a>)> {
-        let mut members: Vec<_> = self.said.into_iter().flatten().collect();
+    fn members(&self) -> Vec<(&'a Spanned<Cow<'a, str>>, &'a SpannedValue<'a>)> {
+        let mut members: Vec<_> = self.given.into_iter().flatten().collect();
         members.sort_by_key(|(key, _)| key.span().start);
         members
     }
@@ -130,13 +147,13 @@ impl<'a> Section<'a> {
 
     /// Where something is, by its path, such as `rules[1].status`, and its whole name; where it is missing, what is nearest to it on
     /// the way there. Without a path, the table itself.
-    pub(super) fn place(&self, path: &str) -> String {
+    pub(super) fn location(&self, path: &str) -> String {
         let first = path.split(['.', '[']).next().unwrap_or(path);
         if let Some(fallback) = self.fallback.as_ref().filter(|other| !self.has(first) && other.has(first)) {
-            return fallback.place(path);
+            return fallback.location(path);
         }
         let mut at = self.at;
-        let mut inside: Option<&Value<'_>> = None;
+        let mut inside: Option<&SpannedValue<'_>> = None;
         // The name that somebody chose for a table may have dots in it.
         let steps = if self.has(path) { vec![path] } else { path.split(['.', '[']).collect() };
         for step in steps {
@@ -152,48 +169,48 @@ impl<'a> Section<'a> {
             let Some(value) = next else { break };
             (at, inside) = (value.span().start, Some(value));
         }
-        format!("{} {}", self.source.place(at), self.path_of(path))
+        format!("{} {}", self.source.location(at), self.path_of(path))
     }
 
     /// Reports what is wrong at a path.
-    pub(super) fn fault(&self, path: &str, what: impl Into<String>) {
-        self.fault_at(self.place(path), what);
+    pub(super) fn report(&self, path: &str, what: impl Into<String>) {
+        self.report_at(self.location(path), what);
     }
 
     /// The same of any place.
-    pub(super) fn fault_at(&self, place: impl Into<String>, what: impl Into<String>) {
+    pub(super) fn report_at(&self, place: impl Into<String>, what: impl Into<String>) {
         self.source.faults.borrow_mut().add(place, what);
     }
 
     /// The same of everything that is wrong with what was made of these settings, which has them under the same names.
-    pub(super) fn faults(&self, faults: Faults) {
+    pub(super) fn report_all(&self, faults: Faults) {
         for fault in faults.0 {
-            self.fault(&fault.place, fault.what);
+            self.report(&fault.place, fault.what);
         }
     }
 
     /// The value, or a fault of a setting.
     pub(super) fn checked<T, E: std::fmt::Display>(&self, name: &str, checked: Result<T, E>) -> Option<T> {
-        checked.map_err(|error| self.fault(name, error.to_string())).ok()
+        checked.map_err(|error| self.report(name, error.to_string())).ok()
     }
 
     /// What a setting is: as it was said, or else its default; `None` where it has none.
-    pub(super) fn get<T: Read>(&self, name: &str) -> Option<T> {
+    pub(super) fn get<T: FromSetting>(&self, name: &str) -> Option<T> {
         let setting = self.setting(name)?;
-        let said = self.member(name).or_else(|| self.fallback.as_ref()?.member(name)).map(Spanned::get_ref);
-        match said.filter(|value| setting.kind.refuses(value).is_none()) {
+        let given = self.member(name).or_else(|| self.fallback.as_ref()?.member(name)).map(Spanned::get_ref);
+        match given.filter(|value| setting.kind.reject(value).is_none()) {
             Some(value) => T::read(value),
             None => T::read(DeValue::parse(&self.default(setting)?).ok()?.get_ref()),
         }
     }
 
     /// The same of a setting that has a default.
-    pub(super) fn of<T: Read + Default>(&self, name: &str) -> T {
+    pub(super) fn get_or_default<T: FromSetting + Default>(&self, name: &str) -> T {
         self.get(name).unwrap_or_default()
     }
 
     /// The same where nobody said anything: `None`.
-    pub(super) fn said<T: Read>(&self, name: &str) -> Option<T> {
+    pub(super) fn explicit<T: FromSetting>(&self, name: &str) -> Option<T> {
         T::read(self.member(name)?.get_ref())
     }
 
@@ -204,10 +221,10 @@ impl<'a> Section<'a> {
 
     /// The text of a setting, or what it refers to: of a secret what it refers to alone, of a path the text of the file.
     pub(super) fn resolved(&self, name: &str) -> Option<String> {
-        self.checked(name, self.looked_up(name, &self.get::<String>(name)?))
+        self.checked(name, self.look_up(name, &self.get::<String>(name)?))
     }
 
-    fn looked_up(&self, name: &str, text: &str) -> Result<String, String> {
+    fn look_up(&self, name: &str, text: &str) -> Result<String, String> {
         let outside = self.source.outside;
         match self.setting(name).map(|setting| &setting.kind) {
             Some(Kind::Secret | Kind::Secrets) => outside.secret(text),
@@ -225,16 +242,16 @@ impl<'a> Section<'a> {
 
     /// What each text of a list refers to, with its index.
     pub(super) fn resolved_list(&self, name: &str) -> Vec<(usize, String)> {
-        let texts = self.of::<Vec<String>>(name).into_iter().enumerate();
+        let texts = self.get_or_default::<Vec<String>>(name).into_iter().enumerate();
         let resolved = texts.filter_map(|(index, text)| {
-            Some((index, self.checked(&format!("{name}[{index}]"), self.looked_up(name, &text))?))
+            Some((index, self.checked(&format!("{name}[{index}]"), self.look_up(name, &text))?))
         });
         resolved.collect()
     }
 
     /// The members of a table of texts, in the order of the file.
     pub(super) fn fields(&self, name: &str) -> Vec<(&'a str, &'a str)> {
-        let members = self.chosen(name).members().into_iter();
+        let members = self.user_named(name).members().into_iter();
         members.filter_map(|(key, value)| Some((&**key.get_ref(), value.get_ref().as_str()?))).collect()
     }
 }

@@ -22,9 +22,9 @@ use super::table::ROOT;
 /// How the names begin.
 pub(super) const PREFIX: &str = "ICHIDO__";
 /// What stands between the parts of a name.
-const BETWEEN: &str = "__";
+const SEPARATOR: &str = "__";
 /// The tables whose members have names that somebody chose.
-const CHOSEN: [&str; 2] = ["queues", "destinations"];
+const USER_NAMED: [&str; 2] = ["queues", "destinations"];
 
 /// The variables of this process that are named after settings, by name.
 pub fn named_variables() -> Vec<(String, String)> {
@@ -61,7 +61,7 @@ pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Overr
                 faults.add(format!("the variable {name}"), what);
                 continue;
             };
-            let setting = format!("{PREFIX}{}{BETWEEN}{}", section.name, setting.name);
+            let setting = format!("{PREFIX}{}{SEPARATOR}{}", section.name, setting.name);
             all.push(Override { name: name.to_owned(), setting, value: format!("{number}{unit}") });
         }
     }
@@ -76,14 +76,14 @@ pub(super) fn apply<'a>(
     faults: &mut Faults,
 ) {
     for (index, variable) in variables.iter().enumerate() {
-        if let Err(what) = put(document, &variable.setting, &variable.value, end + index) {
+        if let Err(what) = set(document, &variable.setting, &variable.value, end + index) {
             faults.add(format!("the variable {}", variable.name), what);
         }
     }
 }
 
-fn put<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) -> Result<(), String> {
-    let parts: Vec<&str> = name.trim_start_matches(PREFIX).split(BETWEEN).collect();
+fn set<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) -> Result<(), String> {
+    let parts: Vec<&str> = name.trim_start_matches(PREFIX).split(SEPARATOR).collect();
     let Some((setting, tables)) = parts.split_last().filter(|(_, tables)| !tables.is_empty()) else {
         return Err("names no setting; write ICHIDO__SECTION__KEY, such as ICHIDO__STORE__URL".to_owned());
     };
@@ -95,8 +95,8 @@ fn put<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) ->
     let mut table = document;
     let mut path: Vec<String> = Vec::new();
     for part in tables {
-        let found = found(table, part)?;
-        if found.is_none() && matches!(&path[..], [chosen] if CHOSEN.contains(&chosen.as_str())) {
+        let found = find_name(table, part)?;
+        if found.is_none() && matches!(&path[..], [chosen] if USER_NAMED.contains(&chosen.as_str())) {
             let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();
             let meant = did_you_mean(part, names.iter().map(String::as_str));
             return Err(format!(
@@ -114,15 +114,15 @@ fn put<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) ->
         };
         table = inside;
     }
-    let key = found(table, setting)?.unwrap_or_else(|| setting.to_lowercase());
+    let key = find_name(table, setting)?.unwrap_or_else(|| setting.to_lowercase());
     table.remove(key.as_str());
-    table.insert(Spanned::new(at..at, Cow::Owned(key)), read(value, at));
+    table.insert(Spanned::new(at..at, Cow::Owned(key)), parse_value(value, at));
     Ok(())
 }
 
 /// The name in a table that a part of a variable's name stands for.
-fn found(table: &DeTable<'_>, part: &str) -> Result<Option<String>, String> {
-    let mut alike = table.keys().map(Spanned::get_ref).filter(|key| folded(key) == folded(part));
+fn find_name(table: &DeTable<'_>, part: &str) -> Result<Option<String>, String> {
+    let mut alike = table.keys().map(Spanned::get_ref).filter(|key| fold_name(key) == fold_name(part));
     match (alike.next(), alike.next()) {
         (found, None) => Ok(found.map(ToString::to_string)),
         (Some(one), Some(other)) => Err(format!("could mean {one} or {other}; say it in the file")),
@@ -130,26 +130,26 @@ fn found(table: &DeTable<'_>, part: &str) -> Result<Option<String>, String> {
     }
 }
 
-fn folded(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
 }
 
-fn read(text: &str, at: usize) -> Spanned<DeValue<'_>> {
+fn parse_value(text: &str, at: usize) -> Spanned<DeValue<'_>> {
     match DeValue::parse(text) {
-        Ok(value) => moved(value, at),
+        Ok(value) => relocate(value, at),
         Err(_) => Spanned::new(at..at, DeValue::String(Cow::Borrowed(text))),
     }
 }
 
 /// The same value, all of it at one place.
-fn moved(value: Spanned<DeValue<'_>>, at: usize) -> Spanned<DeValue<'_>> {
+fn relocate(value: Spanned<DeValue<'_>>, at: usize) -> Spanned<DeValue<'_>> {
     let value = match value.into_inner() {
-        DeValue::Array(items) => DeValue::Array(items.into_iter().map(|item| moved(item, at)).collect()),
+        DeValue::Array(items) => DeValue::Array(items.into_iter().map(|item| relocate(item, at)).collect()),
         DeValue::Table(members) => {
             let members = members.into_iter();
             DeValue::Table(
                 members
-                    .map(|(key, value)| (Spanned::new(at..at, key.into_inner()), moved(value, at)))
+                    .map(|(key, value)| (Spanned::new(at..at, key.into_inner()), relocate(value, at)))
                     .collect(),
             )
         }

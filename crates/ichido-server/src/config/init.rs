@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::kind::Kind;
-use super::setting::{Setting, Table};
+use super::setting::{Setting, SettingTable};
 use super::table::{HTTP, MODEL, NATS, OPENAI, PACE, QUEUE, QUEUE_DESTINATION, RECEIVER, ROOT};
 
 const TEMPLATE: &str = include_str!("init.toml");
@@ -14,7 +14,7 @@ const TEMPLATE: &str = include_str!("init.toml");
 const COLUMNS_MAX: usize = 120;
 
 /// The groups that the template names besides the sections of the document.
-const GROUPS: [(&str, Table); 5] = [
+const GROUPS: [(&str, SettingTable); 5] = [
     ("receiver", &[RECEIVER]),
     ("queue", &[QUEUE_DESTINATION, QUEUE]),
     ("http", &[HTTP, PACE]),
@@ -54,7 +54,7 @@ fn list(out: &mut String, directive: &str, is_left_out: bool) {
         let value = if is_given { value.to_owned() } else { setting.example() };
         let mark = if is_given && !is_left_out { "" } else { "#" };
         // A string takes all that is written to it.
-        _ = writeln!(out, "{}{mark}{} = {value}", comment(&setting.explained()), setting.name);
+        _ = writeln!(out, "{}{mark}{} = {value}", comment(&setting.description()), setting.name);
     }
 }
 

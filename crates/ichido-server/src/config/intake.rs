@@ -22,7 +22,7 @@ pub struct Intake {
 impl Intake {
     pub(super) fn read(section: &Section<'_>) -> Self {
         let schema = section.resolved("schema").and_then(|text| {
-            let path = section.source.outside.folder.join(section.of::<String>("schema"));
+            let path = section.source.outside.folder.join(section.get_or_default::<String>("schema"));
             let parsed = Schema::parse(&text).map_err(|error| format!("{} {error}", path.display()));
             section.checked("schema", parsed)
         });

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
-use super::setting::{Absent, Setting, Table};
+use super::setting::{Absent, Setting, SettingTable};
 use super::show::to_json;
 use super::table::{KIND, ROOT};
 
@@ -22,7 +22,7 @@ pub fn json_schema() -> Value {
 }
 
 /// A table with no other members.
-fn object(table: Table) -> Value {
+fn object(table: SettingTable) -> Value {
     let settings = || table.iter().copied().flatten();
     let properties: Map<_, _> =
         settings().map(|setting| (setting.name.to_owned(), property(setting))).collect();
@@ -32,15 +32,15 @@ fn object(table: Table) -> Value {
 }
 
 fn property(setting: &Setting) -> Value {
-    let mut schema = of_kind(&setting.kind);
-    schema["description"] = json!(setting.explained());
+    let mut schema = kind_schema(&setting.kind);
+    schema["description"] = json!(setting.description());
     if setting.has_default() {
         schema["default"] = json!(to_json(&setting.example()));
     }
     schema
 }
 
-fn of_kind(kind: &Kind) -> Value {
+fn kind_schema(kind: &Kind) -> Value {
     let texts = |item: Value| json!({ "type": "array", "items": item });
     match kind {
         Kind::Text | Kind::Reference | Kind::Path => json!({ "type": "string" }),
@@ -60,7 +60,7 @@ fn of_kind(kind: &Kind) -> Value {
             { "type": "string", "pattern": SIZE },
         ] }),
         Kind::Texts | Kind::References => texts(json!({ "type": "string" })),
-        Kind::Secrets => texts(of_kind(&Kind::Secret)),
+        Kind::Secrets => texts(kind_schema(&Kind::Secret)),
         Kind::Fields => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         Kind::Table(table) => object(table),
         Kind::WordOr(words, table) => json!({ "anyOf": [{ "enum": words }, object(table)] }),

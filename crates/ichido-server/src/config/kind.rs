@@ -6,7 +6,7 @@ use ichido_core::settings::{duration, size};
 use toml::de::DeValue;
 
 use super::document::{Section, did_you_mean, kind_of};
-use super::setting::{Presets, Table};
+use super::setting::{Presets, SettingTable};
 
 /// The values that a setting takes.
 #[derive(Debug)]
@@ -36,32 +36,32 @@ pub(super) enum Kind {
     Secrets,
     /// A table of texts whose names are chosen by the user.
     Fields,
-    Table(Table),
+    Table(SettingTable),
     /// One of several words, or a table.
-    WordOr(&'static [&'static str], Table),
+    WordOr(&'static [&'static str], SettingTable),
     /// `true`, `false` or a table.
-    FlagOr(Table),
+    FlagOr(SettingTable),
     /// A list of tables.
-    Rows(Table),
+    Rows(SettingTable),
     /// Tables whose names are chosen by the user.
-    Named(Named),
+    Named(NamedTables),
 }
 
 /// Tables whose names are chosen by the user.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedTables {
     /// By the value of `kind`; one without a word where there are no kinds.
     pub(super) variants: &'static [Variant],
     /// The table with what holds where one of these says nothing.
     pub(super) fallback: Option<&'static str>,
     /// Whether what they leave out has no default of its own.
-    pub(super) is_as_said: bool,
+    pub(super) has_no_defaults: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) word: &'static str,
-    pub(super) table: Table,
+    pub(super) table: SettingTable,
     /// The defaults that depend on what else the table says.
     pub(super) presets: Option<fn(&Section<'_>) -> Presets>,
 }
@@ -115,7 +115,7 @@ impl Kind {
     }
 
     /// What is wrong with a value; members of tables are judged themselves.
-    pub(super) fn refuses(&self, value: &DeValue<'_>) -> Option<String> {
+    pub(super) fn reject(&self, value: &DeValue<'_>) -> Option<String> {
         let instead = |is: &str| Some(format!("{is}; write {}", self.expected()));
         let taken = match self {
             Self::Text | Self::Reference | Self::Secret | Self::Path => value.is_str(),
@@ -178,12 +178,12 @@ fn bytes(value: &DeValue<'_>) -> Option<Result<u64, size::SizeError>> {
 }
 
 /// A value of a setting as the program has it.
-pub(super) trait Read: Sized {
+pub(super) trait FromSetting: Sized {
     fn read(value: &DeValue<'_>) -> Option<Self>;
 }
 
 macro_rules! read {
-    ($($kind:ty: |$value:ident| $read:expr;)*) => { $(impl Read for $kind {
+    ($($kind:ty: |$value:ident| $read:expr;)*) => { $(impl FromSetting for $kind {
         fn read($value: &DeValue<'_>) -> Option<Self> { $read }
     })* };
 }

@@ -11,7 +11,7 @@ use super::retry;
 use super::setting::Presets;
 
 /// A queue that was understood, and the section that says where each of its settings is.
-pub(super) struct Placed<'a> {
+pub(super) struct LocatedQueue<'a> {
     pub(super) queue: Queue,
     pub(super) intake: Intake,
     pub(super) section: Section<'a>,
@@ -19,29 +19,29 @@ pub(super) struct Placed<'a> {
 
 /// A schedule with a name has its own maximum of retries.
 pub(super) fn presets(section: &Section<'_>) -> Presets {
-    let named = section.said::<String>("retry").and_then(|retry| retry::preset(&retry));
+    let named = section.explicit::<String>("retry").and_then(|retry| retry::preset(&retry));
     named.map(|retry| ("retries_max".to_owned(), (retry.tries.get() - 1).to_string())).into_iter().collect()
 }
 
 /// Reads one queue's section.
-pub(super) fn read(section: Section<'_>) -> Option<Placed<'_>> {
+pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
     let retry = retry::read(&section);
     let intake = Intake::read(&section);
     let queue = Queue {
-        parallelism: at_least_one(section.of("parallelism")),
-        batch_size: at_least_one(section.of("batch_size")),
+        parallelism: at_least_one(section.get_or_default("parallelism")),
+        batch_size: at_least_one(section.get_or_default("batch_size")),
         // What is wrong with it was reported; the rest of the queue is judged as well.
         retry: Retry {
-            tries: NonZeroU32::MIN.saturating_add(section.of("retries_max")),
+            tries: NonZeroU32::MIN.saturating_add(section.get_or_default("retries_max")),
             ..retry.unwrap_or(Retry::OUTBOX)
         },
-        requeue: section.of("requeue"),
-        lease: section.of("lease"),
+        requeue: section.get_or_default("requeue"),
+        lease: section.get_or_default("lease"),
         key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
         marks: section.get("marks"),
         ..Queue::new(section.name, section.get::<String>("destination")?)
     };
-    Some(Placed { queue, intake, section })
+    Some(LocatedQueue { queue, intake, section })
 }
 
 /// Counts are read with a bound of 1 below.

@@ -21,35 +21,37 @@ pub(super) fn preset(name: &str) -> Option<Retry> {
 /// What `retry` says in a queue's section. How often is not said here.
 pub(super) fn read(queue: &Section<'_>) -> Option<Retry> {
     match queue.section("retry") {
-        Some(section) => own(&section),
+        Some(section) => custom(&section),
         None => queue.word("retry", preset),
     }
 }
 
 /// A schedule of its own.
-fn own(section: &Section<'_>) -> Option<Retry> {
-    let text: String = section.of("jitter");
+fn custom(section: &Section<'_>) -> Option<Retry> {
+    let text: String = section.get_or_default("jitter");
     let jitter = jitter(&text).ok_or_else(|| format!("{text:?} is no jitter; write {JITTERS}"));
     let jitter = section.checked("jitter", jitter);
-    let fault = |what: &str| section.fault("", what);
+    let report = |what: &str| section.report("", what);
     let schedule = match (section.get::<Vec<String>>("waits"), section.get("base")) {
         (Some(_), Some(_)) => {
-            fault("has both waits and base; a schedule is a list or grows, not both");
+            report("has both waits and base; a schedule is a list or grows, not both");
             None
         }
         (Some(waits), None) => section.checked("waits", list(&waits)),
-        (None, Some(base)) => {
-            Some(Schedule::Exponential { base, factor: section.of("factor"), cap: section.of("cap") })
-        }
+        (None, Some(base)) => Some(Schedule::Exponential {
+            base,
+            factor: section.get_or_default("factor"),
+            cap: section.get_or_default("cap"),
+        }),
         (None, None) => {
             if !section.has("waits") && !section.has("base") {
-                fault("has no waits; give base (and factor, cap), or waits = [\"2s\", \"4s\"]");
+                report("has no waits; give base (and factor, cap), or waits = [\"2s\", \"4s\"]");
             }
             None
         }
     };
     let retry = Retry { schedule: schedule?, jitter: jitter?, tries: Retry::OUTBOX.tries };
-    retry.checked().map_err(|error| fault(&error.to_string())).ok()
+    retry.checked().map_err(|error| report(&error.to_string())).ok()
 }
 
 fn list(waits: &[String]) -> Result<Schedule, String> {

@@ -18,27 +18,27 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     /// How much it takes in, and how long it waits.
     pub limits: Limits,
-    pub(crate) chosen: RequestLimits,
+    pub(crate) request_limits: RequestLimits,
 }
 
 pub(super) fn read(section: &Section<'_>) -> ServeConfig {
     let listen = section.get::<String>("listen").and_then(|text| text.parse().ok());
     let limits = Limits {
-        connections_max: section.of("connections_max"),
+        connections_max: section.get_or_default("connections_max"),
         peer_connections_max: section.get("peer_connections_max"),
-        head: section.of("head_timeout"),
-        body_idle: section.of("body_idle_timeout"),
-        body: section.of("body_timeout"),
-        drain: section.of("drain_timeout"),
+        head: section.get_or_default("head_timeout"),
+        body_idle: section.get_or_default("body_idle_timeout"),
+        body: section.get_or_default("body_timeout"),
+        drain: section.get_or_default("drain_timeout"),
     };
-    let chosen = RequestLimits {
-        headers_max: section.of("headers_max"),
-        head_bytes_max: section.of("head_bytes_max"),
-        body_bytes_max: section.of("body_bytes_max"),
-        batch_lines_max: section.of("batch_lines_max"),
-        batch_bytes_max: section.of("batch_bytes_max"),
-        waiters_max: section.of("waiters_max"),
-        listeners_max: section.of("listeners_max"),
+    let request_limits = RequestLimits {
+        headers_max: section.get_or_default("headers_max"),
+        head_bytes_max: section.get_or_default("head_bytes_max"),
+        body_bytes_max: section.get_or_default("body_bytes_max"),
+        batch_lines_max: section.get_or_default("batch_lines_max"),
+        batch_bytes_max: section.get_or_default("batch_bytes_max"),
+        waiters_max: section.get_or_default("waiters_max"),
+        listeners_max: section.get_or_default("listeners_max"),
     };
-    ServeConfig { listen: listen.unwrap_or(LISTEN_DEFAULT), limits, chosen }
+    ServeConfig { listen: listen.unwrap_or(LISTEN_DEFAULT), limits, request_limits }
 }

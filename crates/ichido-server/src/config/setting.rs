@@ -3,7 +3,7 @@
 use super::kind::Kind;
 
 /// The settings of a TOML table, in groups that several tables may share.
-pub(super) type Table = &'static [&'static [Setting]];
+pub(super) type SettingTable = &'static [&'static [Setting]];
 /// Values as TOML, by the names of the settings that have them where nothing is said.
 pub(super) type Presets = Vec<(String, String)>;
 
@@ -75,7 +75,7 @@ impl Setting {
     }
 
     /// What it means, and which variable wins over the file.
-    pub(super) fn explained(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let about = self.about;
         match self.variable {
             None => about.to_owned(),
@@ -96,7 +96,7 @@ impl Setting {
     }
 
     /// What is wrong where a required setting is missing.
-    pub(super) fn missing(&self) -> String {
+    pub(super) fn missing_error(&self) -> String {
         match self.kind {
             Kind::Word(words) => format!("is missing; write one of: {}", words.join(", ")),
             _ => format!("is missing; write it, such as {} = {}", self.name, self.example()),

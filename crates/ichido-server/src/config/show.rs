@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toml::de::{DeValue, ValueDeserializer};
 
 use super::holds_password;
-use super::kind::{Kind, Read as _};
+use super::kind::{FromSetting as _, Kind};
 use super::setting::inline;
 
 /// What is shown in place of a text that may be secret.
@@ -19,7 +19,7 @@ pub(super) const HIDDEN: &str = "\"…\"";
 
 /// A value as TOML, and who said it.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct EffectiveValue {
     pub(super) value: String,
     /// `ichido.toml:3:9`, a variable, a flag, or `default`.
     pub(super) origin: String,
@@ -32,14 +32,14 @@ pub struct Shown {
     pub(super) table: String,
     pub(super) name: String,
     /// `None` where it is not set.
-    pub(super) held: Option<Held>,
+    pub(super) effective: Option<EffectiveValue>,
 }
 
 /// What was said over the file and its variables: by a flag, mostly.
 pub struct Over {
     /// The whole name of the setting.
     pub(super) path: String,
-    pub(super) held: Held,
+    pub(super) effective: EffectiveValue,
 }
 
 impl Over {
@@ -47,7 +47,7 @@ impl Over {
     pub fn store(url: &str, by: &str) -> Self {
         let redacted = || format!("{:?}", crate::redacted::url(url));
         let value = if holds_password(url) { HIDDEN.to_owned() } else { redacted() };
-        Self { path: "store.url".to_owned(), held: Held { value, origin: by.to_owned() } }
+        Self { path: "store.url".to_owned(), effective: EffectiveValue { value, origin: by.to_owned() } }
     }
 
     /// A setting of `[serve]`, by the flag of its name.
@@ -55,7 +55,7 @@ impl Over {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let value = if is_number { text.to_owned() } else { format!("{text:?}") };
         let origin = format!("the flag --{}", name.replace('_', "-"));
-        Self { path: format!("serve.{name}"), held: Held { value, origin } }
+        Self { path: format!("serve.{name}"), effective: EffectiveValue { value, origin } }
     }
 }
 
@@ -73,12 +73,12 @@ pub(super) fn is_hidden(path: &str, value: &DeValue<'_>, is_by_variable: bool) -
 pub(super) fn redacted(kind: &Kind, value: &DeValue<'_>) -> String {
     match (kind, usize::read(value)) {
         (Kind::Size(..), Some(bytes)) => format!("{:?}", size::shown(bytes as u64)),
-        _ => written(value, &crate::redacted::url),
+        _ => to_toml(value, &crate::redacted::url),
     }
 }
 
 /// A value as TOML has it, in one line.
-pub(super) fn written(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> String {
+pub(super) fn to_toml(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> String {
     match value {
         DeValue::String(string) => format!("{:?}", text(string)),
         DeValue::Integer(whole) => whole.to_string(),
@@ -86,11 +86,11 @@ pub(super) fn written(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> Str
         DeValue::Boolean(flag) => flag.to_string(),
         DeValue::Datetime(date) => date.to_string(),
         DeValue::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| written(item.get_ref(), text)).collect();
+            let items: Vec<String> = items.iter().map(|item| to_toml(item.get_ref(), text)).collect();
             format!("[{}]", items.join(", "))
         }
         DeValue::Table(members) => inline(
-            members.iter().map(|(key, value)| (key.get_ref().as_ref(), written(value.get_ref(), text))),
+            members.iter().map(|(key, value)| (key.get_ref().as_ref(), to_toml(value.get_ref(), text))),
         ),
     }
 }
@@ -107,10 +107,12 @@ pub fn text(shown: &[Shown], with_origin: bool) -> String {
     for table in tables {
         // A string takes all that is written to it.
         _ = writeln!(out, "{}[{table}]", if out.is_empty() { "" } else { "\n" });
-        for Shown { name, held, .. } in shown.iter().filter(|shown| shown.table == table) {
-            _ = match held {
-                Some(Held { value, origin }) if with_origin => writeln!(out, "{name} = {value}  # {origin}"),
-                Some(Held { value, .. }) => writeln!(out, "{name} = {value}"),
+        for Shown { name, effective, .. } in shown.iter().filter(|shown| shown.table == table) {
+            _ = match effective {
+                Some(EffectiveValue { value, origin }) if with_origin => {
+                    writeln!(out, "{name} = {value}  # {origin}")
+                }
+                Some(EffectiveValue { value, .. }) => writeln!(out, "{name} = {value}"),
                 None => writeln!(out, "# {name} is not set"),
             };
         }
@@ -120,11 +122,11 @@ pub fn text(shown: &[Shown], with_origin: bool) -> String {
 
 /// The same for programs: each setting by its whole name, with who said it.
 pub fn json(shown: &[Shown]) -> Value {
-    let setting = |Shown { table, name, held }: &Shown| {
+    let setting = |Shown { table, name, effective }: &Shown| {
         json!({
             "name": format!("{table}.{name}"),
-            "value": held.as_ref().and_then(|held| to_json(&held.value)),
-            "origin": held.as_ref().map(|held| &held.origin),
+            "value": effective.as_ref().and_then(|effective| to_json(&effective.value)),
+            "origin": effective.as_ref().map(|effective| &effective.origin),
         })
     };
     json!({ "settings": shown.iter().map(setting).collect::<Vec<_>>() })

@@ -68,7 +68,7 @@ impl Outside<'_> {
     }
 
     /// An address whose path, where it is that of an SQLite file, is counted from the configuration's folder.
-    pub(super) fn counted_here(&self, url: String) -> Result<String, String> {
+    pub(super) fn resolve_store_path(&self, url: String) -> Result<String, String> {
         let Some(file) = sqlite_file(&url).filter(|file| file.is_relative()) else { return Ok(url) };
         let whole = self.folder.join(file);
         let text = whole.to_str().ok_or("the folder of this file has a name that is no UTF-8; rename it")?;

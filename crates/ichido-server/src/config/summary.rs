@@ -9,10 +9,10 @@ use ichido_core::settings::duration;
 use ichido_core::text::table;
 use serde_json::{Value, json};
 
-use super::{Config, Described, sqlite_file};
+use super::{Config, DestinationConfig, sqlite_file};
 
 /// Where things are kept, without a secret.
-fn kept(config: &Config) -> Option<String> {
+fn store_summary(config: &Config) -> Option<String> {
     let url = config.store.url.as_deref()?;
     Some(match sqlite_file(url) {
         Some(file) => {
@@ -62,7 +62,7 @@ pub fn json(config: &Config) -> Value {
             "requeue": queue.requeue,
         })
     };
-    let destination = |described: &Described| {
+    let destination = |described: &DestinationConfig| {
         let guarantee = described.guarantee();
         let keeps_for =
             if let Some(Guarantee::HonoursKeys { keeps_for }) = guarantee { Some(keeps_for) } else { None };
@@ -74,7 +74,7 @@ pub fn json(config: &Config) -> Value {
             "honours_key": guarantee.is_none() || keeps_for.is_some(),
             "keeps_keys_for": keeps_for.map(duration::shown),
             "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Repeatable),
-            "time_out": duration::shown(described.time_out()),
+            "time_out": duration::shown(described.timeout()),
             "can_be_asked": described.can_be_asked(),
         })
     };
@@ -87,7 +87,7 @@ pub fn json(config: &Config) -> Value {
     };
     let (common, of_queues) = alerts(&config.alerts.rules);
     json!({
-        "store": kept(config),
+        "store": store_summary(config),
         "worker": {
             "name": worker.name,
             "idle_sleep": duration::shown(worker.idle_sleep),
@@ -131,8 +131,8 @@ pub fn text(config: &Config) -> String {
     );
     let destinations = rows(&all["destinations"], ["name", "kind", "where", "time_out", "can_be_asked"]);
     let destinations =
-        destinations.zip(&config.destinations).map(|([name, kind, whereto, time_out, asked], described)| {
-            [name, kind, whereto, promises(described.guarantee()), time_out, asked]
+        destinations.zip(&config.destinations).map(|([name, kind, address, timeout, asked], described)| {
+            [name, kind, address, guarantee_text(described.guarantee()), timeout, asked]
         });
     let destinations =
         table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);
@@ -160,7 +160,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-fn promises(guarantee: Option<Guarantee>) -> String {
+fn guarantee_text(guarantee: Option<Guarantee>) -> String {
     match guarantee {
         Some(Guarantee::HonoursKeys { keeps_for }) => {
             format!("honours keys for {}", duration::shown(keeps_for))

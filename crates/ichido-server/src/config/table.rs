@@ -23,9 +23,9 @@ use super::queues::presets;
 use super::retry::PRESETS;
 use super::setting::Absent::{Is, Members, Required, Unset};
 use super::setting::Variable::{self, Elsewhere};
-use super::setting::{Setting, Table};
+use super::setting::{Setting, SettingTable};
 use crate::limits::{
-    BATCH_BYTES_MOST, BATCH_LINES_MOST, BODY_BYTES_MOST, HEAD_BYTES_LEAST, HEADERS_LEAST, LISTENERS_MOST,
+    MAX_BATCH_BYTES, MAX_BATCH_LINES, MAX_BODY_BYTES, MAX_LISTENERS, MIN_HEAD_BYTES, MIN_HEADERS,
 };
 
 pub(super) use destinations::{HTTP, MODEL, NATS, OPENAI, PACE};
@@ -59,7 +59,7 @@ macro_rules! settings {
 pub(super) use settings;
 
 /// The document.
-pub(super) const ROOT: Table = &[settings! {
+pub(super) const ROOT: SettingTable = &[settings! {
     "store": One(&[STORE]), Members;
         "The database."
     "serve": One(&[SERVE]), Members;
@@ -72,9 +72,9 @@ pub(super) const ROOT: Table = &[settings! {
         "Alerts. One worker at a time watches for them, and `ichido alerts` lists them. An alert looks back over its window, needs at least so many samples, and fires above its bound; it resolves after two minutes without. `false` in place of the terms switches it off. All workers on one store should have the same settings here."
     "queue_defaults": One(&[QUEUE_DEFAULTS]), Members;
         "Defaults for all queues. What a queue itself says wins over them, and over their variables."
-    "queues": Named(kind::Named { variants: QUEUE_VARIANTS, fallback: Some("queue_defaults"), is_as_said: false }), Unset("");
+    "queues": Named(kind::NamedTables { variants: QUEUE_VARIANTS, fallback: Some("queue_defaults"), has_no_defaults: false }), Unset("");
         "Queues, each under its name."
-    "destinations": Named(kind::Named { variants: destinations::VARIANTS, fallback: None, is_as_said: false }), Unset("");
+    "destinations": Named(kind::NamedTables { variants: destinations::VARIANTS, fallback: None, has_no_defaults: false }), Unset("");
         "Destinations, each under its name. `kind` decides which other settings one has."
 }];
 
@@ -100,19 +100,19 @@ const SERVE: &[Setting] = settings! {
         "Time limit for a whole request body."
     "drain_timeout": SOME_TIME, Is("30s");
         "Time limit for requests in flight after SIGTERM."
-    "headers_max": Count(HEADERS_LEAST, HEADERS), Is("64");
+    "headers_max": Count(MIN_HEADERS, HEADERS), Is("64");
         "Maximum header fields of a request; more get 431."
-    "head_bytes_max": Size(HEAD_BYTES_LEAST, HEAD_BYTES_MAX), Is("16 KiB");
+    "head_bytes_max": Size(MIN_HEAD_BYTES, HEAD_BYTES_MAX), Is("16 KiB");
         "Maximum bytes of a request's target and header fields; more get 431."
-    "body_bytes_max": Size(1, BODY_BYTES_MOST), Is("4 MiB");
+    "body_bytes_max": Size(1, MAX_BODY_BYTES), Is("4 MiB");
         "Maximum body of a message; a larger one gets 413."
-    "batch_lines_max": Count(1, BATCH_LINES_MOST), Is("10000");
+    "batch_lines_max": Count(1, MAX_BATCH_LINES), Is("10000");
         "Maximum lines of a batch. Lines beyond are not read, and the last result of the batch says so."
-    "batch_bytes_max": Size(1, BATCH_BYTES_MOST), Is("64 MiB");
+    "batch_bytes_max": Size(1, MAX_BATCH_BYTES), Is("64 MiB");
         "Maximum bytes of a batch, with the same effect."
     "waiters_max": Count(0, COUNT_MAX), Is("512");
         "Maximum requests that wait (`?wait=5s`) for the outcome of their message, and never more than half of `connections_max`. Others get a response at once."
-    "listeners_max": Count(0, LISTENERS_MOST), Is("64");
+    "listeners_max": Count(0, MAX_LISTENERS), Is("64");
         "Maximum listeners to `/v1/events`; others get 503."
 };
 
@@ -182,9 +182,9 @@ const ALERTS: &[Setting] = settings! {
         "A destination's circuit breaker is open. This alert has no terms."
     "audit_broken": Flag, Is("true");
         "The audit trail differs from its seals. This alert has no terms."
-    "queues": Named(kind::Named { variants: &[Variant { word: "", table: &[ALERT_RULES], presets: None }], fallback: None, is_as_said: true }), Unset("");
+    "queues": Named(kind::NamedTables { variants: &[Variant { word: "", table: &[ALERT_RULES], presets: None }], fallback: None, has_no_defaults: true }), Unset("");
         "Terms for one queue. Left out, they are as above; `true` switches an alert on where it is off above."
-    "to": Named(kind::Named { variants: &[Variant { word: "", table: &[RECEIVER], presets: None }], fallback: None, is_as_said: true }), Unset("");
+    "to": Named(kind::NamedTables { variants: &[Variant { word: "", table: &[RECEIVER], presets: None }], fallback: None, has_no_defaults: true }), Unset("");
         "Receivers, each under its name, which are notified when an alert opens and when it resolves, through a queue of their own that raises no alert."
 };
 

@@ -273,7 +273,7 @@ repeatable = true
     assert_eq!(config.queues[0].retry.jitter, Jitter::Add(0.5));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
     assert_eq!((config.queues[1].retry.tries.get(), config.queues[1].key), (1, OutboundKey::Own));
-    let promises = config.destinations.iter().map(Described::guarantee);
+    let promises = config.destinations.iter().map(DestinationConfig::guarantee);
     assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::Nothing), Some(Guarantee::Repeatable)]);
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{SchemaError, wrong};
+use super::{SchemaError, invalid};
 
 /// The most steps from schema to schema at one place of a message: that it is a part of another, or refers to another.
 pub(super) const STEPS_MAX: usize = 64;
@@ -40,21 +40,23 @@ impl<'a> SchemaIndex<'a> {
         match schema {
             Value::Object(members) => {
                 for (name, value) in members {
-                    let inside = step(&place, name);
+                    let inside = child_pointer(&place, name);
                     match (name.as_str(), value) {
-                        (name, Value::String(to)) if REFERENCES.contains(&name) => leads_inside(to, &inside)?,
+                        (name, Value::String(to)) if REFERENCES.contains(&name) => {
+                            check_reference(to, &inside)?;
+                        }
                         ("$id", Value::String(_)) if !place.is_empty() => {
                             let what = "is a document of its own inside another, which is not taken; leave $id out, and refer by \"#/$defs/…\"";
-                            return Err(wrong(&inside, what));
+                            return Err(invalid(&inside, what));
                         }
                         ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
                             self.anchors.entry(anchor).or_default().push(place.clone());
                         }
                         (name, _) if DATA.contains(&name) => {}
                         (name, Value::Object(named)) if NAMED.contains(&name) => {
-                            named
-                                .iter()
-                                .try_for_each(|(name, schema)| self.walk(schema, step(&inside, name)))?;
+                            named.iter().try_for_each(|(name, schema)| {
+                                self.walk(schema, child_pointer(&inside, name))
+                            })?;
                         }
                         (_, value) => self.walk(value, inside)?,
                     }
@@ -64,7 +66,7 @@ impl<'a> SchemaIndex<'a> {
             }
             Value::Array(items) => {
                 let mut items = items.iter().enumerate();
-                items.try_for_each(|(index, item)| self.walk(item, step(&place, &index.to_string())))
+                items.try_for_each(|(index, item)| self.walk(item, child_pointer(&place, &index.to_string())))
             }
             _ => Ok(()),
         }
@@ -80,7 +82,7 @@ impl<'a> SchemaIndex<'a> {
         let depth = match depths.get(place) {
             Some(Some(depth)) => *depth,
             Some(None) => {
-                return Err(wrong(
+                return Err(invalid(
                     place,
                     "comes back to itself without going into the message, which has no end",
                 ));
@@ -98,7 +100,7 @@ impl<'a> SchemaIndex<'a> {
             }
         };
         if STEPS_MAX <= taken + depth {
-            return Err(wrong(
+            return Err(invalid(
                 place,
                 &format!("is {STEPS_MAX} steps from schema to schema, and more; make it flatter"),
             ));
@@ -113,7 +115,7 @@ impl<'a> SchemaIndex<'a> {
         };
         let mut next = Vec::new();
         for (name, value) in members {
-            let inside = step(place, name);
+            let inside = child_pointer(place, name);
             match value {
                 Value::String(to) if REFERENCES.contains(&name.as_str()) => {
                     let to = to.trim_start_matches('#');
@@ -124,10 +126,10 @@ impl<'a> SchemaIndex<'a> {
                 }
                 _ if !SAME_PLACE.contains(&name.as_str()) => {}
                 Value::Array(items) => {
-                    next.extend((0..items.len()).map(|index| step(&inside, &index.to_string())));
+                    next.extend((0..items.len()).map(|index| child_pointer(&inside, &index.to_string())));
                 }
                 Value::Object(named) if name == "dependentSchemas" => {
-                    next.extend(named.keys().map(|name| step(&inside, name)));
+                    next.extend(named.keys().map(|name| child_pointer(&inside, name)));
                 }
                 _ => next.push(inside),
             }
@@ -136,14 +138,14 @@ impl<'a> SchemaIndex<'a> {
     }
 }
 
-fn leads_inside(to: &str, place: &str) -> Result<(), SchemaError> {
+fn check_reference(to: &str, place: &str) -> Result<(), SchemaError> {
     if !to.starts_with('#') {
         let what = "leads out of the document; a schema is whole in its file: put what is meant under $defs, and refer to it by \"#/$defs/…\"";
-        return Err(wrong(place, what));
+        return Err(invalid(place, what));
     }
     // So that a place has one spelling.
     if to.contains('%') {
-        return Err(wrong(
+        return Err(invalid(
             place,
             "has an escape with %, which is not taken; give what it refers to a plainer name",
         ));
@@ -152,6 +154,6 @@ fn leads_inside(to: &str, place: &str) -> Result<(), SchemaError> {
 }
 
 /// The pointer to a member.
-fn step(place: &str, name: &str) -> String {
+fn child_pointer(place: &str, name: &str) -> String {
     format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

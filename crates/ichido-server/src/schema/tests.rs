@@ -12,7 +12,7 @@ fn broken(schema: &str, body: &str) -> Vec<(String, String)> {
     let schema = Schema::parse(schema).unwrap_or_else(|error| panic!("{error}"));
     match schema.check(body.as_bytes()) {
         Ok(()) => Vec::new(),
-        Err(broken) => broken.faults.into_iter().map(|fault| (fault.pointer, fault.what)).collect(),
+        Err(broken) => broken.violations.into_iter().map(|fault| (fault.pointer, fault.what)).collect(),
     }
 }
 
@@ -49,15 +49,20 @@ fn every_fault_is_told_by_its_place_and_no_value_is() {
 fn the_faults_that_are_told_are_bounded_in_number_and_in_length() {
     let schema = Schema::parse(r#"{"items":{"type":"string"},"additionalProperties":false}"#).unwrap();
     let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
-    for (count, told, more) in
-        [(FAULTS_MAX, FAULTS_MAX, false), (FAULTS_MAX + 1, FAULTS_MAX, true), (ALL_FAULTS_BYTES_MAX, 1, true)]
-    {
+    for (count, told, more) in [
+        (VIOLATIONS_MAX, VIOLATIONS_MAX, false),
+        (VIOLATIONS_MAX + 1, VIOLATIONS_MAX, true),
+        (ALL_VIOLATIONS_BYTES_MAX, 1, true),
+    ] {
         let broken = schema.check(list(count).as_bytes()).unwrap_err();
-        assert_eq!((broken.faults.len(), broken.more), (told, more), "{count}");
-        assert_eq!((broken.faults[0].pointer.as_str(), broken.to_string().ends_with("more")), ("/0", more));
+        assert_eq!((broken.violations.len(), broken.more), (told, more), "{count}");
+        assert_eq!(
+            (broken.violations[0].pointer.as_str(), broken.to_string().ends_with("more")),
+            ("/0", more)
+        );
     }
     let long = schema.check(format!("{{\"{}\":1}}", "x".repeat(5_000)).as_bytes()).unwrap_err();
-    assert!(long.to_string().len() < 3 * FAULT_CHARS_MAX, "{long}");
+    assert!(long.to_string().len() < 3 * VIOLATION_CHARS_MAX, "{long}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
 use super::token;
-use crate::limits::{TOKENS_AGAIN_AFTER, TOKENS_FRESH, TOKENS_STALE, TOKENS_WITHIN};
+use crate::limits::{TOKENS_FRESH, TOKENS_READ_TIMEOUT, TOKENS_RETRY_AFTER, TOKENS_STALE};
 
 /// What a browser says of where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -35,7 +35,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub struct Access {
     store: Store,
     is_loopback: bool,
-    known: Mutex<Option<CachedTokens>>,
+    cached: Mutex<Option<CachedTokens>>,
     /// Held by the one that reads the list anew; since when that did not work, if it did not.
     reading: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -60,18 +60,18 @@ struct CachedTokens {
 impl Access {
     /// Whom a server at this address lets in.
     pub fn new(store: Store, listens_on: SocketAddr) -> Self {
-        Self { is_loopback: listens_on.ip().is_loopback(), ..Self::by_tokens(store) }
+        Self { is_loopback: listens_on.ip().is_loopback(), ..Self::tokens_only(store) }
     }
 
     /// Bearers of tokens, and nobody else.
-    pub(super) fn by_tokens(store: Store) -> Self {
-        let (known, reading) = (Mutex::new(None), tokio::sync::Mutex::new(None));
-        Self { store, is_loopback: false, known, reading }
+    pub(super) fn tokens_only(store: Store) -> Self {
+        let (cached, reading) = (Mutex::new(None), tokio::sync::Mutex::new(None));
+        Self { store, is_loopback: false, cached, reading }
     }
 
     /// Whether there are tokens.
-    pub(super) async fn tokens(&self) -> Result<TokenStatus, StoreError> {
-        let CachedTokens { tokens, .. } = self.read().await?;
+    pub(super) async fn token_status(&self) -> Result<TokenStatus, StoreError> {
+        let CachedTokens { tokens, .. } = self.fetch().await?;
         let now = clock::now();
         Ok(match tokens.is_empty() {
             true => TokenStatus::NeverCreated,
@@ -87,13 +87,13 @@ impl Access {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<ApiCaller, Problem> {
-        let known = self.known().await?;
+        let known = self.current_tokens().await?;
         if known.tokens.is_empty() && self.is_loopback {
-            is_own_host(uri, headers)?;
-            is_own_origin(method, uri, headers)?;
+            check_host(uri, headers)?;
+            check_origin(method, uri, headers)?;
             return Ok(ApiCaller::local());
         }
-        by_token(&known.tokens, headers, clock::now())
+        authenticate(&known.tokens, headers, clock::now())
     }
 
     /// Lets in who asks for the metrics of a worker: on loopback everybody who names this machine, beyond it who may look at everything.
@@ -104,14 +104,14 @@ impl Access {
         headers: &HeaderMap,
     ) -> Result<(), Problem> {
         if self.is_loopback {
-            return is_own_host(uri, headers);
+            return check_host(uri, headers);
         }
-        self.admit(method, uri, headers).await?.views()
+        self.admit(method, uri, headers).await?.require_viewer()
     }
 
     /// Tells of who was let in before whether they would be now. Where the tokens cannot be read, nobody would.
-    pub(super) async fn still(&self) -> impl Fn(&ApiCaller) -> bool + use<> {
-        let known = self.known().await.ok();
+    pub(super) async fn recheck(&self) -> impl Fn(&ApiCaller) -> bool + use<> {
+        let known = self.current_tokens().await.ok();
         let (is_loopback, now) = (self.is_loopback, clock::now());
         move |caller| {
             known.as_ref().is_some_and(|CachedTokens { tokens, .. }| match caller.token {
@@ -121,9 +121,9 @@ impl Access {
         }
     }
 
-    async fn known(&self) -> Result<CachedTokens, Problem> {
+    async fn current_tokens(&self) -> Result<CachedTokens, Problem> {
         let fresh = |known: &CachedTokens| known.at.elapsed() < TOKENS_FRESH;
-        let last = self.last();
+        let last = self.cached();
         if let Some(known) = last.clone().filter(fresh) {
             return Ok(known);
         }
@@ -137,37 +137,39 @@ impl Access {
             },
             None => self.reading.lock().await,
         };
-        if let Some(known) = self.last().filter(fresh) {
+        if let Some(known) = self.cached().filter(fresh) {
             return Ok(known);
         }
-        let is_tried = failed_at.is_none_or(|at| TOKENS_AGAIN_AFTER <= at.elapsed());
+        let is_tried = failed_at.is_none_or(|at| TOKENS_RETRY_AFTER <= at.elapsed());
         if is_tried {
-            match timeout(TOKENS_WITHIN, self.read()).await {
+            match timeout(TOKENS_READ_TIMEOUT, self.fetch()).await {
                 Ok(Ok(known)) => return Ok(known),
                 Ok(Err(error)) => tracing::warn!(%error, "the list of tokens could not be read anew"),
-                Err(_) => tracing::warn!(within = ?TOKENS_WITHIN, "the list of tokens was not read in time"),
+                Err(_) => {
+                    tracing::warn!(within = ?TOKENS_READ_TIMEOUT, "the list of tokens was not read in time");
+                }
             }
             *failed_at = Some(Instant::now());
         }
         good.filter(still_good).ok_or_else(Problem::unavailable)
     }
 
-    async fn read(&self) -> Result<CachedTokens, StoreError> {
+    async fn fetch(&self) -> Result<CachedTokens, StoreError> {
         // Counted from before the question, so that the list is never older than it says.
         let at = Instant::now();
         let listed = self.store.tokens().list().await?;
         let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
         let known = CachedTokens { tokens: Arc::new(tokens), at };
-        *lock(&self.known) = Some(known.clone());
+        *lock(&self.cached) = Some(known.clone());
         Ok(known)
     }
 
-    fn last(&self) -> Option<CachedTokens> {
-        lock(&self.known).clone()
+    fn cached(&self) -> Option<CachedTokens> {
+        lock(&self.cached).clone()
     }
 }
 
-fn by_token(
+fn authenticate(
     tokens: &HashMap<Uuid, Token>,
     headers: &HeaderMap,
     now: Timestamp,
@@ -190,8 +192,8 @@ fn by_token(
     let (id, secret) = token::parse(text).ok_or_else(invalid)?;
     let hash = Digest::of_bytes(secret.as_bytes());
     let found = tokens.get(&id).ok_or_else(invalid)?;
-    let is_it = bool::from(found.hash.ct_eq(hash.as_bytes()));
-    if is_it && found.is_live(now) {
+    let matches = bool::from(found.hash.ct_eq(hash.as_bytes()));
+    if matches && found.is_live(now) {
         return Ok(ApiCaller { name: found.name.clone(), role: found.role.clone(), token: Some(id) });
     }
     Err(invalid())
@@ -203,7 +205,7 @@ fn bearer(field: &str) -> Option<&str> {
 }
 
 /// A name that somebody else's server answers for could lead here; this machine's own cannot.
-fn is_own_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let lines: Vec<_> = headers.get_all(HOST).iter().collect();
     let named = lines.iter().map(|line| Authority::try_from(line.as_bytes()).ok());
     // HTTP/2 may have its host in the target alone.
@@ -229,7 +231,7 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 /// A page of ours has our own host as its origin; any other page may look, which its browser does not let it, and change nothing.
-fn is_own_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());
     }
@@ -264,7 +266,7 @@ mod tests {
     }
 
     fn host(fields: &[(&str, &str)], uri: &str) -> bool {
-        is_own_host(&uri.parse().expect("a target"), &headers(fields)).is_ok()
+        check_host(&uri.parse().expect("a target"), &headers(fields)).is_ok()
     }
 
     #[test]
@@ -289,13 +291,13 @@ mod tests {
     #[test]
     fn a_page_of_another_origin_changes_nothing() {
         let here = Uri::from_static("/v1/queues/demo/pause");
-        let change = |fields: &[(&str, &str)]| is_own_origin(&Method::POST, &here, &headers(fields)).is_ok();
+        let change = |fields: &[(&str, &str)]| check_origin(&Method::POST, &here, &headers(fields)).is_ok();
         let own = ("host", "localhost:4180");
         assert!(change(&[own]), "no page asks");
         assert!(change(&[own, ("origin", "http://localhost:4180"), ("sec-fetch-site", "same-origin")]));
         for foreign in ["http://evil.example", "http://localhost:3000", "https://localhost:4180", "null"] {
             assert!(!change(&[own, ("origin", foreign)]), "{foreign}");
-            assert!(is_own_origin(&Method::GET, &here, &headers(&[own, ("origin", foreign)])).is_ok());
+            assert!(check_origin(&Method::GET, &here, &headers(&[own, ("origin", foreign)])).is_ok());
         }
         assert!(!change(&[own, ("sec-fetch-site", "cross-site")]), "a form has no origin in old browsers");
     }
@@ -304,7 +306,7 @@ mod tests {
     fn a_page_of_our_own_is_known_on_http2_too() {
         let target = Uri::from_static("http://localhost:4180/v1/queues/demo/pause");
         let change =
-            |origin: &str| is_own_origin(&Method::POST, &target, &headers(&[("origin", origin)])).is_ok();
+            |origin: &str| check_origin(&Method::POST, &target, &headers(&[("origin", origin)])).is_ok();
         assert!(change("http://localhost:4180"));
         assert!(!change("http://localhost:3000") && !change("http://evil.example"));
     }

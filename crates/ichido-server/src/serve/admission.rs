@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::api::ServedQueue;
 use super::problem::{Code, Problem};
-use crate::limits::COUNTS_EVERY;
+use crate::limits::COUNTS_INTERVAL;
 
 /// The doors of the queues that have bounds.
 pub(super) struct Admission {
@@ -40,7 +40,7 @@ struct Occupancy {
     admitted: u64,
     settled: u64,
     /// How many were settled when the last look began: those are in its counts.
-    settled_at_look: u64,
+    settled_at_poll: u64,
 }
 
 /// Room for one message, until it is known what became of it.
@@ -68,7 +68,7 @@ impl Admission {
         let poller = tokio::spawn({
             let limiters = Arc::clone(&limiters);
             async move {
-                let mut every = interval(COUNTS_EVERY);
+                let mut every = interval(COUNTS_INTERVAL);
                 every.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 loop {
                     every.tick().await;
@@ -127,14 +127,14 @@ impl QueueLimiter {
 impl Occupancy {
     fn load(&self) -> Load {
         let load = self.window.load();
-        Load { waiting: load.waiting.saturating_add(self.admitted - self.settled_at_look), ..load }
+        Load { waiting: load.waiting.saturating_add(self.admitted - self.settled_at_poll), ..load }
     }
 }
 
 /// One look at all queues. One that fails changes nothing: what was known still stands.
 async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, began: Instant) {
     let settled: Vec<u64> = limiters.values().map(|limiter| limiter.occupancy().settled).collect();
-    let counts = match timeout(COUNTS_EVERY, store.queues().counts()).await {
+    let counts = match timeout(COUNTS_INTERVAL, store.queues().counts()).await {
         Ok(Ok(counts)) => counts,
         Ok(Err(error)) => {
             tracing::debug!(%error, "the queues could not be counted");
@@ -148,7 +148,7 @@ async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, b
         let (waiting, ended) = counted.get(name.as_str()).copied().unwrap_or_default();
         let mut occupancy = limiter.occupancy();
         occupancy.window.look(Look { at, waiting, ended });
-        occupancy.settled_at_look = settled;
+        occupancy.settled_at_poll = settled;
     }
 }
 

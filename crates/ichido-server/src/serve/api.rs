@@ -18,13 +18,13 @@ use uuid::Uuid;
 
 use super::admission::Admission;
 use super::bulk_runner::BulkRunner;
-use super::caller::{ApiCaller, no_queue};
+use super::caller::{ApiCaller, unknown_queue};
 use super::destinations::ConfiguredDestination;
 use super::feed::Feed;
 use super::listings::ListingPermits;
 use super::parsing::BodyParser;
 use super::problem::{Code, Problem};
-use super::request::no_route;
+use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
     alerts, batch, dead_letters, destinations, events, health, messages, openapi, operations, queues,
@@ -37,7 +37,7 @@ use crate::limits::RequestLimits;
 pub(super) struct ApiState {
     pub(super) store: Store,
     /// How much is taken in.
-    pub(super) chosen: RequestLimits,
+    pub(super) request_limits: RequestLimits,
     /// The queues that this server takes messages in for.
     pub(super) queues: BTreeMap<String, ServedQueue>,
     /// Whether they take one more.
@@ -92,7 +92,7 @@ impl ApiState {
 
     /// A queue that is served here and that the caller may know of. To all others there is none.
     pub(super) fn queue(&self, name: &str, caller: &ApiCaller) -> Result<&ServedQueue, Problem> {
-        self.queues.get(name).filter(|_| caller.sees_queue(name)).ok_or_else(no_queue)
+        self.queues.get(name).filter(|_| caller.can_see_queue(name)).ok_or_else(unknown_queue)
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn router(api: Arc<ApiState>) -> Router {
     let (router, description) = served().split_for_parts();
     let pages =
         Router::new().route("/", get(health::index)).route("/openapi.json", openapi::page(description));
-    let router = router.merge(pages).fallback(async || no_route());
+    let router = router.merge(pages).fallback(async || unknown_route());
     with_refusals(router).with_state(api)
 }
 

@@ -36,15 +36,15 @@ use super::api::{ApiState, ServedQueue};
 use super::arrivals;
 use super::caller::ApiCaller;
 use super::hops;
-use super::messages::{stands, stood};
+use super::messages::{enqueue_result, existing_result};
 use super::models::href;
 use super::problem::{Code, Problem};
-use super::request::{Anyone, AuthorizedRequest, Segment, fault_of, not_encoded, too_large};
+use super::request::{Anyone, AuthorizedRequest, Segment, body_fault, reject_encoded, too_large};
 use super::response::{PermittedBody, with_type};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission};
 use crate::limits::{
-    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX, LINES_A_TURN,
+    BATCHES_MAX, BATCHES_PER_TOKEN_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX, LINES_PER_YIELD,
     RequestLimits,
 };
 
@@ -115,7 +115,7 @@ pub(super) struct LineResult {
 }
 
 impl LineResult {
-    fn of(line: usize, ended: Result<(Uuid, bool), Problem>) -> Self {
+    fn new(line: usize, ended: Result<(Uuid, bool), Problem>) -> Self {
         match ended {
             Ok((id, replayed)) => Self {
                 line,
@@ -163,10 +163,10 @@ pub(super) async fn enqueue_batch(
     let (head, body) = request.into_parts();
     let known = api.queue(&queue, &caller)?;
     let identity = caller.identity(&known.name, &head.headers)?;
-    not_encoded(&head.headers)?;
-    is_ndjson(&head.headers)?;
-    let permit = api.batches.try_take(caller.token).map_err(no_permit)?;
-    let hops = hops::came(&api, &known.name, &head.headers).await?;
+    reject_encoded(&head.headers)?;
+    check_ndjson(&head.headers)?;
+    let permit = api.batches.try_take(caller.token).map_err(batch_refused)?;
+    let hops = hops::read(&api, &known.name, &head.headers).await?;
     let mut batch = BatchIntake {
         api: &api,
         caller: &caller,
@@ -177,13 +177,13 @@ pub(super) async fn enqueue_batch(
         bytes: 0,
         results: Vec::new(),
     };
-    let mut lines = BodyLines::of(body, api.chosen);
-    let broke = loop {
+    let mut lines = BodyLines::new(body, api.request_limits);
+    let failure = loop {
         match lines.next().await {
             Ok(Some(line)) => {
-                batch.take(lines.number, &line).await;
+                batch.push(lines.number, &line).await;
                 // Lines that are refused wait for nothing, and would keep everybody else from this thread.
-                if lines.number.is_multiple_of(LINES_A_TURN) {
+                if lines.number.is_multiple_of(LINES_PER_YIELD) {
                     tokio::task::yield_now().await;
                 }
             }
@@ -191,32 +191,32 @@ pub(super) async fn enqueue_batch(
             Err(problem) => break Some(problem),
         }
     };
-    batch.put_in().await;
-    if let Some(problem) = broke {
-        batch.say(lines.number + 1, Err(problem));
+    batch.flush().await;
+    if let Some(problem) = failure {
+        batch.write_result(lines.number + 1, Err(problem));
     }
     // Who does not read the results holds them in memory.
     Ok(with_type(StatusCode::OK, TYPES[0], PermittedBody::body(batch.results, permit)))
 }
 
 /// Nothing of it was read.
-fn no_permit(why: Full) -> Problem {
+fn batch_refused(why: Full) -> Problem {
     let (code, detail) = match why {
         Full::All => {
             (Code::BatchesFull, format!("{BATCHES_MAX} batches are taken in at once, which is the most"))
         }
         Full::Own => (
             Code::TokenBusy,
-            format!("{BATCHES_OF_ONE_MAX} batches come in with this token, which is the most"),
+            format!("{BATCHES_PER_TOKEN_MAX} batches come in with this token, which is the most"),
         ),
     };
     Problem::new(code, format!("{detail}; nothing was put in; send the same batch again later"))
         .after(AGAIN_AFTER)
 }
 
-fn is_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
-    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = said.split(';').next().unwrap_or_default().trim();
+fn check_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
     if TYPES.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
@@ -247,41 +247,45 @@ enum ParsedLine {
 }
 
 impl BatchIntake<'_> {
-    async fn take(&mut self, number: usize, line: &[u8]) {
-        let taken = self.taken(line).await.unwrap_or_else(|problem| ParsedLine::Decided(Err(problem)));
+    async fn push(&mut self, number: usize, line: &[u8]) {
+        let parsed = self.parse_line(line).await.unwrap_or_else(|problem| ParsedLine::Decided(Err(problem)));
         self.bytes += line.len();
-        self.chunk.push((number, taken));
+        self.chunk.push((number, parsed));
         if CHUNK_LINES_MAX <= self.chunk.len() || CHUNK_BYTES_MAX <= self.bytes {
-            self.put_in().await;
+            self.flush().await;
         }
     }
 
-    async fn taken(&self, line: &[u8]) -> Result<ParsedLine, Problem> {
-        let offer = self.offer(line)?;
-        let ParsedSubmission { message, misfit } = self.api.parsing.message(self.caller, offer).await?;
-        Ok(match misfit {
-            Some(misfit) => ParsedLine::Decided(stood(self.api, &message, &misfit).await),
+    async fn parse_line(&self, line: &[u8]) -> Result<ParsedLine, Problem> {
+        let submission = self.submission(line)?;
+        let ParsedSubmission { message, schema_error } =
+            self.api.parsing.parse(self.caller, submission).await?;
+        Ok(match schema_error {
+            Some(schema_error) => {
+                ParsedLine::Decided(existing_result(self.api, &message, &schema_error).await)
+            }
             None => ParsedLine::New(Box::new(message)),
         })
     }
 
-    fn offer(&self, line: &[u8]) -> Result<Submission, Problem> {
+    fn submission(&self, line: &[u8]) -> Result<Submission, Problem> {
         let wrong = |detail: String| Problem::new(Code::LineInvalid, detail);
-        let shape = || {
+        let unexpected = || {
             wrong("the line is no message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and nothing else".to_owned())
         };
         // First by the strict reader: what two readers could understand in two ways is no message.
         let document = Document::parse(line, LINE_BYTES_MAX)
             .map_err(|error| wrong(format!("the line is no clear JSON: {error}")))?;
-        let texts: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).map_err(|_| shape())?;
+        let texts: BTreeMap<Cow<'_, str>, &RawValue> =
+            serde_json::from_slice(line).map_err(|_| unexpected())?;
         if !texts.keys().all(|name| MEMBERS.contains(&name.as_ref())) {
-            return Err(shape());
+            return Err(unexpected());
         }
         let text = |name: &str| match document.root().get(name) {
             None => Ok(None),
             Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(format!("{name} is no text"))),
         };
-        let key = IdempotencyKey::parse(&text("key")?.ok_or_else(shape)?).map_err(Problem::of_key)?;
+        let key = IdempotencyKey::parse(&text("key")?.ok_or_else(unexpected)?).map_err(Problem::from_key)?;
         let (body, type_default) = match (texts.get("body"), text("body_base64")?) {
             (Some(body), None) => (body.get().as_bytes().to_vec(), Some("application/json")),
             (None, Some(text)) => {
@@ -291,10 +295,10 @@ impl BatchIntake<'_> {
             (Some(_), Some(_)) => {
                 return Err(wrong("the line has both body and body_base64; give one".to_owned()));
             }
-            (None, None) => return Err(shape()),
+            (None, None) => return Err(unexpected()),
         };
-        if self.api.chosen.body_bytes_max < body.len() {
-            return Err(too_large(self.api.chosen.body_bytes_max));
+        if self.api.request_limits.body_bytes_max < body.len() {
+            return Err(too_large(self.api.request_limits.body_bytes_max));
         }
         let content_type = text("content_type")?;
         let content_type = content_type.as_deref().or(type_default);
@@ -315,44 +319,44 @@ impl BatchIntake<'_> {
     }
 
     /// Puts what was read in, each on its own, and says what became of it.
-    async fn put_in(&mut self) {
+    async fn flush(&mut self) {
         self.bytes = 0;
         let mut messages = Vec::new();
-        let mut kept = Vec::new();
-        let mut rooms = Vec::new();
-        for (number, taken) in std::mem::take(&mut self.chunk) {
-            let known = match taken {
+        let mut decided = Vec::new();
+        let mut permits = Vec::new();
+        for (number, parsed) in std::mem::take(&mut self.chunk) {
+            let known = match parsed {
                 ParsedLine::Decided(known) => Some(known),
                 ParsedLine::New(message) => match self.api.admission.admit(self.known.name.as_str()) {
-                    Ok(room) => {
-                        rooms.push(room);
+                    Ok(permit) => {
+                        permits.push(permit);
                         messages.push(*message);
                         None
                     }
                     Err(problem) => Some(Err(problem)),
                 },
             };
-            kept.push((number, known));
+            decided.push((number, known));
         }
         let mut enqueued = self.api.store.messages().enqueue_all(messages).await.into_iter();
-        drop(rooms);
-        for (number, known) in kept {
+        drop(permits);
+        for (number, known) in decided {
             let ended = match known {
                 Some(known) => known,
                 None => match enqueued.next() {
-                    Some(Ok(enqueued)) => stands(enqueued),
-                    Some(Err(error)) => Err(Problem::of_store(&error)),
+                    Some(Ok(enqueued)) => enqueue_result(enqueued),
+                    Some(Err(error)) => Err(Problem::from_store(&error)),
                     None => unreachable!("each message that was put in is answered"),
                 },
             };
             // A line says nothing of its client's tries.
             arrivals::count(self.known.name.as_str(), &HeaderMap::new(), ended.as_ref());
-            self.say(number, ended);
+            self.write_result(number, ended);
         }
     }
 
-    fn say(&mut self, number: usize, ended: Result<(Uuid, bool), Problem>) {
-        let line = serde_json::to_string(&LineResult::of(number, ended))
+    fn write_result(&mut self, number: usize, ended: Result<(Uuid, bool), Problem>) {
+        let line = serde_json::to_string(&LineResult::new(number, ended))
             .unwrap_or_else(|_| unreachable!("a result has names for keys, and is written to memory"));
         self.results.extend_from_slice(line.as_bytes());
         self.results.push(b'\n');
@@ -362,26 +366,34 @@ impl BatchIntake<'_> {
 /// The lines of a body, as they come.
 struct BodyLines {
     body: Body,
-    chosen: RequestLimits,
+    request_limits: RequestLimits,
     buffer: BytesMut,
     /// How much of the buffer was looked at, and has no end of a line.
-    looked_at: usize,
+    scanned: usize,
     read_bytes: usize,
-    is_over: bool,
+    is_complete: bool,
     /// How many lines there were so far, empty ones too.
     number: usize,
 }
 
 impl BodyLines {
-    fn of(body: Body, chosen: RequestLimits) -> Self {
-        Self { body, chosen, buffer: BytesMut::new(), looked_at: 0, read_bytes: 0, is_over: false, number: 0 }
+    fn new(body: Body, request_limits: RequestLimits) -> Self {
+        Self {
+            body,
+            request_limits,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            read_bytes: 0,
+            is_complete: false,
+            number: 0,
+        }
     }
 
     /// The next line that is not empty.
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
-            let Some(line) = self.next_of_all().await? else { return Ok(None) };
-            let most = self.chosen.batch_lines_max;
+            let Some(line) = self.next_raw().await? else { return Ok(None) };
+            let most = self.request_limits.batch_lines_max;
             if most < self.number {
                 self.number = most;
                 return Err(Problem::new(
@@ -395,24 +407,24 @@ impl BodyLines {
         }
     }
 
-    async fn next_of_all(&mut self) -> Result<Option<Bytes>, Problem> {
+    async fn next_raw(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
-            let end = self.buffer[self.looked_at..].iter().position(|byte| *byte == b'\n');
+            let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
             if let Some(end) = end {
-                let line = self.buffer.split_to(self.looked_at + end + 1).freeze();
-                self.looked_at = 0;
+                let line = self.buffer.split_to(self.scanned + end + 1).freeze();
+                self.scanned = 0;
                 self.number += 1;
                 return Ok(Some(line));
             }
-            self.looked_at = self.buffer.len();
-            if LINE_BYTES_MAX < self.looked_at {
+            self.scanned = self.buffer.len();
+            if LINE_BYTES_MAX < self.scanned {
                 let detail =
                     format!("a line has at most {}; the rest was not read", size::told(LINE_BYTES_MAX));
                 return Err(Problem::new(Code::BatchTooLarge, detail));
             }
-            if self.is_over {
+            if self.is_complete {
                 // A last line needs no end.
-                self.looked_at = 0;
+                self.scanned = 0;
                 let rest = std::mem::take(&mut self.buffer).freeze();
                 self.number += usize::from(!rest.is_empty());
                 return Ok(Some(rest).filter(|rest| !rest.is_empty()));
@@ -423,11 +435,11 @@ impl BodyLines {
 
     async fn read(&mut self) -> Result<(), Problem> {
         match self.body.frame().await {
-            None => self.is_over = true,
+            None => self.is_complete = true,
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();
                 self.read_bytes += data.len();
-                let most = self.chosen.batch_bytes_max;
+                let most = self.request_limits.batch_bytes_max;
                 if most < self.read_bytes {
                     let detail = format!("a batch has at most {}; the rest was not read", size::told(most));
                     return Err(Problem::new(Code::BatchTooLarge, detail));
@@ -435,7 +447,7 @@ impl BodyLines {
                 self.buffer.extend_from_slice(&data);
             }
             Some(Err(error)) => {
-                let fault = Problem::of_body(fault_of(error.into()));
+                let fault = Problem::from_body(body_fault(error.into()));
                 let detail = "the batch broke off here; the lines before it stand as their results say, and nothing of the rest was done";
                 return Err(Problem::new(fault.code, detail));
             }

@@ -22,7 +22,7 @@ pub(super) struct BulkOperation {
     pub(super) id: Uuid,
     pub(super) begun_at: Timestamp,
     /// When its last word was said.
-    pub(super) told_at: Timestamp,
+    pub(super) updated_at: Timestamp,
     /// What was done.
     pub(super) kind: String,
     /// Who began it.
@@ -32,43 +32,43 @@ pub(super) struct BulkOperation {
 }
 
 /// The last bulks, the last one first.
-pub(super) async fn bulks(store: &Store) -> Result<Vec<BulkOperation>, StoreError> {
+pub(super) async fn recent(store: &Store) -> Result<Vec<BulkOperation>, StoreError> {
     let living = Living::look(store).await?;
-    Ok(told(store.actions().list(None, ACTIONS_MAX).await?, &living))
+    Ok(from_actions(store.actions().list(None, ACTIONS_MAX).await?, &living))
 }
 
 /// One of them.
-pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<BulkOperation>, StoreError> {
+pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<BulkOperation>, StoreError> {
     let living = Living::look(store).await?;
     let mut actions = store.actions().of(id).await?;
     actions.reverse();
-    Ok(told(actions, &living).pop())
+    Ok(from_actions(actions, &living).pop())
 }
 
 /// The bulks of these actions, of which the newest is the first.
-fn told(actions: Vec<ActionRow>, living: &Living) -> Vec<BulkOperation> {
-    let mut told: Vec<BulkOperation> = Vec::new();
+fn from_actions(actions: Vec<ActionRow>, living: &Living) -> Vec<BulkOperation> {
+    let mut found: Vec<BulkOperation> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
-        if let Some(bulk) = told.iter_mut().find(|bulk| bulk.id == row.action.subject) {
-            bulk.earlier(row);
-        } else if told.len() == BULKS_MAX {
+        if let Some(bulk) = found.iter_mut().find(|bulk| bulk.id == row.action.subject) {
+            bulk.merge_earlier(row);
+        } else if found.len() == BULKS_MAX {
             break;
         } else {
-            told.push(BulkOperation::last(row));
+            found.push(BulkOperation::from_last(row));
         }
     }
-    for bulk in &mut told {
-        bulk.judge(living);
+    for bulk in &mut found {
+        bulk.mark_abandoned(living);
     }
-    told
+    found
 }
 
 impl BulkOperation {
-    fn last(row: ActionRow) -> Self {
+    fn from_last(row: ActionRow) -> Self {
         Self {
             id: row.action.subject,
             begun_at: row.at,
-            told_at: row.at,
+            updated_at: row.at,
             detail: detail(&row),
             kind: row.action.kind,
             by: row.action.actor.unwrap_or_default(),
@@ -77,7 +77,7 @@ impl BulkOperation {
     }
 
     /// An earlier word of the same: its beginning has the filter, and who it was.
-    fn earlier(&mut self, row: ActionRow) {
+    fn merge_earlier(&mut self, row: ActionRow) {
         self.detail = format!("{}; {}", detail(&row), self.detail);
         if row.action.to == BEGUN {
             (self.begun_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
@@ -85,7 +85,7 @@ impl BulkOperation {
     }
 
     /// What has not said how it ended, and whose process is gone, does not run: the trail alone cannot know.
-    fn judge(&mut self, living: &Living) {
+    fn mark_abandoned(&mut self, living: &Living) {
         let is_gone = living.is_abandoned(self.id, self.begun_at);
         self.state = match self.state.as_str() {
             BEGUN if is_gone => "abandoned".to_owned(),

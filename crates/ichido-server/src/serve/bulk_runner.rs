@@ -1,7 +1,7 @@
 //! The operations on many messages that run in this server.
 //!
 //! Guarantee: no more than [`OPERATIONS_MAX`] run at once. When the server stops, each ends before its next batch, and its record says
-//! that it was stopped; the server waits for that. What the last [`OPERATIONS_KEPT`] came to is remembered.
+//! that it was stopped; the server waits for that. What the last [`OPERATIONS_REMEMBERED`] came to is remembered.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::problem::Problem;
-use crate::limits::{OPERATIONS_KEPT, OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
+use crate::limits::{OPERATIONS_MAX, OPERATIONS_REMEMBERED, OPERATIONS_STOP_TIMEOUT};
 
 /// Why none was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,69 +42,69 @@ pub(super) enum BulkStatus {
 #[derive(Default)]
 pub(super) struct BulkRunner {
     /// By their ids, and so by when they began.
-    seen: Mutex<BTreeMap<Uuid, BulkStatus>>,
+    statuses: Mutex<BTreeMap<Uuid, BulkStatus>>,
     /// Those that were begun and have not ended, those among them that have no id yet.
     count: AtomicUsize,
-    stops: AtomicBool,
-    one_ended: Notify,
+    stopping: AtomicBool,
+    one_finished: Notify,
 }
 
 impl BulkRunner {
     /// Begins one, and tells its id once it is in the audit trail, or why it is not.
-    pub(super) fn begin(
+    pub(super) fn start(
         self: &Arc<Self>,
         bulk: Bulk,
         found: Preflight,
     ) -> Result<oneshot::Receiver<Result<Uuid, QueueBusy>>, BulkStartError> {
-        if self.stops.load(Ordering::SeqCst) {
+        if self.stopping.load(Ordering::SeqCst) {
             return Err(BulkStartError::Stopping);
         }
-        let place = BulkPermit::take(self).ok_or(BulkStartError::TooMany)?;
-        let (tell, told) = oneshot::channel();
-        tokio::spawn(run(place, bulk, found, tell));
-        Ok(told)
+        let permit = BulkPermit::take(self).ok_or(BulkStartError::TooMany)?;
+        let (sender, receiver) = oneshot::channel();
+        tokio::spawn(run(permit, bulk, found, sender));
+        Ok(receiver)
     }
 
     /// What is known of one that runs here, or did lately.
-    pub(super) fn seen(&self, id: Uuid) -> Option<BulkStatus> {
+    pub(super) fn status(&self, id: Uuid) -> Option<BulkStatus> {
         self.lock().get(&id).cloned()
     }
 
     /// Asks all of them to end.
     pub(super) fn stop(&self) {
-        self.stops.store(true, Ordering::SeqCst);
+        self.stopping.store(true, Ordering::SeqCst);
     }
 
     /// Waits until all have ended, for as long as that may take.
-    pub(super) async fn ended(&self) {
+    pub(super) async fn wait_until_done(&self) {
         let all = async {
             loop {
-                let next = self.one_ended.notified();
+                let next = self.one_finished.notified();
                 if self.count.load(Ordering::SeqCst) == 0 {
                     return;
                 }
                 next.await;
             }
         };
-        if timeout(OPERATIONS_STOP_WITHIN, all).await.is_err() {
+        if timeout(OPERATIONS_STOP_TIMEOUT, all).await.is_err() {
             tracing::warn!("an operation did not stop in time; its record says that it was begun");
         }
     }
 
-    fn keep(&self, report: Report, error: Option<String>) {
+    fn remember(&self, report: Report, error: Option<String>) {
         let mut all = self.lock();
         all.insert(report.operation, BulkStatus::Finished(report, error));
         let ended =
-            all.iter().filter(|(_, seen)| matches!(seen, BulkStatus::Finished(..))).map(|(id, _)| *id);
+            all.iter().filter(|(_, status)| matches!(status, BulkStatus::Finished(..))).map(|(id, _)| *id);
         let ended: Vec<Uuid> = ended.collect();
-        for oldest in &ended[..ended.len().saturating_sub(OPERATIONS_KEPT)] {
+        for oldest in &ended[..ended.len().saturating_sub(OPERATIONS_REMEMBERED)] {
             all.remove(oldest);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, BulkStatus>> {
         // Each change under it is whole.
-        lock(&self.seen)
+        lock(&self.statuses)
     }
 }
 
@@ -122,34 +122,34 @@ impl BulkPermit {
 impl Drop for BulkPermit {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::SeqCst);
-        self.0.one_ended.notify_waiters();
+        self.0.one_finished.notify_waiters();
     }
 }
 
 async fn run(
-    place: BulkPermit,
+    permit: BulkPermit,
     bulk: Bulk,
     found: Preflight,
-    tell: oneshot::Sender<Result<Uuid, QueueBusy>>,
+    sender: oneshot::Sender<Result<Uuid, QueueBusy>>,
 ) {
-    let running = &place.0;
-    let mut tell = Some(tell);
+    let running = &permit.0;
+    let mut sender = Some(sender);
     let mut begun = |begun| {
         // Who began it may have hung up; it goes on.
-        _ = tell.take().map(|tell| tell.send(begun));
+        _ = sender.take().map(|sender| sender.send(begun));
     };
     let progress = |progress: Progress| {
         running.lock().insert(progress.operation, BulkStatus::Running(progress));
         begun(Ok(progress.operation));
     };
-    let stop = || running.stops.load(Ordering::SeqCst);
+    let stop = || running.stopping.load(Ordering::SeqCst);
     let ended = bulk.run(&found, stop, progress).await;
     let (report, error) = match ended {
         Ok(report) => (report, None),
         Err(BulkError::Taken { by }) => return begun(Err(QueueBusy { by })),
         Err(BulkError::Broke { error, report }) => {
             tracing::error!(%error, operation = %report.operation, moved = report.moved, "an operation could not go on");
-            (report, Some(Problem::of_store(&error).detail.into_owned()))
+            (report, Some(Problem::from_store(&error).detail.into_owned()))
         }
     };
     let (operation, moved) = (report.operation, report.moved);
@@ -159,6 +159,6 @@ async fn run(
         }
         ended => tracing::info!(%operation, moved, ?ended, "an operation has ended"),
     }
-    running.keep(report, error);
+    running.remember(report, error);
     begun(Ok(operation));
 }

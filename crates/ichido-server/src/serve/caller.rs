@@ -53,7 +53,7 @@ impl ApiCaller {
                 )),
                 _ => Ok(identity.clone()),
             },
-            Role::Producer { .. } => Err(no_queue()),
+            Role::Producer { .. } => Err(unknown_queue()),
             Role::Viewer | Role::Operator => Err(Problem::new(
                 Code::RoleInsufficient,
                 "the token does not allow messages to be put in; use one of a producer",
@@ -62,7 +62,7 @@ impl ApiCaller {
     }
 
     /// Whether it may know of a queue.
-    pub(super) fn sees_queue(&self, queue: &str) -> bool {
+    pub(super) fn can_see_queue(&self, queue: &str) -> bool {
         match &self.role {
             Role::Viewer | Role::Operator | Role::Admin => true,
             Role::Producer { queues, .. } => queues.iter().any(|own| own.as_str() == queue),
@@ -70,15 +70,15 @@ impl ApiCaller {
     }
 
     /// Whether it may look at a message.
-    pub(super) fn sees(&self, queue: &str, of: &str) -> bool {
+    pub(super) fn can_see(&self, queue: &str, of: &str) -> bool {
         match &self.role {
             Role::Viewer | Role::Operator | Role::Admin => true,
-            Role::Producer { identity, .. } => identity == of && self.sees_queue(queue),
+            Role::Producer { identity, .. } => identity == of && self.can_see_queue(queue),
         }
     }
 
     /// Only who may look at everything.
-    pub(super) fn views(&self) -> Result<(), Problem> {
+    pub(super) fn require_viewer(&self) -> Result<(), Problem> {
         match self.role {
             Role::Viewer | Role::Operator | Role::Admin => Ok(()),
             Role::Producer { .. } => Err(Problem::new(
@@ -89,7 +89,7 @@ impl ApiCaller {
     }
 
     /// Only who may act on what is there.
-    pub(super) fn operates(&self) -> Result<(), Problem> {
+    pub(super) fn require_operator(&self) -> Result<(), Problem> {
         match self.role {
             Role::Operator | Role::Admin => Ok(()),
             Role::Viewer | Role::Producer { .. } => Err(Problem::new(
@@ -100,7 +100,7 @@ impl ApiCaller {
     }
 }
 
-pub(super) fn no_queue() -> Problem {
+pub(super) fn unknown_queue() -> Problem {
     let detail = "there is no queue of this name here; GET /v1/queues lists those that you may see";
     Problem::new(Code::QueueUnknown, detail)
 }

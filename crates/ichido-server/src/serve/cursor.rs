@@ -58,8 +58,8 @@ pub(super) struct Cursor<P>(pub(super) P);
 
 impl<'de, P: CursorKey> Deserialize<'de> for Cursor<P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let place = read(&String::deserialize(deserializer)?).map(Self);
-        place.ok_or_else(|| {
+        let key = decode(&String::deserialize(deserializer)?).map(Self);
+        key.ok_or_else(|| {
             D::Error::custom(
                 "is none; give what the page before had as its next, or leave it out to begin anew",
             )
@@ -68,28 +68,28 @@ impl<'de, P: CursorKey> Deserialize<'de> for Cursor<P> {
 }
 
 /// The place as a text.
-pub(super) fn write(place: &impl CursorKey) -> String {
-    let place = place.to_bytes();
-    URL_SAFE_NO_PAD.encode([&*place, check(&place).as_slice()].concat())
+pub(super) fn encode(key: &impl CursorKey) -> String {
+    let key = key.to_bytes();
+    URL_SAFE_NO_PAD.encode([&*key, checksum(&key).as_slice()].concat())
 }
 
 /// Where the next page begins: after the last entry of one that is full.
-pub(super) fn next<T, P: CursorKey>(page: &[T], limit: u32, place: impl Fn(&T) -> P) -> Option<String> {
-    page.last().filter(|_| page.len() == limit as usize).map(|last| write(&place(last)))
+pub(super) fn next<T, P: CursorKey>(page: &[T], limit: u32, key: impl Fn(&T) -> P) -> Option<String> {
+    page.last().filter(|_| page.len() == limit as usize).map(|last| encode(&key(last)))
 }
 
-fn read<P: CursorKey>(text: &str) -> Option<P> {
+fn decode<P: CursorKey>(text: &str) -> Option<P> {
     // What is longer is not looked at.
     if TEXT_BYTES_MAX < text.len() {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    let (place, told) = bytes.split_last_chunk::<CHECK_BYTES>()?;
-    (*told == check(place)).then(|| P::from_bytes(place)).flatten()
+    let (key, given) = bytes.split_last_chunk::<CHECK_BYTES>()?;
+    (*given == checksum(key)).then(|| P::from_bytes(key)).flatten()
 }
 
-fn check(place: &[u8]) -> [u8; CHECK_BYTES] {
-    let digest = Digest::of_bytes(place);
+fn checksum(key: &[u8]) -> [u8; CHECK_BYTES] {
+    let digest = Digest::of_bytes(key);
     let (first, _) = digest.as_bytes().split_at(CHECK_BYTES);
     first.try_into().unwrap_or_default()
 }
@@ -100,19 +100,19 @@ mod tests {
 
     #[test]
     fn a_place_reads_back_and_nothing_else_does() {
-        let place = *b"0123456789abcdef";
-        let text = write(&place);
-        assert_eq!(read::<[u8; 16]>(&text), Some(place));
-        assert_eq!(read::<[u8; 15]>(&text), None, "of another length");
+        let key = *b"0123456789abcdef";
+        let text = encode(&key);
+        assert_eq!(decode::<[u8; 16]>(&text), Some(key));
+        assert_eq!(decode::<[u8; 15]>(&text), None, "of another length");
         let longer = format!("{text}AAAA");
         for garbled in ["", "AAAA", "../../etc", &text[1..], &text.replace('M', "N"), &longer] {
-            assert_eq!(read::<[u8; 16]>(garbled), None, "{garbled}");
+            assert_eq!(decode::<[u8; 16]>(garbled), None, "{garbled}");
         }
         for index in 0..text.len() {
             let other = if text.as_bytes()[index] == b'A' { "B" } else { "A" };
             let mut garbled = text.clone();
             garbled.replace_range(index..=index, other);
-            assert_ne!(read::<[u8; 16]>(&garbled), Some(place), "{garbled}");
+            assert_ne!(decode::<[u8; 16]>(&garbled), Some(key), "{garbled}");
         }
     }
 }

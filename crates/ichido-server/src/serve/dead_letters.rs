@@ -21,12 +21,12 @@ use uuid::Uuid;
 use super::api::ApiState;
 use super::caller::ApiCaller;
 use super::cursor::{self, Cursor};
-use super::messages::seen;
+use super::messages::find_visible;
 use super::models::{LastError, href};
 use super::problem::Problem;
 use super::request::{AuthorizedRequest, Segment, Viewer};
 use super::response::json;
-use super::steps::refused;
+use super::steps::step_refused;
 use super::text;
 
 /// Which letters are listed.
@@ -126,7 +126,7 @@ impl Letter {
             request_bytes: row.request_bytes,
             requeue_refused: refused(Work::Requeue { canary: None }),
             discard_refused: refused(Work::Discard),
-            cursor: cursor::write(&(row.since, row.id)),
+            cursor: cursor::encode(&(row.since, row.id)),
             href: href(row.id),
         }
     }
@@ -195,21 +195,21 @@ pub(super) async fn get_dead_letter(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Viewer>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
-    let (row, now) = found(&api, &caller, &id).await?;
+    let (row, now) = find_letter(&api, &caller, &id).await?;
     Ok(json(StatusCode::OK, &Letter::new(&PublishedQueues::read(&api).await?, &row, now)))
 }
 
 /// A dead or parked message that the caller may look at, and the moment at which it was one.
-pub(super) async fn found(
+pub(super) async fn find_letter(
     api: &ApiState,
     caller: &ApiCaller,
     id: &str,
 ) -> Result<(LetterRow, Timestamp), Problem> {
-    let message = seen(api, caller, id).await?;
+    let message = find_visible(api, caller, id).await?;
     let now = api.store.now().await?;
     match api.store.dead_letters().find(&[message.id]).await?.pop() {
         Some(row) => Ok((row, now)),
-        None => Err(refused(
+        None => Err(step_refused(
             "no_letter",
             format!(
                 "this is for messages that are dead or parked, and this one is {}",

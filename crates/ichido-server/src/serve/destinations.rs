@@ -22,7 +22,7 @@ use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::text;
-use crate::config::{Config, Described};
+use crate::config::{Config, DestinationConfig};
 
 /// A destination of the configuration.
 pub(super) struct ConfiguredDestination {
@@ -38,7 +38,7 @@ pub(super) struct ConfiguredDestination {
 impl ConfiguredDestination {
     /// Those of a configuration.
     pub(super) fn all(config: &Config) -> Vec<Self> {
-        let known = |described: &Described| {
+        let known = |described: &DestinationConfig| {
             let own = config.queues.iter().filter(|queue| queue.destination == described.name);
             Self {
                 name: described.name.clone(),
@@ -125,7 +125,7 @@ pub(super) struct SetPace {
 }
 
 impl BodyShape for SetPace {
-    const SHAPE: &'static str = r#"{"rate":2.5}, in calls a second, or {"rate":null}"#;
+    const EXAMPLE: &'static str = r#"{"rate":2.5}, in calls a second, or {"rate":null}"#;
 }
 
 /// The destinations, with how fast they are called, and whether they are paused or count as down.
@@ -139,7 +139,7 @@ impl BodyShape for SetPace {
 pub(super) async fn list_destinations(
     AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
 ) -> Result<Response, Problem> {
-    let destinations = standing(&api).await?;
+    let destinations = current_destinations(&api).await?;
     Ok(json(StatusCode::OK, &Destinations { destinations }))
 }
 
@@ -158,14 +158,14 @@ pub(super) async fn set_destination_pace(
     Segment(name): Segment,
     JsonBody(SetPace { rate }): JsonBody<SetPace>,
 ) -> Result<Response, Problem> {
-    let known = known(&api, &name)?;
+    let known = find_destination(&api, &name)?;
     let rate = rate.map(per_second).transpose()?;
     let paces = Paces::of(api.store.clone());
     let before = paces.read(&name).await?;
     let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
     let record = action(known, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
-    recorded(&api, record, "pace_not_set", paces.set_rate_max(&name, rate)).await?;
-    shown(&api, known).await
+    record_and_apply(&api, record, "pace_not_set", paces.set_rate_max(&name, rate)).await?;
+    destination_response(&api, known).await
 }
 
 /// Ends the pause that a destination asked for. One call asks it first; the others follow when that was accepted.
@@ -181,20 +181,20 @@ pub(super) async fn resume_destination(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(name): Segment,
 ) -> Result<Response, Problem> {
-    let known = known(&api, &name)?;
+    let known = find_destination(&api, &name)?;
     let paces = Paces::of(api.store.clone());
     let before = paces.read(&name).await?;
     let now = api.store.now().await?;
     if let Some(until) = known.paused_until(&before.pace, now) {
         let (from, to) = (format!("paused until {until}"), "not paused".to_owned());
         let record = action(known, "pause_lifted", (from, to), &caller.name);
-        recorded(&api, record, "pause_not_lifted", paces.lift_pause(&name)).await?;
+        record_and_apply(&api, record, "pause_not_lifted", paces.lift_pause(&name)).await?;
     }
-    shown(&api, known).await
+    destination_response(&api, known).await
 }
 
 /// Makes a change after its entry in the audit trail is written, so that nothing is changed by nobody; if it fails, that is an entry too.
-async fn recorded(
+async fn record_and_apply(
     api: &ApiState,
     record: Action,
     undone: &str,
@@ -216,14 +216,14 @@ async fn recorded(
 }
 
 /// A destination as it is now.
-async fn shown(api: &ApiState, known: &ConfiguredDestination) -> Result<Response, Problem> {
+async fn destination_response(api: &ApiState, known: &ConfiguredDestination) -> Result<Response, Problem> {
     let now = api.store.now().await?;
     let shared = Paces::of(api.store.clone()).read(&known.name).await?;
     Ok(json(StatusCode::OK, &Destination::new(known, shared, now)))
 }
 
 /// How the destinations of the configuration stand.
-pub(super) async fn standing(api: &ApiState) -> Result<Vec<Destination>, StoreError> {
+pub(super) async fn current_destinations(api: &ApiState) -> Result<Vec<Destination>, StoreError> {
     let paces = Paces::of(api.store.clone());
     let now = api.store.now().await?;
     let mut destinations = Vec::with_capacity(api.destinations.len());
@@ -266,7 +266,7 @@ fn action(known: &ConfiguredDestination, kind: &str, (from, to): (String, String
     }
 }
 
-fn known<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
+fn find_destination<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
     api.destinations.iter().find(|known| known.name == name).ok_or_else(|| {
         let detail =
             "there is no destination of this name here; GET /v1/destinations lists those that there are";

@@ -20,11 +20,11 @@ use uuid::Uuid;
 use super::api::ApiState;
 use super::caller::ApiCaller;
 use super::feed::SubscribeError;
-use super::messages::{no_message, seen};
+use super::messages::{find_visible, unknown_message};
 use super::problem::{Code, Problem};
-use super::request::pairs;
+use super::request::query_pairs;
 use super::response::with_type;
-use crate::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
+use crate::limits::{FEED_LISTENERS_PER_TOKEN_MAX, FEED_MESSAGES_MAX};
 
 /// When a seat may be free again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -52,36 +52,36 @@ pub(super) async fn stream_events(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let mut messages = Vec::new();
-    for id in asked_for(&uri)? {
-        messages.push(seen(&api, &caller, &id.to_string()).await?.id);
+    for id in watched_ids(&uri)? {
+        messages.push(find_visible(&api, &caller, &id.to_string()).await?.id);
     }
-    let told = api.feed.listen(caller, messages).map_err(|no_seat| match no_seat {
+    let receiver = api.feed.subscribe(caller, messages).map_err(|error| match error {
         SubscribeError::Full(Full::All) => Problem::new(
             Code::FeedFull,
-            format!("{} listen already, which is the most; ask again later", api.chosen.listeners_max),
+            format!("{} listen already, which is the most; ask again later", api.request_limits.listeners_max),
         )
         .after(FULL_RETRY_AFTER),
         SubscribeError::Full(Full::Own) => Problem::new(
             Code::TokenBusy,
             format!(
-                "{FEED_LISTENERS_OF_ONE_MAX} listen with this token already, which is the most; close one, or use another token"
+                "{FEED_LISTENERS_PER_TOKEN_MAX} listen with this token already, which is the most; close one, or use another token"
             ),
         )
         .after(FULL_RETRY_AFTER),
         SubscribeError::Stopping => Problem::new(Code::NotReady, "the server stops"),
     })?;
-    Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(EventStreamBody(told))))
+    Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(EventStreamBody(receiver))))
 }
 
 /// The messages that are named, each once.
-fn asked_for(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
+fn watched_ids(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
     let mut ids = Vec::new();
-    for (name, text) in pairs(uri)? {
+    for (name, text) in query_pairs(uri)? {
         if name != "message" {
             let detail = "the query has a parameter that is not known here; known are: message";
             return Err(Problem::new(Code::ParameterInvalid, detail));
         }
-        let id = Uuid::try_parse(&text).map_err(|_| no_message())?;
+        let id = Uuid::try_parse(&text).map_err(|_| unknown_message())?;
         if !ids.contains(&id) {
             ids.push(id);
         }

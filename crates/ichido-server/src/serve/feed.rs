@@ -19,12 +19,14 @@ use uuid::Uuid;
 use super::access::Access;
 use super::api::ApiState;
 use super::caller::ApiCaller;
-use crate::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
+use crate::limits::{
+    FEED_BUFFERED_MAX, FEED_LISTENERS_PER_TOKEN_MAX, FEED_POLL_INTERVAL, FEED_STREAM_LIFETIME,
+};
 use state::{FeedChanges, FeedState};
 use subscriber::Subscriber;
 
 /// How many listen, for the metrics page.
-const LISTENING: &str = "ichido_http_listening";
+const LISTENERS: &str = "ichido_http_listening";
 
 /// Why nobody more may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,43 +38,43 @@ pub(super) enum SubscribeError {
 /// Where listeners come in.
 pub(super) struct Feed {
     /// Those that the task has not taken over yet.
-    came: Mutex<Vec<Subscriber>>,
-    somebody_came: Notify,
-    seats: Permits<Uuid>,
+    pending: Mutex<Vec<Subscriber>>,
+    arrived: Notify,
+    permits: Permits<Uuid>,
     stop: watch::Sender<bool>,
 }
 
 impl Feed {
     pub(super) fn new(listeners_max: usize) -> Self {
-        metrics::describe_gauge!(LISTENING, "Those who listen to the feed of events");
+        metrics::describe_gauge!(LISTENERS, "Those who listen to the feed of events");
         // What is missing cannot be told from what never happened.
-        metrics::gauge!(LISTENING).set(0.0);
+        metrics::gauge!(LISTENERS).set(0.0);
         Self {
-            came: Mutex::default(),
-            somebody_came: Notify::new(),
-            seats: Permits::new(listeners_max, FEED_LISTENERS_OF_ONE_MAX),
+            pending: Mutex::default(),
+            arrived: Notify::new(),
+            permits: Permits::new(listeners_max, FEED_LISTENERS_PER_TOKEN_MAX),
             stop: watch::channel(false).0,
         }
     }
 
     /// A seat: what is told comes out of it, piece by piece.
-    pub(super) fn listen(
+    pub(super) fn subscribe(
         &self,
         caller: ApiCaller,
         messages: Vec<Uuid>,
     ) -> Result<mpsc::Receiver<Bytes>, SubscribeError> {
         // Held until the newcomer is in: whoever stops clears this once it is known that the server does.
-        let mut came = self.lock();
+        let mut pending = self.lock();
         if *self.stop.borrow() {
             return Err(SubscribeError::Stopping);
         }
-        let seat = self.seats.try_take(caller.token).map_err(SubscribeError::Full)?;
-        let (tell, told) = mpsc::channel(FEED_BUFFERED_MAX);
-        let leaves_at = Instant::now() + FEED_LIVES;
-        came.push(Subscriber::new(caller, messages, tell, leaves_at, seat));
-        drop(came);
-        self.somebody_came.notify_one();
-        Ok(told)
+        let permit = self.permits.try_take(caller.token).map_err(SubscribeError::Full)?;
+        let (sender, receiver) = mpsc::channel(FEED_BUFFERED_MAX);
+        let expires_at = Instant::now() + FEED_STREAM_LIFETIME;
+        pending.push(Subscriber::new(caller, messages, sender, expires_at, permit));
+        drop(pending);
+        self.arrived.notify_one();
+        Ok(receiver)
     }
 
     /// Sends everybody home: the server stops.
@@ -82,7 +84,7 @@ impl Feed {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
         // Each change under it is whole.
-        lock(&self.came)
+        lock(&self.pending)
     }
 }
 
@@ -91,42 +93,42 @@ pub(super) async fn run(api: Arc<ApiState>, access: Arc<Access>) {
     let mut stopping = api.feed.stop.subscribe();
     tokio::select! {
         _ = stopping.wait_for(|stops| *stops) => (),
-        () = look_and_tell(&api, &access) => (),
+        () = poll_and_publish(&api, &access) => (),
     }
     // Those who came in meanwhile go as well.
     api.feed.lock().clear();
-    metrics::gauge!(LISTENING).set(0);
+    metrics::gauge!(LISTENERS).set(0);
 }
 
-async fn look_and_tell(api: &ApiState, access: &Access) {
-    let mut listening: Vec<Subscriber> = Vec::new();
-    let mut looking = FeedState::default();
+async fn poll_and_publish(api: &ApiState, access: &Access) {
+    let mut subscribers: Vec<Subscriber> = Vec::new();
+    let mut state = FeedState::default();
     loop {
-        if listening.is_empty() {
+        if subscribers.is_empty() {
             // What is known would be old when the next one comes.
-            looking = FeedState::default();
+            state = FeedState::default();
             while api.feed.lock().is_empty() {
-                api.feed.somebody_came.notified().await;
+                api.feed.arrived.notified().await;
             }
         }
-        let next_look = Instant::now() + FEED_LOOK_EVERY;
-        listening.append(&mut api.feed.lock());
-        listening.retain(Subscriber::listens);
-        let watched = listening.iter().flat_map(Subscriber::messages).collect();
-        let looked = match looking.look(api, watched).await {
-            Ok(looked) => looked,
+        let next_poll = Instant::now() + FEED_POLL_INTERVAL;
+        subscribers.append(&mut api.feed.lock());
+        subscribers.retain(Subscriber::is_connected);
+        let watched = subscribers.iter().flat_map(Subscriber::messages).collect();
+        let changes = match state.poll(api, watched).await {
+            Ok(changes) => changes,
             Err(error) => {
                 tracing::warn!(%error, "the feed of events could not look");
-                FeedChanges::nothing()
+                FeedChanges::none()
             }
         };
         // After the look, which may have taken its time.
-        let lets_in = access.still().await;
+        let is_admitted = access.recheck().await;
         let now = Instant::now();
-        listening.retain_mut(|subscriber| {
-            lets_in(subscriber.caller()) && subscriber.tell(&looking, &looked, now).is_ok()
+        subscribers.retain_mut(|subscriber| {
+            is_admitted(subscriber.caller()) && subscriber.publish(&state, &changes, now).is_ok()
         });
-        metrics::gauge!(LISTENING).set(u32::try_from(listening.len()).unwrap_or(u32::MAX));
-        sleep_until(next_look).await;
+        metrics::gauge!(LISTENERS).set(u32::try_from(subscribers.len()).unwrap_or(u32::MAX));
+        sleep_until(next_poll).await;
     }
 }

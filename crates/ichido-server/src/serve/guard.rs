@@ -19,38 +19,38 @@ use crate::limits::RequestLimits;
 #[derive(Clone)]
 pub(super) struct RequestGuard {
     pub(super) access: Arc<Access>,
-    pub(super) chosen: RequestLimits,
+    pub(super) request_limits: RequestLimits,
 }
 
 impl RequestGuard {
     /// Puts the door before routes.
-    pub(super) fn before(self, routes: Router) -> Router {
-        routes.layer(from_fn_with_state(self, enter))
+    pub(super) fn wrap(self, routes: Router) -> Router {
+        routes.layer(from_fn_with_state(self, guard_request))
     }
 }
 
-async fn enter(State(door): State<RequestGuard>, mut request: Request, next: Next) -> Response {
-    match admitted(&door, &mut request).await {
+async fn guard_request(State(guard): State<RequestGuard>, mut request: Request, next: Next) -> Response {
+    match authorize(&guard, &mut request).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn admitted(door: &RequestGuard, request: &mut Request) -> Result<(), Problem> {
-    check_head(request, door.chosen)?;
+async fn authorize(guard: &RequestGuard, request: &mut Request) -> Result<(), Problem> {
+    check_head(request, guard.request_limits)?;
     if !is_public(request.uri().path()) {
-        let caller = door.access.admit(request.method(), request.uri(), request.headers()).await?;
+        let caller = guard.access.admit(request.method(), request.uri(), request.headers()).await?;
         request.extensions_mut().insert(caller);
     }
     Ok(())
 }
 
 /// The listening has wider bounds of its own, whose answers have no body.
-fn check_head(request: &Request, chosen: RequestLimits) -> Result<(), Problem> {
+fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Problem> {
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let RequestLimits { headers_max, head_bytes_max, .. } = chosen;
+    let RequestLimits { headers_max, head_bytes_max, .. } = request_limits;
     if headers_max < request.headers().len() || head_bytes_max < fields + target {
         let detail = format!(
             "a request has at most {headers_max} header fields and {} of them; send fewer",

@@ -17,9 +17,9 @@ use super::api::ApiState;
 use super::caller::ApiCaller;
 use super::models::{ReadinessCheck, Ready};
 use super::problem::{Code, Problem};
-use super::request::parameters;
+use super::request::parse_query;
 use super::response::{json, with_type};
-use crate::limits::READY_WITHIN;
+use crate::limits::READY_TIMEOUT;
 
 /// The media type of a page of metrics.
 pub(super) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -68,11 +68,11 @@ pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result
 
 /// The same, for every page of this program: whether a store answers, and a worker works.
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
-    let ReadinessQuery { verbose } = parameters(uri)?;
-    let store = match timeout(READY_WITHIN, store.check_ready()).await {
+    let ReadinessQuery { verbose } = parse_query(uri)?;
+    let store = match timeout(READY_TIMEOUT, store.check_ready()).await {
         Ok(Ok(())) => (true, "answers".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
-        Err(_) => (false, format!("did not answer within {} seconds", READY_WITHIN.as_secs())),
+        Err(_) => (false, format!("did not answer within {} seconds", READY_TIMEOUT.as_secs())),
     };
     let worker = (works, if works { "works" } else { "has ended; the log says why" }.to_owned());
     let checks = [("store", store), ("worker", worker)];
@@ -100,7 +100,7 @@ pub(super) async fn metrics(
     State(api): State<Arc<ApiState>>,
     Extension(caller): Extension<ApiCaller>,
 ) -> Result<Response, Problem> {
-    caller.views()?;
+    caller.require_viewer()?;
     Ok(with_type(StatusCode::OK, METRICS_TYPE, page(&api.metrics)))
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let (queue, key) = (QueueName::parse("orders").unwrap(), IdempotencyKey::parse("k").unwrap());
         let large = NewMessage::new(queue, "alice", key, vec![7; 1 << 20]);
         let refused = store.messages().enqueue(large).await.unwrap_err();
-        let refused = Problem::of_store(&refused);
+        let refused = Problem::from_store(&refused);
         assert_eq!(refused.code, Code::StoreUnavailable);
         assert!(refused.detail.contains("nothing was done"), "{}", refused.detail);
 

@@ -16,7 +16,7 @@ use super::problem::{Code, Problem};
 const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
 /// The way a request for a queue came, as it is kept.
-pub(super) async fn came(
+pub(super) async fn read(
     api: &ApiState,
     queue: &QueueName,
     headers: &HeaderMap,

@@ -35,7 +35,7 @@ use super::problem::Problem;
 use super::waiting::OutcomeWaiters;
 use crate::accept::SubmissionError;
 use crate::config::{Config, Intake};
-use crate::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX};
+use crate::limits::{BATCHES_MAX, BATCHES_PER_TOKEN_MAX};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -49,7 +49,7 @@ pub struct Inside {
 impl Inside {
     /// On a store, with the destinations and schemas of a configuration, if there is one. What its queues allow is read from the store.
     pub fn new(store: Store, config: Option<&Config>, by: String) -> Self {
-        Self::of(api(store, config), by)
+        Self::with_state(api(store, config), by)
     }
 
     /// The same for who puts messages into one queue, which takes them in though no configuration knows it.
@@ -66,10 +66,10 @@ impl Inside {
             let known = ServedQueue { name: queue.clone(), tries, intake: Intake::default() };
             api.queues.insert(queue.as_str().to_owned(), known);
         }
-        Ok(Self::of(api, ApiCaller::local().name))
+        Ok(Self::with_state(api, ApiCaller::local().name))
     }
 
-    fn of(api: ApiState, by: String) -> Self {
+    fn with_state(api: ApiState, by: String) -> Self {
         let caller = ApiCaller { name: by, ..ApiCaller::local() };
         let operations = Arc::clone(&api.operations);
         Self { router: router(Arc::new(api)), caller, operations }
@@ -78,7 +78,7 @@ impl Inside {
     /// Stops the operations that run here before their next batch, and waits for that.
     pub async fn close(&self) {
         self.operations.stop();
-        self.operations.ended().await;
+        self.operations.wait_until_done().await;
     }
 
     /// Asks, and reads the answer to its end. A body is JSON.
@@ -100,7 +100,7 @@ impl Inside {
         body: Vec<u8>,
     ) -> Result<Answer, String> {
         let Ok(content_type) = HeaderValue::from_str(content_type) else {
-            return read(Problem::of_offer(&SubmissionError::ContentType).into_response()).await;
+            return read(Problem::from_submission(&SubmissionError::ContentType).into_response()).await;
         };
         let key = HeaderValue::from_str(&key.to_field_value()).map_err(|error| error.to_string())?;
         let mut request = Request::new(Body::from(body));
@@ -126,22 +126,22 @@ async fn read(response: Response) -> Result<Answer, String> {
 }
 
 pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
-    let chosen = config.map(|config| config.serve.chosen).unwrap_or_default();
+    let request_limits = config.map(|config| config.serve.request_limits).unwrap_or_default();
     ApiState {
-        chosen,
+        request_limits,
         queues: config.map(ApiState::served_queues).unwrap_or_default(),
         admission: Admission::none(),
         destinations: config.map(ConfiguredDestination::all).unwrap_or_default(),
         served: config.map(served).unwrap_or_default(),
         // A command puts nothing in that it would wait for.
         waiting: OutcomeWaiters::start(store.clone(), 0),
-        batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
+        batches: Permits::new(BATCHES_MAX, BATCHES_PER_TOKEN_MAX),
         listings: ListingPermits::new(),
         // A command has its bodies in memory already, and a bound of its own to how many.
         bodies: Permits::new(Semaphore::MAX_PERMITS, Semaphore::MAX_PERMITS),
         parsing: BodyParser::new(),
         operations: Arc::new(BulkRunner::default()),
-        feed: Feed::new(chosen.listeners_max),
+        feed: Feed::new(request_limits.listeners_max),
         // Nobody asks a command for its metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),
         worker_lives: watch::channel(false).1,

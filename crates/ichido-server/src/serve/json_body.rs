@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use super::problem::{Code, Problem};
-use super::request::{not_encoded, whole};
-use crate::limits::TOLD_BYTES_MAX;
+use super::request::{read_body, reject_encoded};
+use crate::limits::JSON_BODY_BYTES_MAX;
 
 /// The body of an action, read.
 pub(super) struct JsonBody<T>(pub(super) T);
@@ -18,10 +18,10 @@ pub(super) struct JsonBody<T>(pub(super) T);
 /// What a body says.
 pub(super) trait BodyShape: DeserializeOwned {
     /// How it is written; shown where one does not fit.
-    const SHAPE: &'static str;
+    const EXAMPLE: &'static str;
 
     /// What an empty body says, where one may be empty.
-    fn of_nothing() -> Option<Self> {
+    fn empty() -> Option<Self> {
         None
     }
 }
@@ -36,12 +36,12 @@ impl<S: Send + Sync, T: BodyShape> FromRequest<S> for JsonBody<T> {
 }
 
 async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
-    let shape = T::SHAPE;
-    not_encoded(headers)?;
-    let body = whole(headers, body, TOLD_BYTES_MAX, None).await?;
+    let example = T::EXAMPLE;
+    reject_encoded(headers)?;
+    let body = read_body(headers, body, JSON_BODY_BYTES_MAX, None).await?;
     if body.is_empty() || body.trim_ascii() == b"null" {
-        return T::of_nothing().ok_or_else(|| {
-            Problem::new(Code::BodyUnexpected, format!("the body is empty; nothing was done; send {shape}"))
+        return T::empty().ok_or_else(|| {
+            Problem::new(Code::BodyUnexpected, format!("the body is empty; nothing was done; send {example}"))
         });
     }
     let says_json = |line: &http::HeaderValue| line.to_str().is_ok_and(is_json);
@@ -51,7 +51,7 @@ async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Proble
     }
     // serde would take members by their order.
     if body.trim_ascii_start().starts_with(b"[") {
-        let detail = format!("the body is an array; nothing was done; send {shape}");
+        let detail = format!("the body is an array; nothing was done; send {example}");
         return Err(Problem::new(Code::BodyUnexpected, detail));
     }
     // What it says is not repeated: it may be long, and its place says as much.
@@ -61,13 +61,13 @@ async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Proble
             Category::Data => Problem::new(
                 Code::BodyUnexpected,
                 format!(
-                    "the body does not fit in line {line}, column {column}; nothing was done; send {shape}"
+                    "the body does not fit in line {line}, column {column}; nothing was done; send {example}"
                 ),
             ),
             Category::Io | Category::Syntax | Category::Eof => Problem::new(
                 Code::BodyInvalid,
                 format!(
-                    "the body is no JSON from line {line}, column {column} on; nothing was done; send {shape}"
+                    "the body is no JSON from line {line}, column {column} on; nothing was done; send {example}"
                 ),
             ),
         }

@@ -8,7 +8,9 @@ use ichido_store::token::Role;
 use uuid::Uuid;
 
 use super::caller::ApiCaller;
-use crate::limits::{LISTINGS_MAX, LISTINGS_OF_ONE_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX};
+use crate::limits::{
+    LISTINGS_MAX, LISTINGS_PER_TOKEN_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_PER_TOKEN_MAX,
+};
 
 pub(super) struct ListingPermits {
     producers: Permits<Uuid>,
@@ -18,13 +20,13 @@ pub(super) struct ListingPermits {
 impl ListingPermits {
     pub(super) fn new() -> Self {
         Self {
-            producers: Permits::new(PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX),
-            others: Permits::new(LISTINGS_MAX, LISTINGS_OF_ONE_MAX),
+            producers: Permits::new(PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_PER_TOKEN_MAX),
+            others: Permits::new(LISTINGS_MAX, LISTINGS_PER_TOKEN_MAX),
         }
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self, caller: &ApiCaller) -> Permit<Uuid> {
+    pub(super) async fn acquire(&self, caller: &ApiCaller) -> Permit<Uuid> {
         match caller.role {
             Role::Producer { .. } => self.producers.take(caller.token).await,
             Role::Viewer | Role::Operator | Role::Admin => self.others.take(caller.token).await,
@@ -49,7 +51,7 @@ mod tests {
 
     /// A turn, if there is one at once.
     fn turn(listings: &ListingPermits, caller: &ApiCaller) -> Option<Permit<Uuid>> {
-        match pin!(listings.turn(caller)).poll(&mut Context::from_waker(Waker::noop())) {
+        match pin!(listings.acquire(caller)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(turn) => Some(turn),
             Poll::Pending => None,
         }
@@ -63,7 +65,7 @@ mod tests {
         let _second = turn(&listings, &producer(2)).expect("another producer has its own");
         assert!(turn(&listings, &producer(3)).is_none(), "and all together two");
         let viewer = caller(4, Role::Viewer);
-        let _viewers = [(); LISTINGS_OF_ONE_MAX].map(|()| turn(&listings, &viewer).expect("a turn"));
+        let _viewers = [(); LISTINGS_PER_TOKEN_MAX].map(|()| turn(&listings, &viewer).expect("a turn"));
         assert!(turn(&listings, &viewer).is_none(), "one token has not all");
         let _operator = turn(&listings, &caller(5, Role::Operator)).expect("it goes ahead");
         drop(first);

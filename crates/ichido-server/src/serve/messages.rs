@@ -24,10 +24,10 @@ use super::caller::ApiCaller;
 use super::hops;
 use super::models::{Accepted, Events, Message, href};
 use super::problem::{Code, Problem};
-use super::request::{Anyone, AuthorizedRequest, Segment, not_encoded, whole};
+use super::request::{Anyone, AuthorizedRequest, Segment, read_body, reject_encoded};
 use super::response::{PermittedBody, json};
 use super::text;
-use crate::accept::{ParsedSubmission, Submission, SubmissionError, standing};
+use crate::accept::{ParsedSubmission, Submission, SubmissionError, find_existing};
 use crate::traces::{self, Accepting};
 
 /// The media type of a body that says none (RFC 9110).
@@ -84,36 +84,36 @@ pub(super) async fn enqueue_message(
     let known = api.queue(&queue, &caller)?;
     let identity = caller.identity(&known.name, &head.headers)?;
     let counted = |problem: &Problem| arrivals::count(&queue, &head.headers, Err(problem));
-    let key = key_of(&head.headers).inspect_err(counted)?;
-    not_encoded(&head.headers)?;
+    let key = read_key(&head.headers).inspect_err(counted)?;
+    reject_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
-    let hops = hops::came(&api, &known.name, &head.headers).await?;
+    let hops = hops::read(&api, &known.name, &head.headers).await?;
     let mut permit = api.bodies.empty(caller.token);
-    let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
-    let offer = Submission {
+    let body = read_body(&head.headers, body, api.request_limits.body_bytes_max, Some(&mut permit)).await?;
+    let submission = Submission {
         queue: known.name.clone(),
         identity,
         key: key.clone(),
         content_type,
         body,
         hops,
-        trace: span.as_ref().map(Accepting::traceparent).or_else(|| trace(&head.headers)),
+        trace: span.as_ref().map(Accepting::traceparent).or_else(|| read_trace(&head.headers)),
         tries: known.tries,
         intake: known.intake.clone(),
     };
-    let ParsedSubmission { message, misfit } =
-        api.parsing.message(&caller, offer).await.inspect_err(counted)?;
+    let ParsedSubmission { message, schema_error } =
+        api.parsing.parse(&caller, submission).await.inspect_err(counted)?;
     let digest = message.digest.to_string();
-    let stands = if let Some(misfit) = misfit {
-        stood(&api, &message, &misfit).await
+    let result = if let Some(schema_error) = schema_error {
+        existing_result(&api, &message, &schema_error).await
     } else {
-        let room = api.admission.admit(&queue).inspect_err(counted)?;
+        let admission = api.admission.admit(&queue).inspect_err(counted)?;
         let enqueued = api.store.messages().enqueue(message).await;
-        drop(room);
-        enqueued.map_err(|error| Problem::of_store(&error)).and_then(stands)
+        drop(admission);
+        enqueued.map_err(|error| Problem::from_store(&error)).and_then(enqueue_result)
     };
-    arrivals::count(&queue, &head.headers, stands.as_ref());
-    let (id, is_replay) = stands?;
+    arrivals::count(&queue, &head.headers, result.as_ref());
+    let (id, is_replay) = result?;
     // It is in the store; what waits for its end holds none of it.
     drop(permit);
     if let Some(span) = span {
@@ -122,8 +122,8 @@ pub(super) async fn enqueue_message(
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match query.wait {
         None => json(StatusCode::CREATED, &accepted),
-        Some(wait) => match api.waiting.until_ended(id, wait.0).await {
-            Ok(()) => shown(&api, id).await?,
+        Some(wait) => match api.waiting.wait_for_end(id, wait.0).await {
+            Ok(()) => message_response(&api, id).await?,
             Err(why) => {
                 let mut response = json(StatusCode::ACCEPTED, &accepted);
                 response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
@@ -149,7 +149,7 @@ pub(super) fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
 }
 
 /// The message under a key, and whether it stood there before.
-pub(super) fn stands(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
+pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
     match enqueued {
         Enqueued::New { id } => Ok((id, false)),
         Enqueued::Same { id } | Enqueued::SameContent { id } => Ok((id, true)),
@@ -163,21 +163,21 @@ pub(super) fn stands(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
 }
 
 /// The message under the key of one that does not fit the queue's schema: what was taken before the schema was as it is now stands.
-pub(super) async fn stood(
+pub(super) async fn existing_result(
     api: &ApiState,
     message: &NewMessage,
-    misfit: &SubmissionError,
+    schema_error: &SubmissionError,
 ) -> Result<(Uuid, bool), Problem> {
-    match standing(&api.store, message).await.map_err(|error| Problem::of_store(&error))? {
-        Some(enqueued) => stands(enqueued),
-        None => Err(Problem::of_offer(misfit)),
+    match find_existing(&api.store, message).await.map_err(|error| Problem::from_store(&error))? {
+        Some(enqueued) => enqueue_result(enqueued),
+        None => Err(Problem::from_submission(schema_error)),
     }
 }
 
 /// The key of a request, which must have one.
-pub(super) fn key_of(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
+pub(super) fn read_key(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)
+    key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::from_key)
 }
 
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
@@ -199,7 +199,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
 }
 
 /// The trace, where there is one that can be kept; a broken one must not stop a message.
-fn trace(headers: &HeaderMap) -> Option<String> {
+fn read_trace(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(TRACEPARENT).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
     line.to_str().ok().filter(|text| !text.is_empty() && text.len() <= TRACE_BYTES_MAX).map(str::to_owned)
@@ -218,8 +218,8 @@ pub(super) async fn get_message(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
-    let id = seen(&api, &caller, &id).await?.id;
-    shown(&api, id).await
+    let id = find_visible(&api, &caller, &id).await?.id;
+    message_response(&api, id).await
 }
 
 /// Everything that happened to a message.
@@ -235,7 +235,7 @@ pub(super) async fn list_message_events(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
-    let id = seen(&api, &caller, &id).await?.id;
+    let id = find_visible(&api, &caller, &id).await?.id;
     Ok(json(StatusCode::OK, &Events::new(api.store.messages().transitions(id).await?)))
 }
 
@@ -252,10 +252,10 @@ pub(super) async fn get_message_request(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
-    let row = seen(&api, &caller, &id).await?;
+    let row = find_visible(&api, &caller, &id).await?;
     let mut permit = api.bodies.empty(caller.token);
     let grown = permit.try_grow(row.request.len());
-    grown.map_err(|full| Problem::of_body(BodyFault::NoMemory(full)))?;
+    grown.map_err(|full| Problem::from_body(BodyFault::NoMemory(full)))?;
     let mut response = Response::new(PermittedBody::body(row.request, permit));
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);
@@ -268,24 +268,28 @@ pub(super) async fn get_message_request(
 }
 
 /// A message that the caller may look at.
-pub(super) async fn seen(api: &ApiState, caller: &ApiCaller, id: &str) -> Result<MessageRow, Problem> {
-    let id = Uuid::try_parse(id).map_err(|_| no_message())?;
-    let row = find(api, id).await?;
-    if caller.sees(&row.queue, &row.identity) { Ok(row) } else { Err(no_message()) }
+pub(super) async fn find_visible(
+    api: &ApiState,
+    caller: &ApiCaller,
+    id: &str,
+) -> Result<MessageRow, Problem> {
+    let id = Uuid::try_parse(id).map_err(|_| unknown_message())?;
+    let row = find_message(api, id).await?;
+    if caller.can_see(&row.queue, &row.identity) { Ok(row) } else { Err(unknown_message()) }
 }
 
-pub(super) async fn find(api: &ApiState, id: Uuid) -> Result<MessageRow, Problem> {
-    api.store.messages().get(id).await?.ok_or_else(no_message)
+pub(super) async fn find_message(api: &ApiState, id: Uuid) -> Result<MessageRow, Problem> {
+    api.store.messages().get(id).await?.ok_or_else(unknown_message)
 }
 
 /// A message as it stands.
-pub(super) async fn shown(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
-    let row = find(api, id).await?;
+pub(super) async fn message_response(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
+    let row = find_message(api, id).await?;
     let steps = api.store.messages().transitions(id).await?;
     Ok(json(StatusCode::OK, &Message::new(row, &steps)))
 }
 
-pub(super) fn no_message() -> Problem {
+pub(super) fn unknown_message() -> Problem {
     let detail = "there is no message of this id that you may see; what was sent or cancelled is forgotten after its retention";
     Problem::new(Code::MessageUnknown, detail)
 }

@@ -39,10 +39,10 @@ const LIMITS: Limits = Limits {
     drain: Duration::ZERO,
 };
 /// How often what was measured is folded, so that it takes no room while nobody asks.
-const FOLD_EVERY: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Begins to measure, once in a program.
-pub fn measure() -> Result<PrometheusHandle, Error> {
+pub fn install_recorder() -> Result<PrometheusHandle, Error> {
     let handle = ichido::prometheus::begin()
         .map_err(|error| Error::Failed(format!("metrics cannot be measured: {error}")))?;
     ichido_llm::judge::describe_metrics();
@@ -50,12 +50,12 @@ pub fn measure() -> Result<PrometheusHandle, Error> {
 }
 
 /// Folds what was measured now and then, so that it takes no room while nobody asks.
-pub async fn fold(measured: PrometheusHandle) {
-    let mut fold = interval(FOLD_EVERY);
-    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
+pub async fn run_upkeep(recorder: PrometheusHandle) {
+    let mut tick = interval(UPKEEP_INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        fold.tick().await;
-        measured.run_upkeep();
+        tick.tick().await;
+        recorder.run_upkeep();
     }
 }
 
@@ -81,7 +81,7 @@ impl Metrics {
         let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = taken
             .map_err(|error| Error::Failed(format!("cannot listen on {address} for metrics: {error}")))?;
-        Ok(Self { listener, address, handle: measure()? })
+        Ok(Self { listener, address, handle: install_recorder()? })
     }
 
     /// The address that was really taken.
@@ -96,7 +96,7 @@ impl Metrics {
         let never = Stops::default();
         tokio::select! {
             _ = serve(listener, pages, LIMITS, &never, pending(), ready(())) => (),
-            () = fold(handle) => (),
+            () = run_upkeep(handle) => (),
         }
     }
 }

@@ -268,8 +268,8 @@ pub struct Queue {
 
 impl Queue {
     /// As a caller may see it.
-    pub(super) fn seen_by(self, caller: &ApiCaller) -> Self {
-        if caller.views().is_ok() {
+    pub(super) fn redacted_for(self, caller: &ApiCaller) -> Self {
+        if caller.require_viewer().is_ok() {
             return self;
         }
         Self { paused_by: None, counts: None, oldest_waiting_at: None, oldest_waiting_seconds: None, ..self }
@@ -289,7 +289,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(&mut self, stage: Stage) -> &mut i64 {
+    pub(super) fn get_mut(&mut self, stage: Stage) -> &mut i64 {
         match stage {
             Stage::Queued => &mut self.queued,
             Stage::Sending => &mut self.sending,

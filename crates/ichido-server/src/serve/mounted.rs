@@ -26,12 +26,12 @@ pub async fn mount(store: Store, config: &Config) -> Router {
     let api = in_process::api(store.clone(), Some(config));
     let api = Arc::new(ApiState {
         admission: Admission::start(store.clone(), &api.queues).await,
-        waiting: OutcomeWaiters::start(store.clone(), api.chosen.waiters_max),
+        waiting: OutcomeWaiters::start(store.clone(), api.request_limits.waiters_max),
         bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
         ..api
     });
-    let access = Arc::new(Access::by_tokens(store));
+    let access = Arc::new(Access::tokens_only(store));
     tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-    let door = RequestGuard { access, chosen: api.chosen };
-    door.before(routes().with_state(api))
+    let guard = RequestGuard { access, request_limits: api.request_limits };
+    guard.wrap(routes().with_state(api))
 }

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::api::ApiState;
-use super::bulk_history::{BulkOperation, bulk, bulks};
+use super::bulk_history::{self, BulkOperation};
 use super::bulk_runner::{BulkStartError, BulkStatus, QueueBusy};
 use super::caller::ApiCaller;
 use super::json_body::{BodyShape, JsonBody};
@@ -56,7 +56,7 @@ pub(super) struct Begin {
 }
 
 impl BodyShape for Begin {
-    const SHAPE: &'static str = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
+    const EXAMPLE: &'static str = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -278,8 +278,8 @@ impl OperationResult {
 }
 
 impl Operation {
-    fn new(told: BulkOperation, seen: Option<BulkStatus>) -> Self {
-        let (progress, result) = match seen {
+    fn new(bulk: BulkOperation, status: Option<BulkStatus>) -> Self {
+        let (progress, result) = match status {
             Some(BulkStatus::Running(Progress { moved, of, watched, .. })) => {
                 (Some(Far { moved, of, watched: watched.map(Watched::from) }), None)
             }
@@ -287,13 +287,13 @@ impl Operation {
             None => (None, None),
         };
         Self {
-            id: told.id,
-            action: told.kind,
-            by: told.by,
-            state: told.state,
-            detail: told.detail,
-            begun_at: told.begun_at.to_string(),
-            updated_at: told.told_at.to_string(),
+            id: bulk.id,
+            action: bulk.kind,
+            by: bulk.by,
+            state: bulk.state,
+            detail: bulk.detail,
+            begun_at: bulk.begun_at.to_string(),
+            updated_at: bulk.updated_at.to_string(),
             progress,
             result,
         }
@@ -316,11 +316,11 @@ impl Operation {
 )]
 pub(super) async fn start_bulk_operation(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
-    JsonBody(asked): JsonBody<Begin>,
+    JsonBody(body): JsonBody<Begin>,
 ) -> Result<Response, Problem> {
-    let is_preview = asked.preview;
-    let as_of = member("as_of", asked.as_of.as_deref(), text::Moment::read)?;
-    let bulk = plan(&api, &caller, asked).await?;
+    let is_preview = body.preview;
+    let as_of = member("as_of", body.as_of.as_deref(), text::Moment::read)?;
+    let bulk = plan(&api, &caller, body).await?;
     let found = match as_of {
         Some(as_of) => bulk.preflight_as_of(as_of).await?,
         None => bulk.preflight().await?,
@@ -329,7 +329,7 @@ pub(super) async fn start_bulk_operation(
     if is_preview || found.would_go == 0 {
         return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
     }
-    let begun = api.operations.begin(bulk, found).map_err(|why| match why {
+    let begun = api.operations.start(bulk, found).map_err(|why| match why {
         BulkStartError::TooMany => Problem::new(
             Code::OperationRefused,
             format!(
@@ -338,14 +338,14 @@ pub(super) async fn start_bulk_operation(
         ),
         BulkStartError::Stopping => Problem::new(Code::NotReady, "the server stops; nothing was begun"),
     })?;
-    let not_told = || {
+    let start_unknown = || {
         Problem::new(
             Code::StoreUnavailable,
             "it is not known whether it was begun; look at GET /v1/operations",
         )
     };
-    let id = begun.await.map_err(|_| not_told())?.map_err(taken)?;
-    let operation = operation(&api, id).await?.ok_or_else(not_told)?;
+    let id = begun.await.map_err(|_| start_unknown())?.map_err(queue_busy)?;
+    let operation = operation(&api, id).await?.ok_or_else(start_unknown)?;
     let mut response = json(StatusCode::ACCEPTED, &Begun { preview, operation: Some(operation) });
     let location = HeaderValue::try_from(format!("/v1/operations/{id}"));
     response.headers_mut().extend(location.ok().map(|location| (LOCATION, location)));
@@ -363,9 +363,9 @@ pub(super) async fn start_bulk_operation(
 pub(super) async fn list_bulk_operations(
     AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
 ) -> Result<Response, Problem> {
-    let operations = bulks(&api.store).await?.into_iter().map(|told| {
-        let seen = api.operations.seen(told.id);
-        Operation::new(told, seen)
+    let operations = bulk_history::recent(&api.store).await?.into_iter().map(|bulk| {
+        let status = api.operations.status(bulk.id);
+        Operation::new(bulk, status)
     });
     Ok(json(StatusCode::OK, &Operations { operations: operations.collect() }))
 }
@@ -408,11 +408,11 @@ pub(super) async fn stop_bulk_operation(
             Code::OperationRefused,
             "it has ended, or its process is gone; there is nothing to stop",
         )),
-        StopAsked::Unknown => Err(no_operation()),
+        StopAsked::Unknown => Err(unknown_operation()),
     }
 }
 
-fn taken(QueueBusy { by }: QueueBusy) -> Problem {
+fn queue_busy(QueueBusy { by }: QueueBusy) -> Problem {
     let detail = format!(
         "the operation {by} works on messages of the same queue, and two would count each other's; nothing was begun; wait for it, or stop it; \
          one whose process was killed is given up after {} s",
@@ -423,48 +423,48 @@ fn taken(QueueBusy { by }: QueueBusy) -> Problem {
 }
 
 async fn find(api: &ApiState, id: &str) -> Result<Operation, Problem> {
-    let id = Uuid::try_parse(id).map_err(|_| no_operation())?;
-    operation(api, id).await?.ok_or_else(no_operation)
+    let id = Uuid::try_parse(id).map_err(|_| unknown_operation())?;
+    operation(api, id).await?.ok_or_else(unknown_operation)
 }
 
 async fn operation(api: &ApiState, id: Uuid) -> Result<Option<Operation>, StoreError> {
     // The trail first: an operation that it says has ended is not seen to run for long.
-    Ok(bulk(&api.store, id).await?.map(|told| Operation::new(told, api.operations.seen(id))))
+    Ok(bulk_history::find(&api.store, id).await?.map(|bulk| Operation::new(bulk, api.operations.status(id))))
 }
 
-fn no_operation() -> Problem {
+fn unknown_operation() -> Problem {
     let detail = "there is no operation of this id; GET /v1/operations lists those that there are";
     Problem::new(Code::OperationUnknown, detail)
 }
 
-async fn plan(api: &ApiState, caller: &ApiCaller, asked: Begin) -> Result<Bulk, Problem> {
+async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<Bulk, Problem> {
     let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
-    if asked.all == (asked.filter != BulkFilter::default()) {
+    if body.all == (body.filter != BulkFilter::default()) {
         return unexpected("name messages by a filter, or say \"all\":true, and not both; nothing was begun");
     }
-    let work = match (asked.action, asked.canary) {
+    let work = match (body.action, body.canary) {
         (BulkAction::Requeue, canary) => Work::Requeue { canary: canary.then_some(Canary::DEFAULT) },
         (BulkAction::Discard, false) => Work::Discard,
         (BulkAction::Discard, true) => {
             return unexpected("a canary is for a requeue; a discard sends nothing; nothing was begun");
         }
     };
-    if work == Work::Discard && asked.reason.is_none() {
+    if work == Work::Discard && body.reason.is_none() {
         return unexpected("say why these messages need no more attention, as \"reason\"; nothing was begun");
     }
-    let filter = filter(asked.filter)?;
+    let filter = filter(body.filter)?;
     Ok(Bulk {
         store: api.store.clone(),
         policies: api.policies().await?,
         work,
         filter,
         actor: caller.name.clone(),
-        reason: asked.reason.map(|reason| reason.0),
+        reason: body.reason.map(|reason| reason.0),
     })
 }
 
-fn filter(asked: BulkFilter) -> Result<LetterFilter, Problem> {
-    let standing = match (asked.discarded, asked.replaced) {
+fn filter(body: BulkFilter) -> Result<LetterFilter, Problem> {
+    let standing = match (body.discarded, body.replaced) {
         (false, false) => Standing::Open,
         (true, false) => Standing::Discarded,
         (false, true) => Standing::Replaced,
@@ -476,13 +476,13 @@ fn filter(asked: BulkFilter) -> Result<LetterFilter, Problem> {
     Ok(LetterFilter {
         state: LetterState::Dead,
         standing,
-        queue: member("the filter's queue", asked.queue.as_deref(), text::QueueName::read)?,
-        code: member("code", asked.code.as_deref(), text::ErrorCode::read)?,
-        effect: asked.effect.map(|effect| effect.0),
-        identity: asked.identity.map(|identity| identity.0),
-        since_from: member("since_from", asked.since_from.as_deref(), text::Moment::read)?,
-        since_before: member("since_before", asked.since_before.as_deref(), text::Moment::read)?,
-        text: asked.text.map(|text| text.0),
+        queue: member("the filter's queue", body.queue.as_deref(), text::QueueName::read)?,
+        code: member("code", body.code.as_deref(), text::ErrorCode::read)?,
+        effect: body.effect.map(|effect| effect.0),
+        identity: body.identity.map(|identity| identity.0),
+        since_from: member("since_from", body.since_from.as_deref(), text::Moment::read)?,
+        since_before: member("since_before", body.since_before.as_deref(), text::Moment::read)?,
+        text: body.text.map(|text| text.0),
     })
 }
 

@@ -1,15 +1,15 @@
 //! Parses bodies of messages, few large ones at a time.
 //!
-//! Guarantee: a large body is parsed on a thread that may take its time, at most [`UNDERSTOOD_MAX`] of them at once and
-//! [`UNDERSTOOD_OF_ONE_MAX`] with one token. A caller that hangs up frees nothing before its body is parsed.
+//! Guarantee: a large body is parsed on a thread that may take its time, at most [`LARGE_PARSES_MAX`] of them at once and
+//! [`LARGE_PARSES_PER_TOKEN_MAX`] with one token. A caller that hangs up frees nothing before its body is parsed.
 
 use ichido_http::server::permits::Permits;
 use uuid::Uuid;
 
 use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
-use crate::accept::{ParsedSubmission, Submission, message};
-use crate::limits::{INLINE_BYTES_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
+use crate::accept::{ParsedSubmission, Submission, parse};
+use crate::limits::{INLINE_BYTES_MAX, LARGE_PARSES_MAX, LARGE_PARSES_PER_TOKEN_MAX};
 
 pub(super) struct BodyParser {
     permits: Permits<Uuid>,
@@ -17,25 +17,25 @@ pub(super) struct BodyParser {
 
 impl BodyParser {
     pub(super) fn new() -> Self {
-        Self { permits: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX) }
+        Self { permits: Permits::new(LARGE_PARSES_MAX, LARGE_PARSES_PER_TOKEN_MAX) }
     }
 
     /// Turns an offer into a message. A large one waits for a permit; a small one is parsed at once.
-    pub(super) async fn message(
+    pub(super) async fn parse(
         &self,
         caller: &ApiCaller,
-        offer: Submission,
+        submission: Submission,
     ) -> Result<ParsedSubmission, Problem> {
-        let understood = if offer.body.len() <= INLINE_BYTES_MAX {
-            message(offer)
+        let parsed = if submission.body.len() <= INLINE_BYTES_MAX {
+            parse(submission)
         } else {
-            self.aside(caller, move || message(offer)).await?
+            self.run_blocking(caller, move || parse(submission)).await?
         };
-        understood.map_err(|refused| Problem::of_offer(&refused))
+        parsed.map_err(|refused| Problem::from_submission(&refused))
     }
 
     /// Runs work on another thread, once there is a permit for it.
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         caller: &ApiCaller,
         work: impl FnOnce() -> T + Send + 'static,
@@ -77,7 +77,7 @@ mod tests {
         ApiCaller { name: "ann".to_owned(), role: Role::Operator, token: Some(Uuid::from_u128(token)) }
     }
 
-    fn offer(bytes: usize) -> Submission {
+    fn submission(bytes: usize) -> Submission {
         Submission {
             queue: QueueName::parse("orders").unwrap(),
             identity: "ann".to_owned(),
@@ -101,7 +101,8 @@ mod tests {
             began.send(()).unwrap();
             ended.recv().unwrap_err();
         };
-        let mut future: PendingWork<'_> = Box::pin(async move { parsing.aside(&caller(token), work).await });
+        let mut future: PendingWork<'_> =
+            Box::pin(async move { parsing.run_blocking(&caller(token), work).await });
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(polled, Poll::Pending));
         runs.await.expect("there is a permit for it");
@@ -124,7 +125,7 @@ mod tests {
         drop((first_ends, second_ends, third_ends, fourth_ends));
         third.await.unwrap();
         fourth.await.unwrap();
-        parsing.aside(&caller(2), || ()).await.unwrap();
+        parsing.run_blocking(&caller(2), || ()).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -132,12 +133,12 @@ mod tests {
         let parsing = BodyParser::new();
         let large = |token| {
             let parsing = &parsing;
-            async move { timeout(LONG, parsing.message(&caller(token), offer(INLINE_BYTES_MAX + 1))).await }
+            async move { timeout(LONG, parsing.parse(&caller(token), submission(INLINE_BYTES_MAX + 1))).await }
         };
         let held = [parsing.permits.take(caller(1).token).await, parsing.permits.take(caller(1).token).await];
         assert!(large(1).await.is_err(), "its token has two");
         assert!(large(2).await.is_ok_and(|parsed| parsed.is_ok()), "another token has its own");
-        parsing.message(&caller(1), offer(INLINE_BYTES_MAX)).await.unwrap();
+        parsing.parse(&caller(1), submission(INLINE_BYTES_MAX)).await.unwrap();
         drop(held);
         assert!(large(1).await.is_ok_and(|parsed| parsed.is_ok()));
     }

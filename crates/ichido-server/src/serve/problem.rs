@@ -125,12 +125,12 @@ impl Problem {
         Self { detail: format!("{name} {}", self.detail).into(), ..self }
     }
 
-    pub(crate) fn of_key(error: KeyError) -> Self {
+    pub(crate) fn from_key(error: KeyError) -> Self {
         let code = code_of_key(error, Code::KeyMissing, Code::KeyDisagrees, Code::KeyInvalid);
         Self::new(code, error.to_string())
     }
 
-    pub(crate) fn of_offer(refused: &SubmissionError) -> Self {
+    pub(crate) fn from_submission(refused: &SubmissionError) -> Self {
         let code = match refused {
             SubmissionError::Identity => Code::IdentityInvalid,
             SubmissionError::ContentType | SubmissionError::NotJson => Code::MediaTypeUnsupported,
@@ -141,18 +141,18 @@ impl Problem {
         };
         let problem = Self::new(code, refused.to_string());
         match refused {
-            SubmissionError::Schema(broken) => {
-                let faults = broken
-                    .faults
+            SubmissionError::Schema(schema) => {
+                let violations = schema
+                    .violations
                     .iter()
-                    .map(|fault| json!({ "pointer": fault.pointer, "detail": fault.what }));
-                problem.with("faults", faults.collect())
+                    .map(|violation| json!({ "pointer": violation.pointer, "detail": violation.what }));
+                problem.with("faults", violations.collect())
             }
             _ => problem,
         }
     }
 
-    pub(crate) fn of_body(fault: BodyFault) -> Self {
+    pub(crate) fn from_body(fault: BodyFault) -> Self {
         match fault {
             BodyFault::Idle | BodyFault::TooSlow => Self::new(
                 Code::BodyTimeout,
@@ -196,7 +196,7 @@ impl Problem {
     }
 
     /// What the store said to a request under a key, which may be sent again. The cause goes into the log: it may name hosts and files.
-    pub(crate) fn of_store(error: &StoreError) -> Self {
+    pub(crate) fn from_store(error: &StoreError) -> Self {
         tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),
@@ -240,7 +240,7 @@ impl Problem {
 /// What the store said to a request under no key: whether it was done is seen at what it was about.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let problem = Self::of_store(&error);
+        let problem = Self::from_store(&error);
         match error {
             StoreError::Unknown(_) => Self {
                 detail: "the store broke off before it answered, so that it is not known whether this was done; look at how it stands \

@@ -9,13 +9,13 @@ use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
 use super::api::ApiState;
-use super::caller::no_queue;
+use super::caller::unknown_queue;
 use super::models::{Counts, NodeStatus, Nodes, Queue, Queues};
 use super::problem::Problem;
 use super::request::{Anyone, AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::text;
-use crate::limits::NODE_LIVES;
+use crate::limits::NODE_ALIVE_WITHIN;
 
 /// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
 ///
@@ -31,8 +31,8 @@ use crate::limits::NODE_LIVES;
 pub(super) async fn list_queues(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
 ) -> Result<Response, Problem> {
-    let queues = standing(&api, |name| caller.sees_queue(name)).await?;
-    let queues = queues.into_iter().map(|queue| queue.seen_by(&caller)).collect();
+    let queues = current_queues(&api, |name| caller.can_see_queue(name)).await?;
+    let queues = queues.into_iter().map(|queue| queue.redacted_for(&caller)).collect();
     Ok(json(StatusCode::OK, &Queues { queues }))
 }
 
@@ -73,25 +73,25 @@ async fn set_paused(
     queue: &str,
     paused: bool,
 ) -> Result<Response, Problem> {
-    let name = QueueName::parse(queue).ok_or_else(no_queue)?;
+    let name = QueueName::parse(queue).ok_or_else(unknown_queue)?;
     // One that nobody ever put a message into, and that is not served here, was mistyped.
-    if standing(api, |name| name == queue).await?.is_empty() {
-        return Err(no_queue());
+    if current_queues(api, |name| name == queue).await?.is_empty() {
+        return Err(unknown_queue());
     }
     api.store.queues().pause(&name, paused, Some(&caller.name)).await?;
-    let now = standing(api, |name| name == queue).await?;
-    now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(no_queue)
+    let now = current_queues(api, |name| name == queue).await?;
+    now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(unknown_queue)
 }
 
 /// How the queues stand: those that are served here, and those that the store knows of.
-pub(super) async fn standing(
+pub(super) async fn current_queues(
     api: &ApiState,
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<Queue>, StoreError> {
     let mut counts: BTreeMap<String, Counts> =
         api.queues.keys().map(|name| (name.clone(), Counts::default())).collect();
     for count in api.store.queues().counts().await? {
-        *counts.entry(count.queue).or_default().of(count.state) += count.count;
+        *counts.entry(count.queue).or_default().get_mut(count.state) += count.count;
     }
     let mut pauses: HashMap<_, _> =
         api.store.queues().pauses().await?.into_iter().map(|pause| (pause.queue.clone(), pause)).collect();
@@ -126,12 +126,12 @@ pub(super) async fn standing(
 pub(super) async fn list_nodes(
     AuthorizedRequest { api, .. }: AuthorizedRequest<Viewer>,
 ) -> Result<Response, Problem> {
-    let nodes = nodes_standing(&api).await?;
+    let nodes = current_nodes(&api).await?;
     Ok(json(StatusCode::OK, &Nodes { nodes }))
 }
 
 /// All nodes, and which of them live.
-pub(super) async fn nodes_standing(api: &ApiState) -> Result<Vec<NodeStatus>, StoreError> {
+pub(super) async fn current_nodes(api: &ApiState) -> Result<Vec<NodeStatus>, StoreError> {
     let listed = api.store.nodes().list().await?;
     let now = api.store.now().await?;
     let nodes = listed
@@ -139,7 +139,7 @@ pub(super) async fn nodes_standing(api: &ApiState) -> Result<Vec<NodeStatus>, St
         .map(|node| NodeStatus {
             id: node.id,
             name: node.name,
-            alive: is_alive(node.seen_at, now, NODE_LIVES),
+            alive: is_alive(node.seen_at, now, NODE_ALIVE_WITHIN),
             started_at: node.started_at.to_string(),
             seen_at: node.seen_at.to_string(),
         })

@@ -94,7 +94,7 @@ pub struct StoredResponse {
 
 impl LedgerRecord {
     fn new(found: KeyRecord, caller: &ApiCaller) -> Self {
-        let shows_bytes = caller.operates().is_ok();
+        let shows_bytes = caller.require_operator().is_ok();
         let (state, lease_until, expires_at) = match found.record.phase {
             Phase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
             Phase::Unknown => ("unknown", None, None),
@@ -164,7 +164,7 @@ pub(super) struct DecideRecord {
 }
 
 impl BodyShape for DecideRecord {
-    const SHAPE: &'static str =
+    const EXAMPLE: &'static str =
         r#"{"operation":"…","identity":"…","key":"…","finding":"applied" or "refused" or "nothing_done"}"#;
 }
 
@@ -202,10 +202,10 @@ impl RecordFinding {
 pub(super) async fn get_ledger_entry(
     AuthorizedRequest { api, caller, query: RecordLookup { operation, identity, key }, .. }: AuthorizedRequest<Viewer, RecordLookup>,
 ) -> Result<HttpResponse, Problem> {
-    let key = IdempotencyKey::parse(&key).map_err(Problem::of_key)?;
+    let key = IdempotencyKey::parse(&key).map_err(Problem::from_key)?;
     let found =
         api.store.keys().get(&RecordName { operation: operation.0, identity: identity.0, key }).await?;
-    Ok(json(StatusCode::OK, &LedgerRecord::new(found.ok_or_else(no_record)?, &caller)))
+    Ok(json(StatusCode::OK, &LedgerRecord::new(found.ok_or_else(unknown_record)?, &caller)))
 }
 
 /// Lists the actions of which nobody knows the outcome, the oldest first.
@@ -239,12 +239,12 @@ pub(super) async fn list_unknown_ledger_entries(
 )]
 pub(super) async fn decide_ledger_entry(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
-    JsonBody(asked): JsonBody<DecideRecord>,
+    JsonBody(body): JsonBody<DecideRecord>,
 ) -> Result<HttpResponse, Problem> {
-    let policy = policy(asked.settles_within.as_deref())?;
-    let key = IdempotencyKey::parse(&asked.key).map_err(Problem::of_key)?;
-    let name = RecordName { operation: asked.operation.0, identity: asked.identity.0, key };
-    let resolution = asked.finding.resolution();
+    let policy = policy(body.settles_within.as_deref())?;
+    let key = IdempotencyKey::parse(&body.key).map_err(Problem::from_key)?;
+    let name = RecordName { operation: body.operation.0, identity: body.identity.0, key };
+    let resolution = body.finding.resolution();
     match api.store.keys().decide(&name, resolution, None, &policy, &caller.name).await? {
         KeyResolved::Stands => {
             let found = api.store.keys().get(&name).await?;
@@ -252,7 +252,7 @@ pub(super) async fn decide_ledger_entry(
             Ok(json(StatusCode::OK, &DecidedRecord { record }))
         }
         KeyResolved::Refused(why) => Err(Problem::new(Code::DecisionRefused, why.to_string())),
-        KeyResolved::Missing => Err(no_record()),
+        KeyResolved::Missing => Err(unknown_record()),
     }
 }
 
@@ -274,7 +274,7 @@ fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
     Policy::build(draft).map_err(|error| wrong(error.to_string()))
 }
 
-fn no_record() -> Problem {
+fn unknown_record() -> Problem {
     let detail = "the ledger has nothing under this operation, identity and key; GET /v1/ledger/unknown lists what can be decided";
     Problem::new(Code::RecordUnknown, detail)
 }

@@ -15,13 +15,13 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::api::ApiState;
-use super::caller::{ApiCaller, no_queue};
-use super::messages::{content_type, key_of, replay_marker, seen};
+use super::caller::{ApiCaller, unknown_queue};
+use super::messages::{content_type, find_visible, read_key, replay_marker};
 use super::models::{Accepted, href};
 use super::problem::{Code, Problem};
-use super::request::{AuthorizedRequest, Operator, Segment, not_encoded, whole};
+use super::request::{AuthorizedRequest, Operator, Segment, read_body, reject_encoded};
 use super::response::json;
-use super::steps::{note, refused, refused_for};
+use super::steps::{lifecycle_refused, note, step_refused};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission};
 
@@ -63,26 +63,26 @@ pub(super) async fn replace_message(
 ) -> Result<Response, Problem> {
     let ReplaceQuery { reason, although_done } = query;
     let (head, body) = request.into_parts();
-    let key = key_of(&head.headers)?;
-    not_encoded(&head.headers)?;
-    let old = seen(&api, &caller, &id).await?;
+    let key = read_key(&head.headers)?;
+    reject_encoded(&head.headers)?;
+    let old = find_visible(&api, &caller, &id).await?;
     let content_type = match head.headers.get(CONTENT_TYPE) {
         Some(_) => content_type(&head.headers)?,
         None => old.content_type.clone(),
     };
     let mut permit = api.bodies.empty(caller.token);
-    let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
-    let ParsedSubmission { message: new, misfit } =
-        made_from(&api, &caller, &old, key, content_type, body).await?;
-    if let Some(misfit) = misfit {
+    let body = read_body(&head.headers, body, api.request_limits.body_bytes_max, Some(&mut permit)).await?;
+    let ParsedSubmission { message: new, schema_error } =
+        build_replacement(&api, &caller, &old, key, content_type, body).await?;
+    if let Some(schema_error) = schema_error {
         // One that was made before the schema was as it is now stands.
-        let found = under_key(&api, &new).await?;
-        if !found.is_some_and(|found| is_made(&found, &old, &new)) {
-            return Err(Problem::of_offer(&misfit));
+        let found = find_by_key(&api, &new).await?;
+        if !found.is_some_and(|found| is_replacement(&found, &old, &new)) {
+            return Err(Problem::from_submission(&schema_error));
         }
     }
     if old.effect == Effect::Done && !although_done {
-        return Err(refused(
+        return Err(step_refused(
             "was_done",
             "it took effect, and a message made from it is done once more, under a key that nobody has seen; nothing was made; if that is \
              meant, say although_done=true, and if not, discard it",
@@ -93,11 +93,11 @@ pub(super) async fn replace_message(
         Accepted::new(id, old.queue.clone(), new.key.as_str().to_owned(), digest)
     };
     let replaced = api.store.dead_letters().replace(old.id, new.clone(), &note(&caller, reason)).await;
-    let (accepted, is_replay) = match replaced.map_err(|error| Problem::of_store(&error))? {
+    let (accepted, is_replay) = match replaced.map_err(|error| Problem::from_store(&error))? {
         Replaced::By { id, .. } => (accepted(id), false),
-        refusal => match under_key(&api, &new).await? {
-            Some(found) if is_made(&found, &old, &new) => (accepted(found.id), true),
-            found => return Err(why_not(refusal, found.as_ref())),
+        refusal => match find_by_key(&api, &new).await? {
+            Some(found) if is_replacement(&found, &old, &new) => (accepted(found.id), true),
+            found => return Err(replace_refused(refusal, found.as_ref())),
         },
     };
     let mut response = json(StatusCode::CREATED, &accepted);
@@ -110,7 +110,7 @@ pub(super) async fn replace_message(
 }
 
 /// The old one with another request and key.
-async fn made_from(
+async fn build_replacement(
     api: &ApiState,
     caller: &ApiCaller,
     old: &MessageRow,
@@ -118,9 +118,9 @@ async fn made_from(
     content_type: String,
     body: Vec<u8>,
 ) -> Result<ParsedSubmission, Problem> {
-    let offer = Submission {
+    let submission = Submission {
         // A row's queue is a name, and it was allowed a try: it was put in.
-        queue: QueueName::parse(&old.queue).ok_or_else(no_queue)?,
+        queue: QueueName::parse(&old.queue).ok_or_else(unknown_queue)?,
         identity: old.identity.clone(),
         key,
         content_type,
@@ -130,17 +130,17 @@ async fn made_from(
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
-    let ParsedSubmission { message, misfit } = api.parsing.message(caller, offer).await?;
-    Ok(ParsedSubmission { message: NewMessage { priority: old.priority, ..message }, misfit })
+    let ParsedSubmission { message, schema_error } = api.parsing.parse(caller, submission).await?;
+    Ok(ParsedSubmission { message: NewMessage { priority: old.priority, ..message }, schema_error })
 }
 
 /// Whether it is the one that was asked for, made from the old one.
-fn is_made(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
+fn is_replacement(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
     found.made_from == Some(old.id) && found.request_digest == new.digest
 }
 
 /// What stands under the new one's key.
-async fn under_key(api: &ApiState, new: &NewMessage) -> Result<Option<MessageRow>, Problem> {
+async fn find_by_key(api: &ApiState, new: &NewMessage) -> Result<Option<MessageRow>, Problem> {
     let filter = MessageFilter {
         queue: Some(new.queue.clone()),
         identity: Some(new.identity.clone()),
@@ -150,17 +150,17 @@ async fn under_key(api: &ApiState, new: &NewMessage) -> Result<Option<MessageRow
     Ok(api.store.messages().list(&filter, 1).await?.pop())
 }
 
-fn why_not(refusal: Replaced, under_key: Option<&MessageRow>) -> Problem {
-    match (refusal, under_key) {
+fn replace_refused(refusal: Replaced, existing: Option<&MessageRow>) -> Problem {
+    match (refusal, existing) {
         (Replaced::KeyUsed { id } | Replaced::By { id, .. }, None) => key_used(id),
         (_, Some(found)) => key_used(found.id),
-        (Replaced::Refused(Why::CouldDoItTwice | Why::NotFromHere), None) => refused(
+        (Replaced::Refused(Why::CouldDoItTwice | Why::NotFromHere), None) => step_refused(
             "effect_unknown",
             "nobody knows whether it took effect; nothing was made; find out, and decide it first",
         ),
-        (Replaced::Refused(why), None) => refused_for(why),
+        (Replaced::Refused(why), None) => lifecycle_refused(why),
         (Replaced::NoLetter, None) => {
-            refused("no_letter", "this is for messages that are dead; nothing was made")
+            step_refused("no_letter", "this is for messages that are dead; nothing was made")
         }
     }
 }

@@ -30,11 +30,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::from_request_parts(parts, state).await;
-        path.map(|Path(segment)| Self(segment)).map_err(|_| no_route())
+        path.map(|Path(segment)| Self(segment)).map_err(|_| unknown_route())
     }
 }
 
-pub(super) fn no_route() -> Problem {
+pub(super) fn unknown_route() -> Problem {
     Problem::new(Code::RouteUnknown, "there is nothing at this path; /openapi.json lists what there is")
 }
 
@@ -66,13 +66,13 @@ impl RequiredRole for Anyone {
 
 impl RequiredRole for Viewer {
     fn check(caller: &ApiCaller) -> Result<(), Problem> {
-        caller.views()
+        caller.require_viewer()
     }
 }
 
 impl RequiredRole for Operator {
     fn check(caller: &ApiCaller) -> Result<(), Problem> {
-        caller.operates()
+        caller.require_operator()
     }
 }
 
@@ -86,16 +86,16 @@ impl<R: RequiredRole, Q: DeserializeOwned> FromRequestParts<Arc<ApiState>> for A
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<ApiState>) -> Result<Self, Problem> {
         // The door puts it there, before every route but the public ones.
-        let caller = parts.extensions.get::<ApiCaller>().cloned().ok_or_else(no_route)?;
+        let caller = parts.extensions.get::<ApiCaller>().cloned().ok_or_else(unknown_route)?;
         R::check(&caller)?;
-        let query = parameters(&parts.uri)?;
+        let query = parse_query(&parts.uri)?;
         Ok(Self { api: Arc::clone(api), caller, query, right: PhantomData })
     }
 }
 
 /// The parameters of a query, each known and given once.
-pub(super) fn parameters<Q: DeserializeOwned>(uri: &Uri) -> Result<Q, Problem> {
-    Q::deserialize(MapAccessDeserializer::new(Parameters { rest: pairs(uri)?.into_iter(), next: None }))
+pub(super) fn parse_query<Q: DeserializeOwned>(uri: &Uri) -> Result<Q, Problem> {
+    Q::deserialize(MapAccessDeserializer::new(Parameters { rest: query_pairs(uri)?.into_iter(), next: None }))
 }
 
 struct Parameters {
@@ -143,14 +143,14 @@ impl<'de> Deserializer<'de> for Parameter {
 }
 
 /// The names and values of a query. What is no text is refused: read with a replacement, it would find what was not asked for.
-pub(super) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn query_pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     let query = uri.query().unwrap_or_default();
     let mut pairs = Vec::new();
     let mut at = 0;
     for part in query.split('&') {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         if !part.is_empty() {
-            pairs.push((decoded(name, at)?, decoded(value, at + name.len() + 1)?));
+            pairs.push((percent_decode(name, at)?, percent_decode(value, at + name.len() + 1)?));
         }
         at += part.len() + 1;
     }
@@ -158,7 +158,7 @@ pub(super) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
 }
 
 /// One name or value, as forms encode it; `at` is where in the query it begins.
-fn decoded(text: &str, at: usize) -> Result<String, Problem> {
+fn percent_decode(text: &str, at: usize) -> Result<String, Problem> {
     let mut bytes = Vec::with_capacity(text.len());
     // Where in the text each byte began.
     let mut places = Vec::with_capacity(text.len());
@@ -183,7 +183,7 @@ fn decoded(text: &str, at: usize) -> Result<String, Problem> {
 }
 
 /// Of an encoded body nothing but its bytes is known, so that none is taken.
-pub(super) fn not_encoded(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn reject_encoded(headers: &HeaderMap) -> Result<(), Problem> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
@@ -194,7 +194,7 @@ pub(super) fn not_encoded(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// A body to its end. One that says that it is too large is not waited for, and one for which there is no memory is not read; a
 /// small one may do without a permit for its memory.
-pub(super) async fn whole(
+pub(super) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
     bytes_max: usize,
@@ -205,7 +205,7 @@ pub(super) async fn whole(
         return Err(too_large(bytes_max));
     }
     let mut take = |bytes: usize| match &mut permit {
-        Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::of_body(BodyFault::NoMemory(full))),
+        Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::from_body(BodyFault::NoMemory(full))),
         None => Ok(()),
     };
     // All that was announced at once, so that what was begun can end.
@@ -214,7 +214,7 @@ pub(super) async fn whole(
     // Copied into one piece as it comes: each little piece would keep the whole buffer alive that it came in.
     let mut whole = Vec::with_capacity(permitted);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Problem::of_body(fault_of(error.into())))?;
+        let frame = frame.map_err(|error| Problem::from_body(body_fault(error.into())))?;
         let data = frame.into_data().unwrap_or_default();
         let length = whole.len() + data.len();
         if bytes_max < length {
@@ -234,7 +234,7 @@ pub(super) fn too_large(bytes_max: usize) -> Problem {
 }
 
 /// What went wrong with a body, beneath what axum wrapped it in.
-pub(super) fn fault_of(error: BoxError) -> BodyFault {
+pub(super) fn body_fault(error: BoxError) -> BodyFault {
     let inner = match error.downcast::<axum::Error>() {
         Ok(wrapped) => wrapped.into_inner(),
         Err(error) => error,
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Result<Vec<(String, String)>, Problem> {
-        pairs(&format!("/v1/messages?{query}").parse().expect("a target"))
+        query_pairs(&format!("/v1/messages?{query}").parse().expect("a target"))
     }
 
     #[test]

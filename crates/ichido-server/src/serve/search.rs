@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::api::ApiState;
-use super::caller::{ApiCaller, no_queue};
+use super::caller::{ApiCaller, unknown_queue};
 use super::cursor::{self, Cursor};
 use super::field::Field;
 use super::models::Listed;
@@ -23,7 +23,7 @@ use super::problem::{Code, Problem};
 use super::request::{Anyone, AuthorizedRequest};
 use super::response::json;
 use super::text;
-use crate::limits::{LIST_LOOKED_MAX, LIST_PART};
+use crate::limits::{LIST_PART, LIST_SCANNED_MAX};
 
 /// Which messages are listed.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -85,10 +85,10 @@ pub(super) struct MessagePage {
 pub(super) async fn list_messages(
     AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, MessageQuery>,
 ) -> Result<Response, Problem> {
-    let asked = MessageSearch::new(query, &caller)?;
+    let search = MessageSearch::new(query, &caller)?;
     // Requests may be large, and a listing holds some of them: only a few listings at a time.
-    let _turn = api.listings.turn(&caller).await;
-    let page = asked.look(&api, &caller).await?;
+    let _permit = api.listings.acquire(&caller).await;
+    let page = search.run(&api, &caller).await?;
     Ok(json(StatusCode::OK, &page))
 }
 
@@ -102,10 +102,10 @@ struct MessageSearch {
 impl MessageSearch {
     fn new(query: MessageQuery, caller: &ApiCaller) -> Result<Self, Problem> {
         let queue = query.queue.map(|queue| queue.0);
-        if queue.as_ref().is_some_and(|queue| !caller.sees_queue(queue.as_str())) {
-            return Err(no_queue());
+        if queue.as_ref().is_some_and(|queue| !caller.can_see_queue(queue.as_str())) {
+            return Err(unknown_queue());
         }
-        let key = query.key.as_deref().map(IdempotencyKey::parse).transpose().map_err(Problem::of_key)?;
+        let key = query.key.as_deref().map(IdempotencyKey::parse).transpose().map_err(Problem::from_key)?;
         let identity = match (&caller.role, query.identity.map(|identity| identity.0)) {
             (Role::Producer { identity: own, .. }, Some(identity)) if identity != *own => {
                 let detail = "the token looks at the messages of its own identity alone; leave identity out";
@@ -135,21 +135,21 @@ impl MessageSearch {
         Ok(Self { filter, field, limit: query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0) })
     }
 
-    async fn look(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
+    async fn run(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
         let mut page = MessagePage { messages: Vec::new(), next: None, looked_at: 0 };
         loop {
-            let room = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);
+            let remaining = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);
             // Where each one fits, no more are read than are wanted.
-            let part = if self.field.is_some() { LIST_PART } else { LIST_PART.min(room) };
+            let part = if self.field.is_some() { LIST_PART } else { LIST_PART.min(remaining) };
             let rows = api.store.messages().list(&self.filter, part).await?;
             let is_last = rows.len() < part as usize;
-            let judged = self.judged(rows).await?;
-            let mut left = judged.len();
-            for (row, fits) in judged {
+            let matched = self.matched(rows).await?;
+            let mut left = matched.len();
+            for (row, fits) in matched {
                 left -= 1;
                 page.looked_at += 1;
                 self.filter.after = Some(row.id);
-                if fits && caller.sees(&row.queue, &row.identity) {
+                if fits && caller.can_see(&row.queue, &row.identity) {
                     page.messages.push(Listed::new(row));
                 }
                 if page.messages.len() == self.limit as usize {
@@ -159,24 +159,24 @@ impl MessageSearch {
             if is_last && left == 0 {
                 return Ok(page);
             }
-            if page.messages.len() == self.limit as usize || LIST_LOOKED_MAX <= page.looked_at {
-                page.next = self.filter.after.map(|id| cursor::write(&id));
+            if page.messages.len() == self.limit as usize || LIST_SCANNED_MAX <= page.looked_at {
+                page.next = self.filter.after.map(|id| cursor::encode(&id));
                 return Ok(page);
             }
         }
     }
 
     /// Which of them have the field; looked at aside, because understanding large requests takes its time.
-    async fn judged(&self, rows: Vec<MessageRow>) -> Result<Vec<(MessageRow, bool)>, Problem> {
+    async fn matched(&self, rows: Vec<MessageRow>) -> Result<Vec<(MessageRow, bool)>, Problem> {
         let Some(field) = self.field.clone() else {
             return Ok(rows.into_iter().map(|row| (row, true)).collect());
         };
         let judge = move || {
-            let judged = rows.into_iter().map(|row| {
+            let matched = rows.into_iter().map(|row| {
                 let fits = field.is_in(&row.request);
                 (row, fits)
             });
-            judged.collect()
+            matched.collect()
         };
         tokio::task::spawn_blocking(judge).await.map_err(|error| {
             tracing::error!(%error, "requests could not be looked at");

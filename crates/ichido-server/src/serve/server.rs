@@ -50,11 +50,12 @@ impl ApiServer {
         let api = Arc::new(api);
         let access = Arc::new(access);
         tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-        let router = RequestGuard { access, chosen: api.chosen }.before(router(Arc::clone(&api)));
+        let router =
+            RequestGuard { access, request_limits: api.request_limits }.wrap(router(Arc::clone(&api)));
         Self { router, api, limits, in_flight: metrics::gauge!(IN_FLIGHT) }
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn route(&self, request: Request<Incoming>) -> Response<Body> {
         let timed = |body| Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
         let answered = self.router.clone().call(request.map(timed)).await;
         answered.unwrap_or_else(|never| match never {})
@@ -63,9 +64,9 @@ impl ApiServer {
 
 impl Answers for ApiServer {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let _in_flight = InFlightGuard::begin(&self.in_flight);
-        let asked = RequestLog::of(&request);
-        asked.answered(self.pass(request).await)
+        let _in_flight = InFlightGuard::new(&self.in_flight);
+        let log = RequestLog::new(&request);
+        log.finish(self.route(request).await)
     }
 
     fn is_health(&self, request: &Request<Incoming>) -> bool {
@@ -73,7 +74,7 @@ impl Answers for ApiServer {
     }
 
     fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
-        RequestLog::of(request).answered(Problem::overloaded().into_response())
+        RequestLog::new(request).finish(Problem::overloaded().into_response())
     }
 
     /// Which method it was is not known, and no handler ever saw it.
@@ -109,15 +110,15 @@ struct RequestLog {
 }
 
 impl RequestLog {
-    fn of(request: &Request<Incoming>) -> Self {
+    fn new(request: &Request<Incoming>) -> Self {
         Self {
             id: Uuid::now_v7().to_string(),
-            method: method_word(request.method()),
+            method: method_label(request.method()),
             key: tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten(),
         }
     }
 
-    fn answered(self, mut response: Response<Body>) -> Response<AnswerBody> {
+    fn finish(self, mut response: Response<Body>) -> Response<AnswerBody> {
         let Self { id, method, key } = self;
         let status = response.status().as_u16();
         metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
@@ -132,7 +133,7 @@ impl RequestLog {
 struct InFlightGuard<'a>(&'a Gauge);
 
 impl<'a> InFlightGuard<'a> {
-    fn begin(gauge: &'a Gauge) -> Self {
+    fn new(gauge: &'a Gauge) -> Self {
         gauge.increment(1);
         Self(gauge)
     }
@@ -160,7 +161,7 @@ fn key_hash(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A method for the metrics page; clients may make up as many as they like.
-fn method_word(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

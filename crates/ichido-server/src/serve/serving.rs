@@ -26,7 +26,7 @@ use super::server::{self, ApiServer};
 use super::waiting::OutcomeWaiters;
 use crate::Error;
 use crate::config::Config;
-use crate::limits::{WAITERS_SHARE, WORKER_STARTS_WITHIN};
+use crate::limits::{WAITERS_SHARE, WORKER_START_TIMEOUT};
 use crate::worker;
 
 /// A server that is ready to answer.
@@ -36,7 +36,7 @@ pub struct Serving {
     limits: Limits,
     worker: Arc<Running>,
     operations: Arc<bulk_runner::BulkRunner>,
-    folding: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
     /// The longest lease of a queue, for who is told that it was cut.
     lease_max: Duration,
 }
@@ -50,29 +50,29 @@ impl Serving {
         access: Access,
         limits: Limits,
     ) -> Result<Self, Error> {
-        let measured = metrics::measure()?;
+        let recorder = metrics::install_recorder()?;
         server::describe_metrics();
-        let folding = tokio::spawn(metrics::fold(measured.clone()));
+        let upkeep = tokio::spawn(metrics::run_upkeep(recorder.clone()));
         // What counts its calls is made once they can be counted.
         let targets = worker::on_store(config, store, targets);
         let worker = worker::start(store, config, targets).map_err(Error::Misconfigured)?;
         let worker = Arc::new(worker);
         // Operators are answered by what workers have published. Should the store be away just now, only they wait for it.
-        drop(timeout(WORKER_STARTS_WITHIN, worker.started()).await);
+        drop(timeout(WORKER_START_TIMEOUT, worker.started()).await);
         let api = in_process::api(store.clone(), Some(config));
         let operations = Arc::clone(&api.operations);
-        let waiters_max = api.chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
+        let waiters_max = api.request_limits.waiters_max.min(limits.connections_max / WAITERS_SHARE);
         let api = ApiState {
             admission: Admission::start(store.clone(), &api.queues).await,
             waiting: OutcomeWaiters::start(store.clone(), waiters_max),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
-            metrics: measured,
+            metrics: recorder,
             worker_lives: worker::lives(&worker),
             ..api
         };
         let server = Arc::new(ApiServer::new(api, access, limits));
         let store = store.clone();
-        Ok(Self { server, store, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
+        Ok(Self { server, store, limits, worker, operations, upkeep, lease_max: worker::lease_max(config) })
     }
 
     /// Answers until it is asked to stop, and then ends in good order unless it is asked again.
@@ -81,7 +81,7 @@ impl Serving {
         let ready = std::future::ready(());
         let ended = serve(listener, Arc::clone(&self.server), self.limits, stops, loss, ready).await;
         if !matches!(ended, Ended::Cut { .. }) {
-            self.operations.ended().await;
+            self.operations.wait_until_done().await;
         }
         let stopped = match self.store.check_files() {
             Ok(()) => self.stop_worker(ended, stops).await,
@@ -92,7 +92,7 @@ impl Serving {
                 Err(Error::StoreLost(error.to_string()))
             }
         };
-        self.folding.abort();
+        self.upkeep.abort();
         stopped
     }
 

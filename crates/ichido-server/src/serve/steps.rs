@@ -16,9 +16,9 @@ use utoipa::ToSchema;
 
 use super::api::ApiState;
 use super::caller::ApiCaller;
-use super::dead_letters::found;
+use super::dead_letters::find_letter;
 use super::json_body::{BodyShape, JsonBody};
-use super::messages::{find, no_message, seen, shown};
+use super::messages::{find_message, find_visible, message_response, unknown_message};
 use super::models::Message;
 use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, RequiredRole, Segment};
@@ -33,9 +33,9 @@ pub(super) struct Because {
 }
 
 impl BodyShape for Because {
-    const SHAPE: &'static str = r#"nothing, or {"reason":"…"}"#;
+    const EXAMPLE: &'static str = r#"nothing, or {"reason":"…"}"#;
 
-    fn of_nothing() -> Option<Self> {
+    fn empty() -> Option<Self> {
         Some(Self::default())
     }
 }
@@ -49,7 +49,7 @@ pub(super) struct Discard {
 }
 
 impl BodyShape for Discard {
-    const SHAPE: &'static str = r#"{"reason":"why it needs no more attention"}"#;
+    const EXAMPLE: &'static str = r#"{"reason":"why it needs no more attention"}"#;
 }
 
 /// What a person found out.
@@ -62,7 +62,7 @@ pub(super) struct Decide {
 }
 
 impl BodyShape for Decide {
-    const SHAPE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
+    const EXAMPLE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
 }
 
 /// What becomes of a parked message. A dead one of unknown effect stays dead, and more is known of it.
@@ -111,8 +111,8 @@ pub(super) async fn requeue_message(
     let event = |letter: &LetterRow, now| policies.event(letter, now);
     // In the words of a preflight, which say how to mend it.
     let why_not = |why| match policies.judge(&letter.row, letter.now) {
-        Err(refusal) => refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
-        Ok(()) => refused_for(why),
+        Err(refusal) => step_refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
+        Ok(()) => lifecycle_refused(why),
     };
     letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
 }
@@ -124,7 +124,7 @@ impl RequiredRole for Canceller {
     fn check(caller: &ApiCaller) -> Result<(), Problem> {
         match caller.role {
             Role::Producer { .. } => Ok(()),
-            Role::Viewer | Role::Operator | Role::Admin => caller.operates(),
+            Role::Viewer | Role::Operator | Role::Admin => caller.require_operator(),
         }
     }
 }
@@ -145,12 +145,12 @@ pub(super) async fn cancel_message(
     Segment(id): Segment,
     JsonBody(because): JsonBody<Because>,
 ) -> Result<Response, Problem> {
-    let id = seen(&api, &caller, &id).await?.id;
+    let id = find_visible(&api, &caller, &id).await?.id;
     match api.store.messages().step(id, |_| Event::Cancelled, &note(&caller, because.reason)).await? {
-        Stepped::Now(_) => shown(&api, id).await,
-        Stepped::Refused(why) => match find(&api, id).await?.status {
-            Stage::Cancelled => shown(&api, id).await,
-            status => Err(refused(
+        Stepped::Now(_) => message_response(&api, id).await,
+        Stepped::Refused(why) => match find_message(&api, id).await?.status {
+            Stage::Cancelled => message_response(&api, id).await,
+            status => Err(step_refused(
                 reason(why),
                 format!(
                     "a message is cancelled while it is queued or failed, and this one is {}",
@@ -158,7 +158,7 @@ pub(super) async fn cancel_message(
                 ),
             )),
         },
-        Stepped::NoSuchMessage => Err(no_message()),
+        Stepped::NoSuchMessage => Err(unknown_message()),
     }
 }
 
@@ -181,8 +181,8 @@ pub(super) async fn discard_message(
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     // A discard asks nothing of the queue.
     let why_not = |why| match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
-        Err(refusal) => refused(reason(why), refusal.to_string()),
-        Ok(()) => refused_for(why),
+        Err(refusal) => step_refused(reason(why), refusal.to_string()),
+        Ok(()) => lifecycle_refused(why),
     };
     letter.step(&api, &caller, |_, _| Event::Discarded, Some(because), Resolution::Discarded, why_not).await
 }
@@ -205,7 +205,7 @@ pub(super) async fn decide_message(
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let event = |letter: &LetterRow, now| decision.event(letter.state, now);
-    let why_not = |why| refused(reason(why), letter.why_undecided(why));
+    let why_not = |why| step_refused(reason(why), letter.why_undecided(why));
     letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }
 
@@ -217,7 +217,7 @@ struct FoundLetter {
 
 impl FoundLetter {
     async fn find(api: &ApiState, caller: &ApiCaller, id: &str) -> Result<Self, Problem> {
-        let (row, now) = found(api, caller, id).await?;
+        let (row, now) = find_letter(api, caller, id).await?;
         Ok(Self { row, now })
     }
 
@@ -235,10 +235,10 @@ impl FoundLetter {
         match stepped.into_iter().next() {
             Some(LetterStepped::Now(_)) => {
                 tell_resolved(&self.row.queue, by, self.row.since, self.now);
-                shown(api, self.row.id).await
+                message_response(api, self.row.id).await
             }
             Some(LetterStepped::Refused(why)) => Err(why_not(why)),
-            Some(LetterStepped::NoLetter) | None => Err(gone()),
+            Some(LetterStepped::NoLetter) | None => Err(moved_meanwhile()),
         }
     }
 
@@ -260,16 +260,19 @@ pub(super) fn note(caller: &ApiCaller, reason: Option<text::Reason>) -> Note {
     Note { actor: Some(caller.name.clone()), excerpt: reason.map(|reason| reason.0), ..Note::default() }
 }
 
-pub(super) fn refused(reason: &'static str, detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+pub(super) fn step_refused(
+    reason: &'static str,
+    detail: impl Into<std::borrow::Cow<'static, str>>,
+) -> Problem {
     Problem::new(Code::StepRefused, detail).with("reason", value!(reason))
 }
 
-pub(super) fn refused_for(why: Why) -> Problem {
-    refused(reason(why), why.to_string())
+pub(super) fn lifecycle_refused(why: Why) -> Problem {
+    step_refused(reason(why), why.to_string())
 }
 
-fn gone() -> Problem {
-    refused("no_letter", "it was dead or parked, and is not any more: somebody else was quicker")
+fn moved_meanwhile() -> Problem {
+    step_refused("no_letter", "it was dead or parked, and is not any more: somebody else was quicker")
 }
 
 /// Why the lifecycle refused, for programs.

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use crate::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY};
+use crate::limits::{WAIT_POLL_INTERVAL, WAIT_POLL_RETRY_INTERVAL};
 
 /// How many wait, for the metrics page.
 pub(super) const WAITING: &str = "ichido_http_waiting";
@@ -58,7 +58,7 @@ impl OutcomeWaiters {
     }
 
     /// Waits until a message has ended or is parked, at most so long.
-    pub(super) async fn until_ended(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
+    pub(super) async fn wait_for_end(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
         let mut stopping = self.stop.subscribe();
         let _permit = self.list.permits.try_acquire().map_err(|_| NotEnded::Full)?;
         let _gauge = WaitingGauge::new();
@@ -119,10 +119,10 @@ async fn poll(list: Arc<WaitList>, store: Store) {
             list.joined.notified().await;
         }
         let again_after = match list.poll_once(&store).await {
-            Ok(()) => LOOK_EVERY,
+            Ok(()) => WAIT_POLL_INTERVAL,
             Err(error) => {
                 tracing::warn!(%error, "those who wait could not be looked after");
-                LOOK_AGAIN_AFTER
+                WAIT_POLL_RETRY_INTERVAL
             }
         };
         sleep(again_after).await;

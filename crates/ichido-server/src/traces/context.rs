@@ -19,7 +19,7 @@ pub(super) struct Context {
 
 impl Context {
     /// As a request says it; `None` where it says nothing, or nothing clear.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(NAME).iter();
         let (line, None) = (lines.next()?, lines.next()) else { return None };
         Self::parse(line.to_str().ok()?)
@@ -37,7 +37,7 @@ impl Context {
     }
 
     /// The beginning of a trace.
-    pub(super) fn begin() -> Self {
+    pub(super) fn new_trace() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: SAMPLED }
     }
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((child.trace, child.is_sampled()), (context.trace, true));
         assert_ne!(child.span, context.span);
         assert!(!Context::parse(&TEXT.replace("-01", "-00")).expect("it is one").is_sampled());
-        assert_eq!(Context::parse(&Context::begin().to_string()).map(Context::is_sampled), Some(true));
+        assert_eq!(Context::parse(&Context::new_trace().to_string()).map(Context::is_sampled), Some(true));
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl<S: Subscriber> Layer<S> for Deliveries {
         let mut delivery = DeliveryEvent::default();
         event.record(&mut delivery);
         if let Some(span) = delivery.span() {
-            span.tell();
+            span.export();
         }
     }
 }

@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::settings::{self, Collector};
-use super::{LOST, SPANS, TraceSpan, WAITING_MAX, json};
+use super::{LOST_SPANS, QUEUED_SPANS_MAX, SPANS, TraceSpan, json};
 
 /// The most spans of one request.
 const BATCH_MAX: usize = 512;
 /// How long the last spans may take when everything stops.
-const END_WITHIN: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The export of this process, for as long as it runs.
 pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
@@ -27,8 +27,8 @@ pub fn start(endpoint: Option<&str>) -> Result<Exporting, Faults> {
     let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };
-    metrics::describe_counter!(LOST, "Spans that no collector took");
-    let (spans, waiting) = mpsc::channel(WAITING_MAX);
+    metrics::describe_counter!(LOST_SPANS, "Spans that no collector took");
+    let (spans, waiting) = mpsc::channel(QUEUED_SPANS_MAX);
     let (stop, stopped) = oneshot::channel();
     // A process has one.
     _ = SPANS.set(spans);
@@ -41,7 +41,7 @@ impl Exporting {
         let Some((stop, running)) = self.0 else { return };
         // Whether it still runs is seen next.
         _ = stop.send(());
-        if timeout(END_WITHIN, running).await.is_err() {
+        if timeout(FLUSH_TIMEOUT, running).await.is_err() {
             tracing::warn!("the last spans were not taken in time");
         }
     }
@@ -87,6 +87,6 @@ async fn send(collector: &Collector, spans: &[TraceSpan]) {
         Outcome::Refused { answer, .. } => (all, format!("it answered {}", answer.status)),
         Outcome::GaveUp { why, .. } => (all, why.to_string()),
     };
-    metrics::counter!(LOST).increment(lost);
+    metrics::counter!(LOST_SPANS).increment(lost);
     tracing::warn!(spans = lost, why, "the collector did not take spans");
 }

@@ -24,7 +24,7 @@ const PATH: &str = "/v1/traces";
 /// The attribute that `OTEL_SERVICE_NAME` sets.
 const NAME: &str = "service.name";
 /// How long a batch may take, retries included.
-const SEND_WITHIN: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How a list is written.
 const HELP: &str =
     "write the list like name=value,name=value and percent-encode commas (%2C) and percent signs (%25)";
@@ -96,7 +96,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
     fn client(&mut self, place: &'static str, url: &str) -> Option<(Client, String)> {
         let headers = self.first(HEADERS).map(|(place, list)| (place, self.headers(place, &list)));
         let (base, path) = self.faults.check(place, endpoint(place, url))?;
-        let settings = ClientSettings { total_time_out: SEND_WITHIN, ..ClientSettings::new(base) };
+        let settings = ClientSettings { total_time_out: SEND_TIMEOUT, ..ClientSettings::new(base) };
         let client = settings.resolve().map_err(|Problems(problems)| {
             for problem in problems {
                 self.faults.add(place, problem.trim_start_matches("base_url "));

@@ -6,28 +6,29 @@ use ichido_core::retry::Guarantee;
 
 use super::super::document::Section;
 use super::super::setting::Presets;
-use super::STAND_IN;
+use super::PLACEHOLDER;
 use crate::redacted::origin;
 
 /// Where `ichido paper` listens by default.
-const PAPER_URL: &str = "http://127.0.0.1:8090/orders";
+const MOCK_BROKER_URL: &str = "http://127.0.0.1:8090/orders";
 /// Names of header fields whose values are secrets, if a part of the name is one of these.
 const SECRET_PARTS: [&str; 7] =
     ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
 
 /// The defaults of the mock broker (SPEC D18). It never forgets a key, and is asked at the host of its URL.
-pub(in super::super) fn paper(section: &Section<'_>) -> Presets {
-    let url = section.said::<String>("url").and_then(|url| section.source.outside.resolve(&url).ok());
-    let url = url.unwrap_or_else(|| PAPER_URL.to_owned());
-    let honours_key =
-        section.said::<bool>("honours_key").unwrap_or(section.said::<bool>("repeatable") != Some(true));
+pub(in super::super) fn mock_broker_presets(section: &Section<'_>) -> Presets {
+    let url = section.explicit::<String>("url").and_then(|url| section.source.outside.resolve(&url).ok());
+    let url = url.unwrap_or_else(|| MOCK_BROKER_URL.to_owned());
+    let honours_key = section
+        .explicit::<bool>("honours_key")
+        .unwrap_or(section.explicit::<bool>("repeatable") != Some(true));
     let asked = format!("{}/orders/by-key/{{key}}", origin(&url));
     let reconcile = format!(
         r#"{{ url = {asked:?}, rules = [{{ status = "200", at = "/status", is = "accepted", means = "done" }}, {{ status = "404", at = "/error", is = "no_such_order", means = "not_done" }}] }}"#
     );
     let rules = r#"[{ status = "409", at = "/error", is = "already_processed", means = "processed" }, { status = "409", at = "/error", is = "in_progress", means = "in_progress" }]"#;
     let presets = [
-        ("url", format!("{PAPER_URL:?}")),
+        ("url", format!("{MOCK_BROKER_URL:?}")),
         ("settles_within", r#""1s""#.to_owned()),
         ("honours_key", honours_key.to_string()),
         ("echoes_key", "true".to_owned()),
@@ -47,22 +48,22 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         headers: headers(section),
         signing_secrets: secrets.iter().map(|(_, secret)| secret.clone()).collect(),
         trusted_roots: section.resolved("trusted_roots"),
-        allow_link_local: section.of("allow_link_local"),
-        connect_time_out: section.of("connect_time_out"),
-        answer_time_out: section.of("answer_time_out"),
-        total_time_out: section.of("total_time_out"),
-        answer_bytes_max: section.of("answer_bytes_max"),
+        allow_link_local: section.get_or_default("allow_link_local"),
+        connect_time_out: section.get_or_default("connect_time_out"),
+        answer_time_out: section.get_or_default("answer_time_out"),
+        total_time_out: section.get_or_default("total_time_out"),
+        answer_bytes_max: section.get_or_default("answer_bytes_max"),
         guarantee: guarantee(section),
-        settles_within: section.of("settles_within"),
-        echoes_key: section.of("echoes_key"),
-        key_pointer: section.of("key_pointer"),
+        settles_within: section.get_or_default("settles_within"),
+        echoes_key: section.get_or_default("echoes_key"),
+        key_pointer: section.get_or_default("key_pointer"),
         receipt_pointer: section.get("receipt_pointer"),
         rules: rules(section, Meaning::parse, Meaning::Sent),
         reconcile: section.section("reconcile").and_then(|inside| {
             let rules = rules(&inside, Found::parse, Found::Done);
             Some(ReconcileSettings { url: inside.resolved("url")?, rules })
         }),
-        url: url.clone().unwrap_or_else(|| STAND_IN.to_owned()),
+        url: url.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
     };
     let resolved = settings.resolve();
     url?;
@@ -72,7 +73,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         Err(faults) => faults,
     };
     for fault in faults.0 {
-        section.fault(&in_file(&fault.place, &settings, &secrets), fault.what);
+        section.report(&setting_path(&fault.place, &settings, &secrets), fault.what);
     }
     None
 }
@@ -89,7 +90,7 @@ fn headers(section: &Section<'_>) -> Vec<(String, String)> {
 }
 
 /// Where a setting is in the file: mostly under the same name.
-fn in_file(place: &str, settings: &HttpSettings, secrets: &[(usize, String)]) -> String {
+fn setting_path(place: &str, settings: &HttpSettings, secrets: &[(usize, String)]) -> String {
     let index = |name: &str| {
         let index: usize = place.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
         Some(index)
@@ -108,19 +109,20 @@ fn in_file(place: &str, settings: &HttpSettings, secrets: &[(usize, String)]) ->
 
 /// What it promises about repetitions (SPEC F2): nothing, unless it is said.
 fn guarantee(section: &Section<'_>) -> Guarantee {
-    let (honours_key, repeatable) = (section.of("honours_key"), section.of("repeatable"));
+    let (honours_key, repeatable) =
+        (section.get_or_default("honours_key"), section.get_or_default("repeatable"));
     match (honours_key, section.get("keeps_keys_for"), repeatable) {
-        (true, _, true) => section.fault(
+        (true, _, true) => section.report(
             "repeatable",
             "is true beside honours_key = true; say one: a key stops a second effect, or a second effect does no harm",
         ),
         (true, Some(keeps_for), false) => return Guarantee::HonoursKeys { keeps_for },
         (true, None, false) if section.has("keeps_keys_for") => {}
-        (true, None, false) => section.fault(
+        (true, None, false) => section.report(
             "keeps_keys_for",
             "is missing beside honours_key = true; say how long the receiver remembers a key, such as \"24h\"",
         ),
-        (false, Some(_), _) => section.fault(
+        (false, Some(_), _) => section.report(
             "keeps_keys_for",
             "says how long keys are kept, and honours_key = true is missing; say it, or take this out",
         ),
@@ -131,22 +133,22 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
 }
 
 /// Stands for a status that is missing.
-const STATUS_STAND_IN: &str = "200";
+const PLACEHOLDER_STATUS: &str = "200";
 
 /// Reads rules. What is wrong with one was reported, and something stands for it, so the others keep their numbers.
-fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, stand_in: M) -> Vec<Rule<M>> {
+fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeholder: M) -> Vec<Rule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {
             (Some(at), Some(is)) => Some((at, is)),
             (None, None) => None,
             _ => {
                 let what = "at and is belong together: where in the answer's JSON, and what must be there";
-                row.fault("", what);
+                row.report("", what);
                 None
             }
         };
-        let status = row.get("status").unwrap_or_else(|| STATUS_STAND_IN.to_owned());
-        Rule { status, at, means: row.word("means", meaning).unwrap_or(stand_in) }
+        let status = row.get("status").unwrap_or_else(|| PLACEHOLDER_STATUS.to_owned());
+        Rule { status, at, means: row.word("means", meaning).unwrap_or(placeholder) }
     };
     section.rows("rules").iter().map(rule).collect()
 }

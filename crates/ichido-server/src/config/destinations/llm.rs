@@ -8,42 +8,45 @@ use ichido_llm::destination::{LlmPlan, LlmSettings};
 use ichido_llm::models::{AnthropicSettings, Form, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
 
 use super::super::document::Section;
-use super::STAND_IN;
+use super::PLACEHOLDER;
 use crate::redacted;
 
 /// Stands for the address of a model that was not understood.
-const NOBODY: &str = "http://localhost";
+const PLACEHOLDER_URL: &str = "http://localhost";
 /// What a form is called whose file has no name that a provider takes.
 const FORM_NAME: &str = "answer";
 
 /// Reads what there is of a model in a destination's section: where it is, for people, and what is asked of it.
 pub(super) fn read(section: &Section<'_>, is_openai: bool) -> Option<(String, LlmPlan)> {
-    let model = model(section, is_openai).map_err(|faults| section.faults(faults)).ok();
-    let asked = asked(section);
+    let model = model(section, is_openai).map_err(|faults| section.report_all(faults)).ok();
+    let settings = llm_settings(section);
     // What is wrong with the questions is reported whatever is wrong with the model.
-    let to = model.clone().or_else(nobody)?;
-    let plan = asked.resolve(to).map_err(|faults| section.faults(faults)).ok();
+    let to = model.clone().or_else(placeholder_model)?;
+    let plan = settings.resolve(to).map_err(|faults| section.report_all(faults)).ok();
     let (model, plan) = (model?, plan?);
     let urls: Vec<String> = model.endpoints().iter().map(|url| redacted::url(url)).collect();
     section.has("answers_to").then(|| (format!("{} at {}", model.name(), urls.join(", ")), plan))
 }
 
 /// Stands for a model that was not understood.
-fn nobody() -> Option<Arc<dyn Model>> {
-    let settings = OpenAiSettings::new(ServiceSettings::new(STAND_IN, NOBODY));
+fn placeholder_model() -> Option<Arc<dyn Model>> {
+    let settings = OpenAiSettings::new(ServiceSettings::new(PLACEHOLDER, PLACEHOLDER_URL));
     settings.resolve().ok().map(|model| Arc::new(model) as Arc<dyn Model>)
 }
 
 /// The model itself.
 fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Faults> {
     let service = ServiceSettings {
-        base_urls: section.all_resolved("base_urls").unwrap_or_else(|| vec![NOBODY.to_owned()]),
+        base_urls: section.all_resolved("base_urls").unwrap_or_else(|| vec![PLACEHOLDER_URL.to_owned()]),
         api_key: section.resolved("api_key"),
         trusted_roots: section.resolved("trusted_roots"),
-        allow_link_local: section.of("allow_link_local"),
-        time_out: section.of("time_out"),
-        connect_time_out: section.of("connect_time_out"),
-        ..ServiceSettings::new(section.get("model").unwrap_or_else(|| STAND_IN.to_owned()), NOBODY)
+        allow_link_local: section.get_or_default("allow_link_local"),
+        time_out: section.get_or_default("time_out"),
+        connect_time_out: section.get_or_default("connect_time_out"),
+        ..ServiceSettings::new(
+            section.get("model").unwrap_or_else(|| PLACEHOLDER.to_owned()),
+            PLACEHOLDER_URL,
+        )
     };
     let form_by = section.word("form_by", FormBy::parse).unwrap_or_default();
     if is_openai {
@@ -58,12 +61,12 @@ fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Fault
 }
 
 /// What it is asked about each message, and where its answers go.
-fn asked(section: &Section<'_>) -> LlmSettings {
+fn llm_settings(section: &Section<'_>) -> LlmSettings {
     let prompt = section.get("prompt").unwrap_or_else(|| "{/missing}".to_owned());
-    let answers_to = section.get("answers_to").unwrap_or_else(|| STAND_IN.to_owned());
+    let answers_to = section.get("answers_to").unwrap_or_else(|| PLACEHOLDER.to_owned());
     LlmSettings {
         system: section.get("system"),
-        max_tokens: section.of("max_tokens"),
+        max_tokens: section.get_or_default("max_tokens"),
         form: form(section).map(Arc::new),
         ..LlmSettings::new(prompt, answers_to)
     }

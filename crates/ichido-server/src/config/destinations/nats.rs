@@ -3,21 +3,21 @@
 use ichido::destination::nats::{Credentials, NatsPlan, NatsSettings};
 
 use super::super::document::Section;
-use super::STAND_IN;
+use super::PLACEHOLDER;
 
 /// Reads what there is of NATS in a destination's section: where it is, for people, and how to connect to it.
 pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
-    let stand_in = || STAND_IN.to_owned();
+    let placeholder = || PLACEHOLDER.to_owned();
     let settings = NatsSettings {
-        urls: section.all_resolved("urls").unwrap_or_else(|| vec![stand_in()]),
+        urls: section.all_resolved("urls").unwrap_or_else(|| vec![placeholder()]),
         credentials: section.section("credentials").and_then(|inside| credentials(section, &inside)),
         trusted_roots: section.resolved("trusted_roots"),
-        connect_time_out: section.of("connect_time_out"),
-        time_out: section.of("time_out"),
-        settles_within: section.of("settles_within"),
-        ..NatsSettings::new(STAND_IN, section.get("subject").unwrap_or_else(stand_in))
+        connect_time_out: section.get_or_default("connect_time_out"),
+        time_out: section.get_or_default("time_out"),
+        settles_within: section.get_or_default("settles_within"),
+        ..NatsSettings::new(PLACEHOLDER, section.get("subject").unwrap_or_else(placeholder))
     };
-    let plan = settings.resolve().map_err(|faults| section.faults(faults)).ok()?;
+    let plan = settings.resolve().map_err(|faults| section.report_all(faults)).ok()?;
     Some((format!("{}, {}", plan.servers(), settings.subject), plan))
 }
 
@@ -33,7 +33,7 @@ fn credentials(section: &Section<'_>, inside: &Section<'_>) -> Option<Credential
         [false, false, false, true, false] => nkey.map(Credentials::Nkey),
         [false, false, false, false, true] => creds.map(Credentials::Creds),
         _ => {
-            section.fault(
+            section.report(
                 "credentials",
                 "says no one way to be let in; write user and password, or token, or nkey, or creds",
             );

@@ -9,37 +9,42 @@ use super::super::document::Section;
 use super::super::queues::at_least_one;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paced {
+pub(super) struct PaceConfig {
     pub(super) settings: Settings,
     pub(super) max_parallel: Option<NonZeroU32>,
     pub(super) interval: Duration,
 }
 
-pub(super) fn read(section: &Section<'_>) -> Paced {
+pub(super) fn read(section: &Section<'_>) -> PaceConfig {
     let rate_max = section.get("rate_max").map(PerSecond::clamped);
-    let rate_floor = PerSecond::clamped(section.of("rate_floor"));
+    let rate_floor = PerSecond::clamped(section.get_or_default("rate_floor"));
     if rate_max.is_some_and(|max| max < rate_floor) {
-        section.fault("rate_max", "is below rate_floor; lower rate_floor, or raise rate_max");
+        section.report("rate_max", "is below rate_floor; lower rate_floor, or raise rate_max");
     }
     let circuit = section.section("circuit").map_or(CircuitSettings::DEFAULT, |inside| circuit(&inside));
-    let settings =
-        Settings { rate_max, rate_floor, pause_max: section.of("pause_max"), circuit, ..Settings::DEFAULT };
-    Paced {
+    let settings = Settings {
+        rate_max,
+        rate_floor,
+        pause_max: section.get_or_default("pause_max"),
+        circuit,
+        ..Settings::DEFAULT
+    };
+    PaceConfig {
         settings,
         max_parallel: section.get("max_parallel").and_then(NonZeroU32::new),
-        interval: section.of("interval"),
+        interval: section.get_or_default("interval"),
     }
 }
 
 fn circuit(section: &Section<'_>) -> CircuitSettings {
     let circuit = CircuitSettings {
-        failures: at_least_one(section.of("failures")),
-        rest: section.of("rest"),
-        rest_max: section.of("rest_max"),
-        probes: at_least_one(section.of("probes")),
+        failures: at_least_one(section.get_or_default("failures")),
+        rest: section.get_or_default("rest"),
+        rest_max: section.get_or_default("rest_max"),
+        probes: at_least_one(section.get_or_default("probes")),
     };
     if circuit.rest_max < circuit.rest {
-        section.fault("rest_max", "is shorter than rest; lengthen it, or shorten rest");
+        section.report("rest_max", "is shorter than rest; lengthen it, or shorten rest");
     }
     circuit
 }

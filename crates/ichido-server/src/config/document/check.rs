@@ -15,33 +15,33 @@ impl Section<'_> {
             let is_there = self.has(setting.name) || self.default(setting).is_some();
             matches!(setting.absent, Absent::Required(_)) && !is_there
         });
-        missing.for_each(|setting| self.fault(setting.name, setting.missing()));
+        missing.for_each(|setting| self.report(setting.name, setting.missing_error()));
         for (key, value) in self.members() {
             let Some(setting) = self.setting(key.get_ref()) else {
                 self.unknown(key.get_ref(), key.span().start);
                 continue;
             };
-            match setting.kind.refuses(value.get_ref()) {
-                Some(what) => self.fault(setting.name, what),
-                None => self.check_chosen(setting),
+            match setting.kind.reject(value.get_ref()) {
+                Some(what) => self.report(setting.name, what),
+                None => self.check_user_named(setting),
             }
-            self.inside(setting).iter().for_each(Section::check);
+            self.nested(setting).iter().for_each(Section::check);
         }
     }
 
     /// Members whose names were chosen are tables or texts.
-    fn check_chosen(&self, setting: &'static Setting) {
+    fn check_user_named(&self, setting: &'static Setting) {
         let expected = match setting.kind {
             Kind::Named(_) => "a table",
             Kind::Fields => "a text in quotes",
             _ => return,
         };
-        let inside = self.chosen(setting.name);
+        let inside = self.user_named(setting.name);
         for (key, value) in inside.members() {
             let (value, is_fields) = (value.get_ref(), matches!(setting.kind, Kind::Fields));
             let is_taken = if is_fields { value.is_str() } else { value.is_table() };
             if !is_taken {
-                inside.fault(key.get_ref(), format!("is {}; write {expected}", kind_of(value)));
+                inside.report(key.get_ref(), format!("is {}; write {expected}", kind_of(value)));
             }
         }
     }
@@ -54,8 +54,8 @@ impl Section<'_> {
         known.sort_unstable();
         let meant = nearest(name, known.iter().copied());
         let fix = meant.map_or_else(|| "take it out.".to_owned(), |meant| format!("did you mean {meant}?"));
-        let place = format!("{} {}", self.source.place(at), self.path_of(name));
-        self.fault_at(place, format!("is no setting; {fix} Known here: {}", known.join(", ")));
+        let place = format!("{} {}", self.source.location(at), self.path_of(name));
+        self.report_at(place, format!("is no setting; {fix} Known here: {}", known.join(", ")));
     }
 }
 

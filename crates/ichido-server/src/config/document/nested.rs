@@ -7,26 +7,26 @@ use ichido_core::settings::duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::super::kind::{Kind, Named};
-use super::super::setting::{Absent, Presets, Setting, Table};
-use super::super::show::written;
+use super::super::kind::{Kind, NamedTables};
+use super::super::setting::{Absent, Presets, Setting, SettingTable};
+use super::super::show::to_toml;
 use super::super::table::KIND;
 use super::Section;
 
 impl<'a> Section<'a> {
     /// A table whose members have names that were chosen.
-    pub(super) fn chosen(&self, name: &str) -> Section<'a> {
+    pub(super) fn user_named(&self, name: &str) -> Section<'a> {
         let value = self.member(name);
         let at = value.map_or(self.at, |value| value.span().start);
-        self.within(self.path_of(name), at, value.and_then(|value| value.get_ref().as_table()), &[])
+        self.nested_section(self.path_of(name), at, value.and_then(|value| value.get_ref().as_table()), &[])
     }
 
     /// A table inside; `None` where there is none, also not by default.
     pub(in super::super) fn section(&self, name: &str) -> Option<Section<'a>> {
         let setting = self.setting(name)?;
-        self.inside(setting).into_iter().next().or_else(|| {
+        self.nested(setting).into_iter().next().or_else(|| {
             let Kind::Table(table) = setting.kind else { return None };
-            let empty = self.within(self.path_of(name), self.at, None, table);
+            let empty = self.nested_section(self.path_of(name), self.at, None, table);
             let default = self.default(setting)?;
             Some(Self { presets: presets(DeValue::parse(&default).ok()?.get_ref()), ..empty })
         })
@@ -35,24 +35,24 @@ impl<'a> Section<'a> {
     /// A list of tables, as it was said or by default.
     pub(in super::super) fn rows(&self, name: &str) -> Vec<Section<'a>> {
         let Some(setting) = self.setting(name) else { return Vec::new() };
-        let (Kind::Rows(table), false) = (&setting.kind, self.has(name)) else { return self.inside(setting) };
+        let (Kind::Rows(table), false) = (&setting.kind, self.has(name)) else { return self.nested(setting) };
         let default = self.default(setting).unwrap_or_default();
         let Ok(default) = DeValue::parse(&default) else { return Vec::new() };
         let rows = default.get_ref().as_array().into_iter().flatten();
-        let empty = self.within(self.path_of(name), self.at, None, table);
+        let empty = self.nested_section(self.path_of(name), self.at, None, table);
         rows.map(|row| Self { presets: presets(row.get_ref()), ..empty.clone() }).collect()
     }
 
     /// The tables inside whose names were chosen, in the order of the file.
     pub(in super::super) fn sections(&self, name: &str) -> Vec<Section<'a>> {
-        self.setting(name).map(|setting| self.inside(setting)).unwrap_or_default()
+        self.setting(name).map(|setting| self.nested(setting)).unwrap_or_default()
     }
 
     /// The tables that a setting has as its value.
-    pub(super) fn inside(&self, setting: &'static Setting) -> Vec<Section<'a>> {
-        let (path, said) = (self.path_of(setting.name), self.member(setting.name));
-        let at = said.map_or(self.at, |value| value.span().start);
-        match (&setting.kind, said.map(Spanned::get_ref)) {
+    pub(super) fn nested(&self, setting: &'static Setting) -> Vec<Section<'a>> {
+        let (path, given) = (self.path_of(setting.name), self.member(setting.name));
+        let at = given.map_or(self.at, |value| value.span().start);
+        match (&setting.kind, given.map(Spanned::get_ref)) {
             (
                 Kind::Table(table) | Kind::FlagOr(table) | Kind::WordOr(_, table),
                 Some(DeValue::Table(members)),
@@ -61,19 +61,26 @@ impl<'a> Section<'a> {
                 let presets = default
                     .and_then(|default| Some(presets(DeValue::parse(&default).ok()?.get_ref())))
                     .unwrap_or_default();
-                vec![Self { presets, ..self.within(path, at, Some(members), table) }]
+                vec![Self { presets, ..self.nested_section(path, at, Some(members), table) }]
             }
             // The tables of the document are there whether or not it has them.
-            (Kind::Table(table), None) if self.path.is_empty() => vec![self.within(path, at, None, table)],
+            (Kind::Table(table), None) if self.path.is_empty() => {
+                vec![self.nested_section(path, at, None, table)]
+            }
             (Kind::Rows(table), Some(DeValue::Array(items))) => {
                 let rows = items.iter().enumerate().filter_map(|(index, item)| {
                     let members = item.get_ref().as_table()?;
-                    Some(self.within(format!("{path}[{index}]"), item.span().start, Some(members), table))
+                    Some(self.nested_section(
+                        format!("{path}[{index}]"),
+                        item.span().start,
+                        Some(members),
+                        table,
+                    ))
                 });
                 rows.collect()
             }
             (Kind::Named(named), _) => {
-                let tables = self.chosen(setting.name);
+                let tables = self.user_named(setting.name);
                 let tables = tables.members().into_iter().filter_map(|(key, value)| {
                     let section = tables.named(named, key, value.get_ref().as_table()?);
                     let fallback = named.fallback.and_then(|name| self.section(name)).map(Box::new);
@@ -85,16 +92,22 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn named(&self, named: &Named, key: &'a Spanned<Cow<'a, str>>, members: &'a DeTable<'a>) -> Section<'a> {
+    fn named(
+        &self,
+        named: &NamedTables,
+        key: &'a Spanned<Cow<'a, str>>,
+        members: &'a DeTable<'a>,
+    ) -> Section<'a> {
         let kind = members.get(KIND).and_then(|value| value.get_ref().as_str()).unwrap_or_default();
         let variant = named.variants.iter().find(|variant| variant.word.is_empty() || variant.word == kind);
         let name: &'a str = key.get_ref();
         // Of an unknown kind no more than that is reported.
-        let table = variant.or(named.variants.first()).map_or::<Table, _>(&[], |variant| variant.table);
+        let table =
+            variant.or(named.variants.first()).map_or::<SettingTable, _>(&[], |variant| variant.table);
         let table = if variant.is_some() { table } else { &table[..1] };
-        let mut section = self.within(self.path_of(name), key.span().start, Some(members), table);
+        let mut section = self.nested_section(self.path_of(name), key.span().start, Some(members), table);
         section.name = name;
-        section.is_as_said |= named.is_as_said;
+        section.has_no_defaults |= named.has_no_defaults;
         section.is_unknown = variant.is_none();
         section.presets =
             variant.and_then(|variant| variant.presets).map(|presets| presets(&section)).unwrap_or_default();
@@ -111,7 +124,7 @@ impl<'a> Section<'a> {
             setting.toml(&duration::shown(choose(own, self.get(other).unwrap_or(own))))
         };
         match setting.absent {
-            _ if self.is_as_said => None,
+            _ if self.has_no_defaults => None,
             Absent::Is(value) => Some(setting.toml(value)),
             Absent::AtMost(other, value) => Some(by_other(other, value, Ord::min)),
             Absent::AtLeast(other, value) => Some(by_other(other, value, Ord::max)),
@@ -125,6 +138,6 @@ impl<'a> Section<'a> {
 fn presets(value: &DeValue<'_>) -> Presets {
     let members = value.as_table().into_iter().flatten();
     members
-        .map(|(key, value)| (key.get_ref().to_string(), written(value.get_ref(), &|text| text.to_owned())))
+        .map(|(key, value)| (key.get_ref().to_string(), to_toml(value.get_ref(), &|text| text.to_owned())))
         .collect()
 }

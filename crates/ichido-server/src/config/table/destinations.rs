@@ -9,7 +9,7 @@ use ichido_core::retry::WAIT_MAX;
 use ichido_llm::destination::MAX_TOKENS_MAX;
 use ichido_llm::models::{FormBy, LimitBy};
 
-use super::super::destinations::http::paper;
+use super::super::destinations::http::mock_broker_presets;
 use super::super::kind::Kind::{
     self, Count, Fields, Flag, Number, Path, Reference, References, Rows, Secret, Secrets, Size,
     Table as One, Text, Texts, Time, Word,
@@ -27,7 +27,7 @@ const RATE: Kind = Number(PerSecond::MIN.get(), PerSecond::MAX.get());
 
 pub(super) const VARIANTS: &[Variant] = &[
     Variant { word: "http", table: &[ANY, PACE, HTTP], presets: None },
-    Variant { word: "paper", table: &[ANY, PACE, HTTP], presets: Some(paper) },
+    Variant { word: "paper", table: &[ANY, PACE, HTTP], presets: Some(mock_broker_presets) },
     Variant { word: "nats", table: &[ANY, PACE, NATS], presets: None },
     Variant { word: "openai", table: &[ANY, PACE, MODEL, OPENAI], presets: None },
     Variant { word: "anthropic", table: &[ANY, PACE, MODEL, ANTHROPIC], presets: None },

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::super::kind::Kind;
-use super::super::setting::{Absent, Setting, Table};
+use super::super::setting::{Absent, Setting, SettingTable};
 use super::super::table::ROOT;
 
 /// What follows this line in the file is generated.
@@ -87,7 +87,7 @@ fn rows(out: &mut String, prefix: &str, groups: &[&'static [Setting]], seen: &mu
         seen.push(group);
         for setting in *group {
             row(out, prefix, setting);
-            let (inside, tables): (String, Vec<Table>) = match &setting.kind {
+            let (inside, tables): (String, Vec<SettingTable>) = match &setting.kind {
                 Kind::Table(table) | Kind::FlagOr(table) | Kind::WordOr(_, table) => {
                     (format!("{prefix}{}.", setting.name), vec![*table])
                 }
@@ -120,7 +120,7 @@ fn row(out: &mut String, prefix: &str, setting: &Setting) {
         kind => kind.expected(),
     };
     let name = format!("{prefix}{}", setting.name);
-    _ = writeln!(out, "| `{name}` | {value} | {default} | {} |", setting.explained());
+    _ = writeln!(out, "| `{name}` | {value} | {default} | {} |", setting.description());
 }
 
 #[test]

@@ -7,15 +7,15 @@ use ichido_http::server::limits::Limits;
 use serde_json::Value;
 
 use super::super::kind::Kind;
-use super::super::setting::{Setting, Table};
+use super::super::setting::{Setting, SettingTable};
 use super::super::table::ROOT;
 use super::*;
 use crate::limits::RequestLimits;
 
 /// Every setting of a table and of the tables inside.
-fn settings(table: Table) -> Vec<&'static Setting> {
+fn settings(table: SettingTable) -> Vec<&'static Setting> {
     let inside = |setting: &'static Setting| {
-        let tables: Vec<Table> = match &setting.kind {
+        let tables: Vec<SettingTable> = match &setting.kind {
             Kind::Table(table) | Kind::FlagOr(table) | Kind::WordOr(_, table) | Kind::Rows(table) => {
                 vec![*table]
             }
@@ -158,7 +158,7 @@ fn defaults_are_those_of_the_library() {
     );
     assert_eq!(format!("{:?}", config.queues[0]), format!("{:?}", Queue::new("q", "d")));
     assert_eq!(format!("{:?}", config.serve.limits), format!("{:?}", Limits::default()));
-    assert_eq!(format!("{:?}", config.serve.chosen), format!("{:?}", RequestLimits::default()));
+    assert_eq!(format!("{:?}", config.serve.request_limits), format!("{:?}", RequestLimits::default()));
     assert_eq!(config.serve.listen, LISTEN_DEFAULT);
     assert_eq!(config.store.connections_max, CONNECTIONS_DEFAULT);
     let worker = &config.worker;

@@ -15,7 +15,7 @@ use super::super::caller::ApiCaller;
 use super::super::destinations;
 use super::super::models::{Event, NodeStatus, Queue};
 use super::super::queues;
-use crate::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_ROUND};
+use crate::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_FULL_READS};
 
 /// What was learnt so far.
 #[derive(Default)]
@@ -41,14 +41,14 @@ struct WatchedMessage {
     stage: Stage,
     tries: u32,
     /// Each of its transitions as the feed tells it, in order.
-    told: Vec<String>,
+    events: Vec<String>,
 }
 
 /// What a look found.
 #[derive(Default)]
 pub(super) struct FeedChanges {
     /// Whether there is a state to tell.
-    pub(super) is_whole: bool,
+    pub(super) has_state: bool,
     pub(super) queues_changed: bool,
     /// Whether that shows where their counts do not.
     pub(super) pauses_changed: bool,
@@ -61,7 +61,7 @@ pub(super) struct FeedChanges {
 
 impl FeedChanges {
     /// The store did not answer.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn none() -> Self {
         Self::default()
     }
 }
@@ -88,46 +88,50 @@ struct MessageEvent {
 }
 
 impl FeedState {
-    pub(super) async fn look(
+    pub(super) async fn poll(
         &mut self,
         api: &ApiState,
         watched: BTreeSet<Uuid>,
     ) -> Result<FeedChanges, StoreError> {
-        let queues = queues::standing(api, |_| true).await?;
-        let nodes = queues::nodes_standing(api).await?;
-        let destinations = destinations::standing(api).await?;
+        let queues = queues::current_queues(api, |_| true).await?;
+        let nodes = queues::current_nodes(api).await?;
+        let destinations = destinations::current_destinations(api).await?;
         let alerts = alerts::firing(api).await?.into_iter().take(ALERTS_MAX as usize).collect::<Vec<_>>();
         let actions = api.store.actions().list(None, FEED_ACTIONS_MAX).await?;
-        self.look_at_messages(api, watched).await?;
-        let destinations = told("destinations", &BTreeMap::from([("destinations", destinations)]));
-        let alerts = told("alerts", &BTreeMap::from([("alerts", alerts)]));
+        self.poll_messages(api, watched).await?;
+        let destinations = sse_event("destinations", &BTreeMap::from([("destinations", destinations)]));
+        let alerts = sse_event("alerts", &BTreeMap::from([("alerts", alerts)]));
         let (queues_key, nodes_key) = (queues_key(&queues), nodes_key(&nodes));
         let pauses_key = pauses_key(&queues);
-        let looked = FeedChanges {
-            is_whole: true,
+        let changes = FeedChanges {
+            has_state: true,
             queues_changed: queues_key != self.queues_key,
             pauses_changed: pauses_key != self.pauses_key,
             nodes_changed: nodes_key != self.nodes_key,
             destinations_changed: destinations != self.destinations,
             alerts_changed: alerts != self.alerts,
-            actions: self.new_actions(actions).into_iter().map(|row| told("actions", &shown(row))).collect(),
+            actions: self
+                .new_actions(actions)
+                .into_iter()
+                .map(|row| sse_event("actions", &feed_action(row)))
+                .collect(),
         };
-        self.nodes = told("nodes", &BTreeMap::from([("nodes", nodes)]));
+        self.nodes = sse_event("nodes", &BTreeMap::from([("nodes", nodes)]));
         (self.queues, self.destinations, self.alerts) = (queues, destinations, alerts);
         (self.queues_key, self.pauses_key, self.nodes_key) = (queues_key, pauses_key, nodes_key);
-        Ok(looked)
+        Ok(changes)
     }
 
     /// The queues, as somebody may see them.
-    pub(super) fn queues_told(&self, caller: &ApiCaller) -> String {
-        let own = self.queues.iter().filter(|queue| caller.sees_queue(&queue.name));
-        let own: Vec<Queue> = own.map(|queue| queue.clone().seen_by(caller)).collect();
-        told("queues", &BTreeMap::from([("queues", own)]))
+    pub(super) fn queues_event(&self, caller: &ApiCaller) -> String {
+        let own = self.queues.iter().filter(|queue| caller.can_see_queue(&queue.name));
+        let own: Vec<Queue> = own.map(|queue| queue.clone().redacted_for(caller)).collect();
+        sse_event("queues", &BTreeMap::from([("queues", own)]))
     }
 
     /// The transitions of a message after so many.
     pub(super) fn transitions(&self, id: Uuid, after: usize) -> &[String] {
-        self.messages.get(&id).and_then(|watched| watched.told.get(after..)).unwrap_or_default()
+        self.messages.get(&id).and_then(|watched| watched.events.get(after..)).unwrap_or_default()
     }
 
     /// Those that were not there before. A number may be had early and committed late, so that they are compared with all of the last.
@@ -141,28 +145,28 @@ impl FeedState {
     }
 
     /// Reads the history of those that have moved, and of a few others in turn: not every step shows in state and tries.
-    async fn look_at_messages(&mut self, api: &ApiState, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
+    async fn poll_messages(&mut self, api: &ApiState, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
         self.messages.retain(|id, _| watched.contains(id));
         let ids: Vec<Uuid> = watched.into_iter().collect();
-        let in_turn: BTreeSet<Uuid> = ids
+        let full_reads: BTreeSet<Uuid> = ids
             .iter()
             .cycle()
             .skip(self.round % ids.len().max(1))
-            .take(FEED_ROUND.min(ids.len()))
+            .take(FEED_FULL_READS.min(ids.len()))
             .copied()
             .collect();
-        self.round = self.round.wrapping_add(FEED_ROUND);
+        self.round = self.round.wrapping_add(FEED_FULL_READS);
         for part in ids.chunks(PAGE_MAX as usize) {
             for (id, stage, tries) in api.store.messages().stages(part).await? {
                 let is_same = |known: &WatchedMessage| known.stage == stage && known.tries == tries;
-                if self.messages.get(&id).is_some_and(is_same) && !in_turn.contains(&id) {
+                if self.messages.get(&id).is_some_and(is_same) && !full_reads.contains(&id) {
                     continue;
                 }
                 let steps = api.store.messages().transitions(id).await?;
                 let events =
                     steps.into_iter().map(|step| MessageEvent { message: id, event: Event::new(step) });
-                let told = events.map(|event| told("message", &event)).collect();
-                self.messages.insert(id, WatchedMessage { stage, tries, told });
+                let events = events.map(|event| sse_event("message", &event)).collect();
+                self.messages.insert(id, WatchedMessage { stage, tries, events });
             }
         }
         Ok(())
@@ -180,19 +184,19 @@ fn queues_key(queues: &[Queue]) -> String {
             &queue.oldest_waiting_at,
         )
     });
-    text(&stand.collect::<Vec<_>>())
+    to_json(&stand.collect::<Vec<_>>())
 }
 
 /// Those of their parts that a producer sees.
 fn pauses_key(queues: &[Queue]) -> String {
-    text(&queues.iter().map(|queue| (&queue.name, queue.paused, &queue.paused_at)).collect::<Vec<_>>())
+    to_json(&queues.iter().map(|queue| (&queue.name, queue.paused, &queue.paused_at)).collect::<Vec<_>>())
 }
 
 fn nodes_key(nodes: &[NodeStatus]) -> String {
-    text(&nodes.iter().map(|node| (&node.id, &node.name, node.alive)).collect::<Vec<_>>())
+    to_json(&nodes.iter().map(|node| (&node.id, &node.name, node.alive)).collect::<Vec<_>>())
 }
 
-fn shown(row: ActionRow) -> FeedAction {
+fn feed_action(row: ActionRow) -> FeedAction {
     let ActionRow { number, at, action } = row;
     FeedAction {
         number,
@@ -207,11 +211,11 @@ fn shown(row: ActionRow) -> FeedAction {
 }
 
 /// A named event. JSON has no line breaks of its own.
-fn told(name: &str, value: &impl Serialize) -> String {
-    format!("event: {name}\ndata: {}\n\n", text(value))
+fn sse_event(name: &str, value: &impl Serialize) -> String {
+    format!("event: {name}\ndata: {}\n\n", to_json(value))
 }
 
-fn text(value: &impl Serialize) -> String {
+fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value)
         .unwrap_or_else(|_| unreachable!("what we tell has names for keys, and writes to memory"))
 }
@@ -238,10 +242,10 @@ mod tests {
 
     #[test]
     fn each_action_is_new_once_even_when_it_is_committed_late() {
-        let mut looking = FeedState::default();
+        let mut state = FeedState::default();
         let mut new = |numbers: &[u64]| -> Vec<u64> {
             let page = numbers.iter().map(|number| row(*number)).collect();
-            looking.new_actions(page).into_iter().map(|row| row.number).collect()
+            state.new_actions(page).into_iter().map(|row| row.number).collect()
         };
         assert_eq!(new(&[7, 5]), [] as [u64; 0], "what was before is not new");
         assert_eq!(new(&[9, 8, 7, 5]), [8, 9], "in order");
@@ -252,8 +256,8 @@ mod tests {
 
     #[test]
     fn the_first_action_ever_is_new() {
-        let mut looking = FeedState::default();
-        assert!(looking.new_actions(Vec::new()).is_empty());
-        assert_eq!(looking.new_actions(vec![row(1)]).len(), 1);
+        let mut state = FeedState::default();
+        assert!(state.new_actions(Vec::new()).is_empty());
+        assert_eq!(state.new_actions(vec![row(1)]).len(), 1);
     }
 }
