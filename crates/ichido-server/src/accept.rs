@@ -1,8 +1,11 @@
-//! What a message must be to be taken in, the same over HTTP and from the command line (SPEC C9, D1, D11).
+//! Validates and parses submitted messages, the same over HTTP and from the command line.
 //!
-//! Guarantee: two bodies under one key count as one request exactly when they mean the same: JSON by its canonical form, all else by
-//! its bytes. What is stored are the caller's bytes. JSON that two readers could understand in two ways is refused with the place.
-//! A queue's schema is for what is new: a request that was taken once is answered as it was then, whatever the schema says now.
+//! Guarantee: two bodies under one key count as the same request exactly when they mean the same: JSON by its canonical form,
+//! everything else by its bytes. The store keeps the caller's bytes. Ambiguous JSON is refused with its location. A queue's
+//! schema applies to new messages only: a request that was accepted once gets the same response again, whatever the schema says
+//! now.
+
+// Spec: C9, D1, D11.
 
 use std::num::NonZeroU32;
 
@@ -20,31 +23,31 @@ use crate::body_key;
 use crate::config::Intake;
 use crate::schema::{Schema, SchemaViolations};
 
-/// For whom a message is where nobody says.
+/// The identity of a message if the caller gives none.
 pub(crate) const IDENTITY_DEFAULT: &str = "local";
 
-/// A queue's name, or what is said of a text that is none.
+/// Parses a queue name, or returns what is wrong with it.
 pub fn queue_name(text: &str) -> Result<QueueName, &'static str> {
     QueueName::parse(text).ok_or("is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`")
 }
 
-/// A message that somebody would like to put in.
+/// A message that a caller submits.
 pub(crate) struct Submission {
     pub(crate) queue: QueueName,
     pub(crate) identity: String,
     pub(crate) key: IdempotencyKey,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
-    /// The way it came, as its header says.
+    /// The hops from its header.
     pub(crate) hops: Option<String>,
     pub(crate) trace: Option<String>,
-    /// Tries allowed, as the queue says.
+    /// The maximum number of attempts, from the queue.
     pub(crate) tries: NonZeroU32,
-    /// What it must look like, and what of it counts, as the queue says.
+    /// The queue's schema, and which members its digest leaves out.
     pub(crate) intake: Intake,
 }
 
-/// Why an offer is not taken. Nothing here repeats what was sent.
+/// Why a submission is refused. No message here repeats what was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubmissionError {
     #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters")]
@@ -71,14 +74,14 @@ pub(crate) enum SubmissionError {
     Schema(SchemaViolations),
 }
 
-/// An offer that was understood.
+/// A submission that was parsed.
 pub(crate) struct ParsedSubmission {
     pub(crate) message: NewMessage,
-    /// Why the queue's schema does not let it in as something new. What stands under its key is asked for first: [`standing`].
+    /// Why the queue's schema refuses it as a new message. Check with [`find_existing`] first whether its key was used before.
     pub(crate) schema_error: Option<SubmissionError>,
 }
 
-/// The message, ready to be put in where it fits.
+/// Validates a submission and turns it into a message.
 pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, SubmissionError> {
     let Submission { queue, identity, key, content_type, body, hops, trace, tries, intake } = submission;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
@@ -99,7 +102,7 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
     Ok(ParsedSubmission { message, schema_error })
 }
 
-/// What putting a message in would say if its key was used before; `None` where it was not.
+/// Returns what enqueueing would return if the key was used before; `None` if it was not.
 pub(crate) async fn find_existing(
     store: &Store,
     message: &NewMessage,
@@ -117,15 +120,16 @@ pub(crate) async fn find_existing(
     }))
 }
 
-/// The digest of a request (SPEC C9): canonical for JSON, less the members that the queue leaves out; by its bytes for all else. JSON of
-/// doubtful meaning is refused.
+/// Computes the digest of a request: canonical for JSON, without the members that the queue leaves out; over the bytes for
+/// everything else. Ambiguous JSON is refused.
+// Spec: C9.
 pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
     let form = Form { leave_out: without.clone(), ..Form::default() };
     let rules = BodyRules { form, bytes_max: REQUEST_BYTES_MAX };
     Digest::of_body(content_type, body, &rules)
 }
 
-/// Whether a body, of which [`digest`] has read that it is no doubtful JSON, is what a queue's schema wants.
+/// Checks a body against a queue's schema, after [`digest`] has refused ambiguous JSON.
 pub(crate) fn check_schema(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), SubmissionError> {
     if !is_json(content_type) {
         return Err(SubmissionError::NotJson);
@@ -133,7 +137,8 @@ pub(crate) fn check_schema(schema: &Schema, content_type: &str, body: &[u8]) -> 
     schema.check(body).map_err(SubmissionError::Schema)
 }
 
-/// `type/subtype`, with parameters or without; visible characters and blanks alone, because it goes out as a header field.
+/// Whether a text is `type/subtype`, with or without parameters. Only visible characters and spaces are allowed, because it is
+/// sent as a header field.
 fn is_media_type(text: &str) -> bool {
     let visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     let essence = text.split(';').next().unwrap_or_default().trim();

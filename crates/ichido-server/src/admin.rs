@@ -1,7 +1,7 @@
-//! What an administrator does on the store itself, where no server may be running: tokens, the audit trail, copies.
+//! Administration directly on the store, without a running server: tokens, the audit trail, backups.
 //!
-//! Guarantee: the secret of a token is in what [`create_token`] returns and nowhere else, since the store has only its hash. What is
-//! sealed is all that was there when it began, or an error says that it is not.
+//! Guarantee: the secret of a token is only in what [`create_token`] returns, since the store has only its hash. Sealing covers
+//! every entry that existed when it began, or returns an error.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,40 +26,40 @@ use uuid::Uuid;
 use crate::Error;
 use crate::serve::token::{SECRET_BYTES, text};
 
-/// How often sealing is tried while another process seals or forgets.
+/// How often sealing is retried while another process seals or prunes.
 const BUSY_TRIES: u32 = 50;
-/// How many answers are forgotten in one step.
+/// How many answers are deleted in one step.
 const FORGET_STEP: u32 = 1_000;
 
-/// A token that was made.
+/// A new token.
 #[derive(Debug, Serialize)]
 pub struct MadeToken {
     /// Its id, which is not a secret.
     pub id: Uuid,
-    /// Its name, for people.
+    /// Its display name.
     pub name: String,
-    /// What its bearer may do.
+    /// The role of its bearer.
     pub role: &'static str,
-    /// Its text, which holds the secret.
+    /// Its text, which includes the secret.
     pub token: String,
 }
 
-/// A token as it is listed, without its secret.
+/// A listed token, without its secret.
 #[derive(Debug, Serialize)]
 pub struct ListedToken {
     /// Its id.
     pub id: Uuid,
     /// Its name.
     pub name: String,
-    /// What its bearer may do.
+    /// The role of its bearer.
     pub role: &'static str,
     /// `live`, `expired` or `revoked`.
     pub standing: &'static str,
-    /// A producer's identity.
+    /// The identity of a producer.
     pub identity: Option<String>,
-    /// A producer's queues.
+    /// The queues of a producer.
     pub queues: Vec<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
     /// When it expires.
     pub expires_at: Option<String>,
@@ -93,7 +93,7 @@ impl ListedToken {
     }
 }
 
-/// Makes a token that is good for `lives`, or until it is revoked. `by` is who makes it, for the audit trail.
+/// Creates a token that is valid for `lives`, or until it is revoked. The audit trail records `by` as its creator.
 pub async fn create_token(
     store: &Store,
     name: String,
@@ -112,7 +112,7 @@ pub async fn list_tokens(store: &Store) -> Result<Vec<ListedToken>, Error> {
     Ok(tokens.into_iter().map(ListedToken::new).collect())
 }
 
-/// Revokes a token; `false` if none is live under this id.
+/// Revokes a token; returns `false` if no live token has this id.
 pub async fn revoke_token(store: &Store, id: Uuid, by: &str) -> Result<bool, Error> {
     store.tokens().revoke(id, by).await.map_err(failed("the token was not revoked"))
 }
@@ -131,9 +131,9 @@ fn new_token(name: String, role: Role, lives: Option<Duration>) -> Result<(NewTo
 pub struct Sealed {
     /// How many seals were made.
     pub seals: u64,
-    /// How many entries are in them.
+    /// How many entries they cover.
     pub entries: u64,
-    /// How many of these do not follow by the rules.
+    /// How many of these entries violate the rules.
     pub misfits: u64,
 }
 
@@ -158,12 +158,12 @@ pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error
     }
 }
 
-/// The last seal, if there is one.
+/// Returns the last seal, if there is one.
 pub async fn head(store: &Store) -> Result<Option<Head>, Error> {
     store.audit().head().await.map_err(failed("the last seal cannot be read"))
 }
 
-/// Finds what was changed, removed, inserted or made up in the audit trail.
+/// Finds entries of the audit trail that were changed, removed, inserted or forged.
 pub async fn verify(store: &Store, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, Error> {
     store.audit().verify(key, head).await.map_err(failed("the trail cannot be read"))
 }
@@ -185,7 +185,7 @@ pub async fn back_up(url: &str, file: &Path) -> Result<Backup, Error> {
     })
 }
 
-/// Forgets every answer of a topic, and returns how many there were.
+/// Deletes every answer of a topic, and returns how many there were.
 pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
     let mut forgotten = 0;
     loop {

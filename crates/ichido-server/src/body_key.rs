@@ -1,8 +1,11 @@
-//! The key that a body repeats in a field of its own (SPEC D11, D18).
+//! The idempotency key that a body repeats in a member of its own.
 //!
-//! Guarantee: a body without a key, or that is not JSON, agrees with every key.
+//! Guarantee: a body without a key, or one that is not JSON, agrees with every key.
 //!
-//! A receiver that finds two different keys in one request refuses it, so that it would die where it could have been mended here.
+//! A receiver that finds two different keys in one request refuses it. Checking here refuses the message while the caller can
+//! still fix it.
+
+// Spec: D11, D18.
 
 use ichido::worker::OutboundKey;
 use ichido_core::json::{Document, Pointer};
@@ -12,14 +15,14 @@ use ichido_store::message::limits::REQUEST_BYTES_MAX;
 /// Where a body may repeat its key.
 const POINTER: &str = "/idempotency_key";
 
-/// The key in a body, if it is JSON and has one.
+/// Returns the key in a body, if it is JSON and has one.
 fn in_body(body: &[u8]) -> Option<String> {
     let document = Document::parse(body, REQUEST_BYTES_MAX).ok()?;
     let pointer = Pointer::parse(POINTER).ok()?;
     document.at(&pointer)?.as_str().map(std::borrow::Cow::into_owned)
 }
 
-/// The key that a body repeats, if it does, must be the message's.
+/// Checks that the key in the body, if there is one, is the message's key.
 pub fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), &'static str> {
     match in_body(body) {
         Some(repeated) if key.agrees_with_body(&repeated).is_err() => Err(
@@ -29,7 +32,7 @@ pub fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// What is to be said where a queue sends another key than the body repeats.
+/// Returns a warning if a queue sends a different key than the body contains.
 pub fn warning(name: &str, key: OutboundKey, body: &[u8]) -> Option<String> {
     if key == OutboundKey::Own || in_body(body).is_none() {
         return None;

@@ -1,13 +1,13 @@
-//! `ichido.toml`: the store, the destinations and the queues, and the commands about the file.
+//! `ichido.toml`: the store, the destinations and the queues, and what commands show of the file.
 //!
-//! Guarantee: [`Config`] holds nothing that a worker would refuse; where a file does, every problem is said at once, each with
-//! its line and column, what is wrong, and how to fix it. Secrets come by reference alone, and none is ever shown. The commented
-//! file that `ichido config init` writes names every setting, with what holds where it is left out.
+//! Guarantee: [`Config`] holds nothing that a worker would refuse. If a file does, all errors are reported at once, each with its
+//! line and column, what is wrong, and how to fix it. Secrets are given by reference only, and are never shown. The commented
+//! file that `ichido config init` writes lists every setting with its default.
 //!
-//! What is said later wins: the file, then the environment (`environment`), then flags.
+//! Later sources win: the file, then the environment (`env_overlay`), then flags.
 //!
-//! Start at [`load`]. `table` declares every setting once; `document` checks a file by it, and each section has a module that
-//! understands it.
+//! Start at [`load`]. `table` declares every setting once; `document` checks a file against it, and each section has a module
+//! that reads it.
 
 mod alerts;
 mod destinations;
@@ -52,73 +52,73 @@ use ichido_core::settings::Faults;
 use queues::LocatedQueue;
 use show::{Over, Shown};
 
-/// What the file is called when nothing else is said.
+/// The default name of the file.
 pub const FILE_NAME: &str = "ichido.toml";
-/// The largest file that is read.
+/// Maximum size of the file.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// What a program runs by.
+/// A parsed configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// Where things are kept.
+    /// The database.
     pub store: StoreConfig,
-    /// How a server listens.
+    /// The server.
     pub serve: ServeConfig,
-    /// How a worker goes about it.
+    /// The worker.
     pub worker: WorkerConfig,
-    /// Where spans go: a collector that takes OTLP as JSON over HTTP, without `/v1/traces`.
+    /// The collector of traces: OTLP as JSON over HTTP, without `/v1/traces`.
     pub traces_endpoint: Option<String>,
-    /// What is watched for, and who is told.
+    /// Alert rules and their receivers.
     pub alerts: Alerts,
-    /// Where messages go.
+    /// The destinations.
     pub destinations: Vec<DestinationConfig>,
-    /// What holds them until then.
+    /// The queues.
     pub queues: Vec<Queue>,
-    /// What each of the queues takes in, by its name.
+    /// What each queue accepts, by its name.
     intakes: HashMap<String, Intake>,
 }
 
 impl Config {
-    /// What a queue takes in; everything, where it is not known here.
+    /// Returns what a queue accepts: everything, if it is not configured here.
     pub fn intake(&self, queue: &str) -> Intake {
         self.intakes.get(queue).cloned().unwrap_or_default()
     }
 }
 
-/// Where things are kept.
+/// The database.
 pub struct StoreConfig {
-    /// May hold a password.
+    /// Its URL, which may contain a password.
     pub url: Option<String>,
-    /// The most connections to PostgreSQL.
+    /// Maximum connections to PostgreSQL.
     pub connections_max: u32,
 }
 
 ichido_core::debug_only! {
-    /// The address may hold a password.
+    /// The URL may contain a password.
     StoreConfig as store { connections_max }
 }
 
-/// How a worker goes about it, whatever the queue.
+/// Settings of the worker that are the same for all queues.
 #[derive(Debug)]
 pub struct WorkerConfig {
     /// Its name in logs and in the audit trail.
     pub name: String,
     /// How long it sleeps when there is nothing to do.
     pub idle_sleep: Duration,
-    /// How long calls under way may take when it stops.
+    /// Time limit for calls in flight when it stops.
     pub stop_within: Duration,
-    /// How long messages that have ended are kept.
+    /// How long finished messages are kept.
     pub keep_finished: Duration,
-    /// Seals the audit trail, if there is one.
+    /// The key that seals the audit trail, if there is one.
     pub audit_key: Option<AuditKey>,
 }
 
-/// Reads a configuration and what it refers to.
+/// Reads a configuration and everything it refers to.
 pub fn load(path: &Path) -> Result<Config, Faults> {
     load_traced(path).map(|traced| traced.config)
 }
 
-/// A configuration, and who said what in it.
+/// A configuration, with the origin of each setting.
 pub struct Traced {
     /// The configuration.
     pub config: Config,
@@ -126,7 +126,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Every setting as it holds, and who said so.
+    /// Returns every setting with its effective value and origin.
     pub fn shown(&self, over: &[Over]) -> Vec<Shown> {
         let mut all = self.shown.clone();
         for shown in &mut all {
@@ -139,7 +139,7 @@ impl Traced {
     }
 }
 
-/// The same, with who said what in it.
+/// Reads a configuration, and records the origin of each setting.
 pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
     let name = path.display().to_string();
     let text = sources::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
@@ -157,7 +157,7 @@ pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
     traced(&name, &text, &outside)
 }
 
-/// Understands a configuration, or says everything that is wrong with it.
+/// Parses a configuration, or returns all of its errors.
 pub fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, Faults> {
     traced(name, text, outside).map(|traced| traced.config)
 }
@@ -175,7 +175,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
         let place = source.location(error.span().map_or(0, |span| span.start));
         faults.add(place, format!("is no TOML: {}", error.message()));
     }
-    // What was read of a broken file may be half of what was meant.
+    // A broken file may have been parsed only in part.
     if !errors.is_empty() {
         return Err(faults);
     }
@@ -190,7 +190,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     Ok(Traced { config, shown })
 }
 
-/// What the sections come to; `None` where one is not a table.
+/// Reads all sections; `None` if one is not a table.
 fn config(root: &Section<'_>) -> Option<Config> {
     let store = store(&root.section("store")?);
     let worker = worker(&root.section("worker")?);
@@ -232,7 +232,7 @@ fn store(section: &Section<'_>) -> StoreConfig {
     StoreConfig { url, connections_max: section.get_or_default("connections_max") }
 }
 
-/// Whether a text has the form `scheme://name:password@…`, or one in its query.
+/// Whether a text has the form `scheme://name:password@…`, or has a password in its query.
 fn holds_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else { return false };
     let authority = rest.split(['/', '?']).next().unwrap_or(rest);
@@ -259,13 +259,14 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
     }
 }
 
-/// What is wrong where a queue or destination is named that is not there.
+/// Describes a reference to a queue or destination that does not exist.
 fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let meant = did_you_mean(name, known);
     format!("there is no [{table}.{name}]{meant}; add it, or name one that is there")
 }
 
-/// Answers go into a queue that there is, are delivered as often as it says, and are not asked about themselves.
+/// Checks the queue for answers of each model: it must exist, and must not go to the model itself. Takes the number of attempts
+/// for answers from that queue.
 fn link_answer_queues(
     destinations: Vec<DestinationConfig>,
     queues: &[LocatedQueue<'_>],
@@ -288,7 +289,7 @@ fn link_answer_queues(
     checked.collect()
 }
 
-/// What contradicts itself between queues, receivers of alerts and destinations, each at its place.
+/// Reports contradictions between queues, alert receivers and destinations, each at its location.
 fn check(
     destinations: &[DestinationConfig],
     queues: &[LocatedQueue<'_>],
@@ -311,14 +312,14 @@ fn check(
         .iter()
         .position(|queue_config| queue_config.name == queue)
     {
-        // Of its queue a receiver says the destination alone.
+        // A receiver's section sets only the destination of its queue.
         Some(index) if queues.len() <= index => sections[index].location("destination"),
         Some(index) => sections[index].location(setting),
         None => String::new(),
     };
     for error in problems(&known, &queue_configs) {
         let (place, what) = match &error {
-            // It is there, and what is wrong with it was reported.
+            // It exists, and its errors were already reported.
             BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {
                 continue;
             }

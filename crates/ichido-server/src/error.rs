@@ -1,23 +1,23 @@
-//! Why a server or a worker does not run, or ended otherwise than in good order.
+//! The errors that stop a server or a worker.
 
 use ichido_core::settings::Faults;
 
-/// Why it does not run, or how it ended.
+/// Why a server or worker did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It was tried, and failed.
+    /// It was attempted and failed.
     #[error("{0}")]
     Failed(String),
-    /// It was not tried: the settings are wrong.
+    /// It was not attempted: the settings are wrong.
     #[error("{0}")]
     Misconfigured(Faults),
-    /// It was stopped at once, and cut off what was still in flight.
+    /// It was stopped immediately, which cut off requests and calls in flight.
     #[error("{0}")]
     Cut(String),
-    /// The store was not reached, or gave no outcome.
+    /// The store was unreachable, or the outcome of a statement is unknown.
     #[error("{0}")]
     Unreachable(String),
-    /// Its database file was removed, moved or replaced while it ran.
+    /// The database file was removed, moved or replaced while it was in use.
     #[error("{0}")]
     StoreLost(String),
 }

@@ -1,7 +1,7 @@
-//! The server of Ichido: the HTTP API, its configuration, and the worker beside it.
+//! The Ichido server: the HTTP API, its configuration, and the worker that runs beside it.
 //!
-//! Guarantee: a configuration is understood whole or refused with everything that is wrong with it, each with its line. What the API
-//! does is the same over HTTP, in an app that mounts it by [`serve::mount`], and in a command without a server.
+//! Guarantee: a configuration is accepted as a whole, or refused with all of its errors, each with its line. The API behaves the
+//! same over HTTP, mounted in another app with [`serve::mount`], and in a command without a server.
 
 pub mod accept;
 pub mod admin;

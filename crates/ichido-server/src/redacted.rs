@@ -1,16 +1,16 @@
-//! Addresses as they may be shown.
+//! URLs, redacted for display.
 //!
-//! Guarantee: no user name and password, no value of a query parameter, no fragment, and no part of a path that looks like a token is
-//! in what comes out.
+//! Guarantee: the output contains no user name and password, no value of a query parameter, no fragment, and no part of a path
+//! that looks like a token.
 
-/// What is shown in place of a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "…";
-/// A longer part of a path is a token rather than a word.
+/// A longer part of a path is a token, not a word.
 const WORD_CHARS_MAX: usize = 20;
-/// A part of a path with more digits is a token rather than a word: `v1`, `index-2026`.
+/// A part of a path with more digits is a token, not a word such as `v1` or `index-2026`.
 const WORD_DIGITS_MAX: usize = 4;
 
-/// A URL with everything in it that may be secret hidden; any other text as it is.
+/// Hides everything in a URL that may be secret; returns any other text unchanged.
 pub(crate) fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| *scheme != "sqlite") else {
         return text.to_owned();
@@ -35,15 +35,15 @@ pub(crate) fn url(text: &str) -> String {
     format!("{scheme}://{authority}{}{query}{fragment}", path.join("/"))
 }
 
-/// Scheme, host and port of a URL: no path and no query, which may hold a secret.
+/// Returns scheme, host and port of a URL, without the path and query, which may hold a secret.
 pub(crate) fn origin(url: &str) -> &str {
     let host_at = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
     &url[..end]
 }
 
-/// Whether what is before an `@` may be a name and a password, also one with `/`, `?` or `#` that somebody forgot to escape. An `@` in the
-/// path of a plain web address, as in `https://a.test/users/@me`, is not that.
+/// Whether the text before an `@` may be a name and a password, even one with an unescaped `/`, `?` or `#`. An `@` in the path of
+/// a plain web address, as in `https://a.test/users/@me`, is not credentials.
 fn may_be_credentials(scheme: &str, before: &str) -> bool {
     let (authority, path) = before.split_at(before.find(['/', '?', '#']).unwrap_or(before.len()));
     path.is_empty() || authority.contains([':', '@']) || !scheme.starts_with("http")
@@ -53,7 +53,7 @@ fn cut(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// Whether a part of a path is a word that somebody chose, as far as can be told: tokens are long, or have capitals and digits.
+/// Whether a part of a path is a word that a person chose. Tokens are long, or have capitals and digits.
 fn is_word(part: &str) -> bool {
     let is_plain = |char: char| matches!(char, 'a'..='z' | '0'..='9' | '-' | '_' | '.' | '{' | '}');
     part.len() <= WORD_CHARS_MAX

@@ -1,11 +1,11 @@
-//! JSON Schemas of queues (draft 2020-12): what a message must look like to be put in.
+//! JSON Schemas of queues (draft 2020-12), which new messages must match.
 //!
-//! Guarantee: a schema is whole in its one file, and checking by it reads nothing else. What it costs is bounded by the message: its
-//! patterns are matched in time that grows with the text alone. A fault is told by its place and by what the schema wants there, never
-//! by the message's own values.
+//! Guarantee: a schema is complete in its one file, and validation reads nothing else. The cost is bounded by the message:
+//! patterns match in time linear in the text. A violation names its location and what the schema requires there, never a value of
+//! the message.
 //!
-//! `format` and the `content…` keywords are notes, as the draft has it, and refuse nothing. Numbers are compared as whole numbers of
-//! 64 bits or as doubles.
+//! `format` and the `content…` keywords are annotations, as in the draft, and refuse nothing. Numbers are compared as 64-bit
+//! integers or as doubles.
 
 mod references;
 #[cfg(test)]
@@ -17,24 +17,25 @@ use ichido_core::json::{Document, LineColumn};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-/// The largest schema that is read. How deep it may be is [`ichido_core::json::DEPTH_MAX`].
+/// Maximum size of a schema. Its maximum depth is [`ichido_core::json::DEPTH_MAX`].
 pub(crate) const SCHEMA_BYTES_MAX: usize = 256 << 10;
-/// The most faults of one message that are told.
+/// Maximum violations that are reported for one message.
 pub(crate) const VIOLATIONS_MAX: usize = 20;
-/// Of a longer body the first fault alone is told: all are found before any is told, and there may be as many as it has values.
+/// For a longer body only the first violation is reported: the validator finds all of them first, and there may be as many as the
+/// body has values.
 pub(crate) const ALL_VIOLATIONS_BYTES_MAX: usize = 64 << 10;
-/// The most characters of a fault's place, and of what is said of it: names in it are the sender's.
+/// Maximum characters of a violation's location and description, which contain names that the sender chose.
 const VIOLATION_CHARS_MAX: usize = 200;
-/// The most memory of one pattern, ready to match, and of what is remembered while it does.
+/// Maximum memory of one compiled pattern, and of its cache while it matches.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// The name of the draft in a schema's `$schema`.
+/// The draft's name in `$schema`.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// A schema that messages are checked by.
+/// A schema that validates messages.
 pub(crate) struct Schema(Validator);
 
-/// Why a text is no schema for a queue.
+/// Why a text is not a valid schema for a queue.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SchemaError {
     #[error("is larger than {SCHEMA_BYTES_MAX} bytes, the most that a schema may have")]
@@ -45,29 +46,29 @@ pub(crate) enum SchemaError {
     Wrong { place: String, what: String },
 }
 
-/// Everything that is wrong with a message, as far as it is told.
+/// The violations of a message, up to the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaViolations {
     pub(crate) violations: Vec<SchemaViolation>,
-    /// Whether there are more, or may be.
+    /// Whether there are, or may be, more.
     pub(crate) more: bool,
 }
 
-/// One thing that is wrong with a message.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaViolation {
-    /// Where, as a JSON Pointer; empty for the whole of it.
+    /// Its location as a JSON Pointer; empty for the whole body.
     pub(crate) pointer: String,
     pub(crate) what: String,
 }
 
 impl Schema {
-    /// Understands a schema, or says what is wrong with it and where.
+    /// Parses a schema, or returns what is wrong and where.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
         if SCHEMA_BYTES_MAX < text.len() {
             return Err(SchemaError::TooLarge);
         }
-        // By the strict reader, which takes nothing that two readers understand in two ways, and nothing deeper than its bound.
+        // The strict reader refuses ambiguous JSON and anything deeper than its limit.
         let strict = Document::parse(text.as_bytes(), SCHEMA_BYTES_MAX);
         strict.map_err(|error| SchemaError::Json {
             what: error.fault.to_string(),
@@ -101,7 +102,7 @@ impl Schema {
         built.map(Self).map_err(|error| invalid(error.instance_path().as_str(), &error.to_string()))
     }
 
-    /// Checks a body that the strict reader took as JSON.
+    /// Validates a body that the strict reader accepted as JSON.
     pub(crate) fn check(&self, body: &[u8]) -> Result<(), SchemaViolations> {
         let one = |what: &str| SchemaViolations {
             violations: vec![SchemaViolation { pointer: String::new(), what: what.to_owned() }],
@@ -126,7 +127,7 @@ impl Schema {
     }
 }
 
-/// The schema may be long, and says nothing where it is shown.
+/// Leaves out the schema, which may be long.
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schema").finish_non_exhaustive()

@@ -1,11 +1,13 @@
-//! The HTTP API, and the server that runs it beside a worker (SPEC D1, D3, D11, D18, E6, F6).
+//! The HTTP API, and the server that runs it beside a worker.
 //!
-//! Guarantee: what is answered 201 is durable, and is stored under its key once however often it is sent. Beyond loopback nobody is
-//! let in without a token. After the first stop nothing new is accepted, what is in flight is answered, and then the worker stops
-//! without losing anything; after the second it ends at once.
+//! Guarantee: a message answered with 201 is durable, and is stored once under its key however often it is sent. Beyond loopback,
+//! a token is required. After the first stop the server accepts nothing new, finishes the requests in flight, and then stops the
+//! worker without losing anything; after the second it ends immediately.
 //!
-//! Start at [`Serving`]. A connection comes in by [`ichido_http::server`], a request by `server`; `access` says who asks, and `api` which
-//! path leads where.
+//! Start at [`Serving`]. [`ichido_http::server`] accepts connections, `server` handles a request, `access` authenticates the
+//! caller, and `api` has the routes.
+
+// Spec: D1, D3, D11, D18, E6, F6.
 
 mod access;
 mod admission;
@@ -49,7 +51,7 @@ mod text;
 pub mod token;
 mod waiting;
 
-/// The responses of the API, as the server writes them and a client reads them.
+/// The response bodies of the API, which the server writes and a client reads.
 pub mod shown {
     pub use super::alerts::{Alert, Alerts};
     pub use super::dead_letters::Letter;
@@ -74,7 +76,7 @@ pub use in_process::Inside;
 pub use mounted::mount;
 pub use serving::Serving;
 
-/// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
+/// Whether every local user has access. Beyond loopback, a token must exist.
 pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result<bool, Error> {
     let status = access.token_status().await;
     let status = status

@@ -1,10 +1,11 @@
-//! Traces: the way of a message as a collector shows it (OTLP over HTTP, as JSON).
+//! Traces: spans of a message for a collector (OTLP over HTTP, as JSON).
 //!
-//! Guarantee: nothing waits for a collector, and nothing fails because of one: what it does not take in time is dropped and counted.
-//! A span says which queue, which message and which try, never a key, a payload or a header.
+//! Guarantee: nothing waits for a collector or fails because of one; spans that it does not accept in time are dropped and
+//! counted. A span names the queue, the message and the attempt, never a key, a payload or a header.
 //!
-//! A message is stored with a `traceparent` whose parent is the span of its acceptance, so that every try of it, on whichever node and
-//! however much later, is a child of that. `context` is that field, `listen` hears of tries from the worker, `export` sends, `settings` reads where to.
+//! A message is stored with a `traceparent` whose parent is the span of its acceptance, so every attempt, on whichever node and
+//! however much later, is a child of that span. `context` parses that field, `delivery_layer` receives attempts from the worker,
+//! `export` sends spans, and `settings` finds the collector.
 
 mod context;
 mod delivery_layer;
@@ -24,15 +25,15 @@ pub use delivery_layer::layer;
 pub use export::start;
 use ichido_http::clock;
 
-/// The most spans that wait for the collector.
+/// Maximum spans that wait for the collector.
 const QUEUED_SPANS_MAX: usize = 4_096;
-/// Spans that were not handed on: there was no room for them, or nobody took them.
+/// Spans that were dropped: the buffer was full, or the collector did not accept them.
 const LOST_SPANS: &str = "ichido_traces_lost_total";
 
-/// Where spans go, once somebody exports them.
+/// The channel to the exporter, once there is one.
 static SPANS: OnceLock<mpsc::Sender<TraceSpan>> = OnceLock::new();
 
-/// What happened, from when to when.
+/// A span of a trace.
 #[derive(Debug)]
 struct TraceSpan {
     context: Context,
@@ -42,15 +43,15 @@ struct TraceSpan {
     began: Timestamp,
     ended: Timestamp,
     attributes: Vec<(&'static str, String)>,
-    /// The code of an error, where it is one.
+    /// The code of an error, if it failed.
     error: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum SpanKind {
-    /// Somebody asked us.
+    /// A request to us.
     Server,
-    /// We asked somebody.
+    /// A request from us.
     Client,
 }
 
@@ -63,14 +64,14 @@ impl TraceSpan {
     }
 }
 
-/// A message that is being accepted.
+/// The span of a message that is being accepted.
 pub struct Accepting {
     context: Context,
     parent: Option<u64>,
     began: Timestamp,
 }
 
-/// Begins the span of an acceptance; `None` where nobody exports, or whoever asks does not want this traced.
+/// Starts the span of an acceptance; `None` without an exporter, or if the caller opts out of tracing.
 pub fn accept(headers: &HeaderMap) -> Option<Accepting> {
     SPANS.get()?;
     let before = Context::from_headers(headers);
@@ -83,12 +84,12 @@ pub fn accept(headers: &HeaderMap) -> Option<Accepting> {
 }
 
 impl Accepting {
-    /// What is stored with the message, so that its tries are children of this.
+    /// Returns the value to store with the message, so its attempts are children of this span.
     pub fn traceparent(&self) -> String {
         self.context.to_string()
     }
 
-    /// It stands.
+    /// Ends the span once the message is stored.
     pub fn end(self, queue: &str, message: Uuid, is_replay: bool) {
         let Self { context, parent, began } = self;
         let attributes = vec![

@@ -1,6 +1,6 @@
-//! A worker by a configuration: its destinations connected, its queues checked.
+//! Builds a worker from a configuration: connects its destinations and checks its queues.
 //!
-//! Guarantee: it starts only where every destination answered, and where no queue would send a key of another kind than before.
+//! Guarantee: the worker starts only if every destination responded and no queue would switch to another kind of key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,11 @@ use tokio::time::timeout;
 use crate::Error;
 use crate::config::{Config, DestinationConfig};
 
-/// How long the servers of destinations may take to say what they keep, when a worker starts.
+/// Time limit for connecting to each destination when a worker starts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
+/// Describes what happens to messages in flight after an immediate stop. Their lease holds until it expires, even if the same
+/// worker starts again.
 pub fn cut(lease_max: Duration) -> String {
     format!(
         "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
@@ -27,7 +28,7 @@ pub fn cut(lease_max: Duration) -> String {
     )
 }
 
-/// Whether the worker runs.
+/// Returns a watch that turns false when the worker ends.
 pub fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
     let (tell, lives) = watch::channel(true);
     let worker = Arc::clone(worker);
@@ -38,16 +39,18 @@ pub fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
     lives
 }
 
-/// The longest lease of a queue.
+/// Returns the longest lease of any queue.
 pub fn lease_max(config: &Config) -> Duration {
     config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default()
 }
 
-/// A queue goes by one kind of key for good: what is tried under one is another action under the other (SPEC D7).
+/// Checks that no queue changes its kind of outbound key. A retry under the other kind would be a different action to the
+/// receiver.
+// Spec: D7.
 pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), Error> {
     let mut faults = Faults::default();
     for queue in &config.queues {
-        // A name that is none was refused with the configuration.
+        // Invalid names were refused with the configuration.
         let Some(name) = QueueName::parse(&queue.name) else { continue };
         let stands = queue.key.contradicted_by(store, &name).await;
         let stands = stands
@@ -64,10 +67,10 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
     faults.or(Some(())).map_err(Error::Misconfigured)
 }
 
-/// Every destination, connected to where that is needed before it can be called; or everything that was met there, at once.
+/// Connects every destination that needs a connection before its first call, or returns all errors at once.
 pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
     let mut faults = Faults::default();
-    // All at once, so that the slowest is all that is waited for.
+    // Connect concurrently, so the total wait is that of the slowest destination.
     let begin = |described: &DestinationConfig| tokio::spawn(timeout(CONNECT_TIMEOUT, described.connect()));
     let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
     let mut targets = Vec::new();
@@ -82,17 +85,17 @@ pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
             None => (),
         }
     }
-    // Not a fault of the configuration alone: it may be as well once the server is there.
+    // This is not only a configuration error: it may work once the server is up.
     faults.or(Some(targets)).map_err(|faults| Error::Failed(format!("the worker does not start: {faults}")))
 }
 
-/// With the destinations that need the store.
+/// Adds the destinations that need the store.
 pub fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Target> {
     let on_store = config.destinations.iter().filter_map(|described| described.on(store));
     targets.into_iter().chain(on_store).collect()
 }
 
-/// Starts to work by a configuration.
+/// Starts a worker with a configuration.
 pub fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
     let settings = &config.worker;
     let mut draft = Worker::of(store.clone())

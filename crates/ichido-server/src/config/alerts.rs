@@ -1,4 +1,4 @@
-//! Alerts: `[alerts]`, on which terms they fire, for all queues and for single ones, and who is told.
+//! `[alerts]`: the terms of each alert, for all queues and for single ones, and the receivers.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ use ichido_store::message::QueueName;
 
 use super::document::Section;
 
-/// Alerts that were understood, and the section of each receiver.
+/// The parsed alerts, and the section of each receiver.
 #[derive(Default)]
 pub(super) struct LocatedAlerts<'a> {
     pub(super) alerts: Alerts,
@@ -41,14 +41,14 @@ pub(super) fn read<'a>(section: &Section<'a>) -> LocatedAlerts<'a> {
     located
 }
 
-/// What a table says of each alert: its terms, or whether it is on.
+/// Returns the changes that a table makes to each alert: its terms, or whether it is on.
 fn changes(section: &Section<'_>) -> Vec<(Rule, RuleChange)> {
     let of_rule = |rule: Rule| {
         let name = rule.as_str();
         if let Some(terms) = section.section(name) {
             return Some((rule, RuleChange::On(change(rule, &terms))));
         }
-        // `true` is for a queue of its own where it is off for all.
+        // `true` switches an alert on for one queue if it is off for all.
         let is_on = section.explicit::<bool>(name)?;
         Some((rule, if is_on { RuleChange::On(TermsChange::default()) } else { RuleChange::Off }))
     };

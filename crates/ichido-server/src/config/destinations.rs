@@ -1,4 +1,4 @@
-//! Where messages go: `[destinations.NAME]`.
+//! Destinations: `[destinations.NAME]`.
 
 pub(super) mod http;
 pub(super) mod llm;
@@ -20,32 +20,32 @@ use super::document::Section;
 use super::table::KIND;
 use pace::PaceConfig;
 
-/// A destination that was understood.
+/// A parsed destination.
 #[derive(Clone, Debug)]
 pub struct DestinationConfig {
     /// Its name.
     pub name: String,
-    /// What it speaks, such as `http`.
+    /// Its kind, such as `http`.
     pub kind: &'static str,
-    /// Where it is, without anything that may be a secret.
+    /// Its address, without anything that may be secret.
     pub whereto: String,
     plan: DestinationPlan,
     pace_config: PaceConfig,
 }
 
-/// What is known of a destination before anybody has called it.
+/// What is known of a destination before the first call.
 #[derive(Clone, Debug)]
 enum DestinationPlan {
-    /// All of it.
+    /// The complete destination.
     Ready(Destination),
-    /// What a model is asked. Its answers go into the store, which is opened when a worker starts.
+    /// How to prompt a model. Its answers go into the store, which is opened when a worker starts.
     Model(Box<LlmPlan>),
-    /// How to reach it. What it promises is asked of its server when a worker starts.
+    /// How to connect. The server reports its guarantee when a worker starts.
     Stream(Box<NatsPlan>),
 }
 
 impl DestinationConfig {
-    /// The longest that a call may take.
+    /// Returns the maximum duration of a call.
     pub fn timeout(&self) -> Duration {
         match &self.plan {
             DestinationPlan::Ready(destination) => destination.promise().time_out,
@@ -54,12 +54,12 @@ impl DestinationConfig {
         }
     }
 
-    /// How fast it may be called.
+    /// Returns how fast it may be called.
     pub fn pace(&self) -> Settings {
         self.pace_config.settings
     }
 
-    /// What it promises about repetitions; `None` where that is asked of it when a worker starts.
+    /// Returns its guarantee; `None` if the server reports it when a worker starts.
     pub fn guarantee(&self) -> Option<Guarantee> {
         match &self.plan {
             DestinationPlan::Ready(destination) => Some(destination.promise().guarantee),
@@ -68,22 +68,22 @@ impl DestinationConfig {
         }
     }
 
-    /// The destination itself; `None` where it is made when a worker starts.
+    /// Returns the destination itself; `None` if it is built when a worker starts.
     pub fn known(&self) -> Option<&Destination> {
         if let DestinationPlan::Ready(destination) = &self.plan { Some(destination) } else { None }
     }
 
-    /// Whether it can be asked after a call whose effect is not known.
+    /// Whether it can be asked about a call of unknown effect.
     pub fn can_be_asked(&self) -> bool {
         self.known().is_some_and(Destination::can_be_asked)
     }
 
-    /// The language model that is asked, whose answers go into a queue.
+    /// Returns the plan of a language model, whose answers go into a queue.
     pub(super) fn model(&self) -> Option<&LlmPlan> {
         if let DestinationPlan::Model(plan) = &self.plan { Some(plan) } else { None }
     }
 
-    /// The same, where the delivery of an answer is tried so often.
+    /// Sets the maximum attempts for delivering an answer.
     pub(super) fn answer_tries(self, tries: NonZeroU32) -> Self {
         match self.plan {
             DestinationPlan::Model(plan) => {
@@ -93,7 +93,7 @@ impl DestinationConfig {
         }
     }
 
-    /// What a worker calls, but for what needs the store; whoever keeps a stream is asked for it first.
+    /// Connects and returns what a worker calls; `None` if that needs the store. A NATS server is first asked about its stream.
     pub fn connect(&self) -> impl Future<Output = Result<Option<Target>, StartError>> + use<> {
         let described = self.clone();
         async move {
@@ -106,7 +106,7 @@ impl DestinationConfig {
         }
     }
 
-    /// What a worker calls on its store; `None` where that needs none.
+    /// Returns what a worker calls with its store; `None` if it needs no store.
     pub fn on(&self, store: &Store) -> Option<Target> {
         Some(self.target(self.model()?.clone().on(store.clone()).into()))
     }
@@ -117,7 +117,7 @@ impl DestinationConfig {
     }
 }
 
-/// Stands for what is missing, so the rest is judged as well. It was reported, and so leads to no configuration.
+/// Replaces a missing value, so the remaining settings are checked too. The error was reported, so no configuration results.
 const PLACEHOLDER: &str = "missing";
 
 /// Reads one destination's section.

@@ -1,7 +1,8 @@
 //! A TOML document, checked against the table of settings and then read by name.
 //!
-//! [`Section::check`] reports everything that the table can judge: unknown names, kinds, ranges, what is missing. The modules that
-//! read sections afterwards get a valid value or the default, and report only what needs more than one setting to judge.
+//! [`Section::check`] reports every error that the table can find: unknown names, wrong kinds, values out of range, missing
+//! settings. The modules that read sections afterwards get a valid value or the default, and report only errors that involve
+//! several settings.
 
 mod check;
 mod nested;
@@ -22,23 +23,23 @@ use super::table::ROOT;
 
 pub(super) use check::{did_you_mean, kind_of};
 
-/// A file's text under the name by which it is shown, what it refers to, and what is wrong with it.
+/// The text of a file with its display name, its overrides, and the errors found so far.
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
-    /// The variables that come after its end, each as wide as a character.
+    /// The environment overrides, which follow the end of the text, each one character wide.
     pub(super) variables: &'a [Override],
     pub(super) outside: &'a Outside<'a>,
     pub(super) faults: RefCell<Faults>,
 }
 
 impl Source<'_> {
-    /// Where the first of the variables is.
+    /// Returns the position of the first override.
     pub(super) fn end(&self) -> usize {
         self.text.len() + 1
     }
 
-    /// `ichido.toml:3:9`, or the variable.
+    /// Formats a position: `ichido.toml:3:9`, or the variable.
     pub(super) fn location(&self, offset: usize) -> String {
         if let Some(variable) = offset.checked_sub(self.end()).and_then(|index| self.variables.get(index)) {
             return format!("the variable {}", variable.name);
@@ -54,27 +55,27 @@ impl Source<'_> {
 #[derive(Clone)]
 pub(super) struct Section<'a> {
     pub(super) source: &'a Source<'a>,
-    /// The name that its user chose.
+    /// The name that the user chose.
     pub(super) name: &'a str,
-    /// Its whole name: `queues.orders`; empty for the document itself.
+    /// Its full name, such as `queues.orders`; empty for the document itself.
     path: String,
     at: usize,
-    /// What the file and the variables say.
+    /// The members from the file and the environment.
     given: Option<&'a DeTable<'a>>,
     table: SettingTable,
-    /// What holds where nothing is said: in this section, and then by these values rather than those of the table.
+    /// Where to look for absent settings: first in this section, then in these values instead of the table's defaults.
     fallback: Option<Box<Section<'a>>>,
     presets: Presets,
-    /// Whether what is left out has no default.
+    /// Whether absent settings have no default.
     has_no_defaults: bool,
-    /// Whether unknown names are accepted, since it is unknown which are known.
+    /// Whether unknown names are accepted, because its kind is unknown.
     is_unknown: bool,
 }
 
 type SpannedValue<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Section<'a> {
-    /// The document itself.
+    /// Returns the document itself.
     pub(super) fn root(source: &'a Source<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
         Self::new(source, String::new(), 0, Some(document.get_ref()), ROOT)
     }
@@ -123,7 +124,7 @@ impl<'a> Section<'a> {
         self.given?.get(name)
     }
 
-    /// All members, in the order of the file.
+    /// Returns all members, in the order of the file.
     fn members(&self) -> Vec<(&'a Spanned<Cow<'a, str>>, &'a SpannedValue<'a>)> {
         let mut members: Vec<_> = self.given.into_iter().flatten().collect();
         members.sort_by_key(|(key, _)| key.span().start);
@@ -135,18 +136,18 @@ impl<'a> Section<'a> {
         format!("{}{between}{name}", self.path)
     }
 
-    /// Whether the section itself says something of a setting.
+    /// Whether the section itself sets this.
     pub(super) fn has(&self, name: &str) -> bool {
         self.member(name).is_some()
     }
 
-    /// Whether a variable of the environment says it, and not the file.
+    /// Whether an environment variable sets this, rather than the file.
     pub(super) fn is_by_variable(&self, name: &str) -> bool {
         self.member(name).is_some_and(|value| self.source.end() <= value.span().start)
     }
 
-    /// Where something is, by its path, such as `rules[1].status`, and its whole name; where it is missing, what is nearest to it on
-    /// the way there. Without a path, the table itself.
+    /// Formats the location and full name of a path such as `rules[1].status`. If it is missing, uses the nearest part that
+    /// exists; without a path, the table itself.
     pub(super) fn location(&self, path: &str) -> String {
         let first = path.split(['.', '[']).next().unwrap_or(path);
         if let Some(fallback) = self.fallback.as_ref().filter(|other| !self.has(first) && other.has(first)) {
@@ -154,7 +155,7 @@ impl<'a> Section<'a> {
         }
         let mut at = self.at;
         let mut inside: Option<&SpannedValue<'_>> = None;
-        // The name that somebody chose for a table may have dots in it.
+        // A table name that the user chose may contain dots.
         let steps = if self.has(path) { vec![path] } else { path.split(['.', '[']).collect() };
         for step in steps {
             let next = match (step.strip_suffix(']'), inside) {
@@ -172,29 +173,29 @@ impl<'a> Section<'a> {
         format!("{} {}", self.source.location(at), self.path_of(path))
     }
 
-    /// Reports what is wrong at a path.
+    /// Reports an error at a path.
     pub(super) fn report(&self, path: &str, what: impl Into<String>) {
         self.report_at(self.location(path), what);
     }
 
-    /// The same of any place.
+    /// Reports an error at any location.
     pub(super) fn report_at(&self, place: impl Into<String>, what: impl Into<String>) {
         self.source.faults.borrow_mut().add(place, what);
     }
 
-    /// The same of everything that is wrong with what was made of these settings, which has them under the same names.
+    /// Reports all errors of what was built from these settings, which uses the same names.
     pub(super) fn report_all(&self, faults: Faults) {
         for fault in faults.0 {
             self.report(&fault.place, fault.what);
         }
     }
 
-    /// The value, or a fault of a setting.
+    /// Returns the value, or reports its error at a setting.
     pub(super) fn checked<T, E: std::fmt::Display>(&self, name: &str, checked: Result<T, E>) -> Option<T> {
         checked.map_err(|error| self.report(name, error.to_string())).ok()
     }
 
-    /// What a setting is: as it was said, or else its default; `None` where it has none.
+    /// Returns the value of a setting, or its default; `None` if it has neither.
     pub(super) fn get<T: FromSetting>(&self, name: &str) -> Option<T> {
         let setting = self.setting(name)?;
         let given = self.member(name).or_else(|| self.fallback.as_ref()?.member(name)).map(Spanned::get_ref);
@@ -204,22 +205,23 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The same of a setting that has a default.
+    /// Returns the value of a setting that has a default.
     pub(super) fn get_or_default<T: FromSetting + Default>(&self, name: &str) -> T {
         self.get(name).unwrap_or_default()
     }
 
-    /// The same where nobody said anything: `None`.
+    /// Returns the value only if this section sets it.
     pub(super) fn explicit<T: FromSetting>(&self, name: &str) -> Option<T> {
         T::read(self.member(name)?.get_ref())
     }
 
-    /// The meaning of a word.
+    /// Returns the meaning of a keyword setting.
     pub(super) fn word<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Option<T> {
         parse(&self.get::<String>(name)?)
     }
 
-    /// The text of a setting, or what it refers to: of a secret what it refers to alone, of a path the text of the file.
+    /// Returns the text of a setting with its reference resolved. A secret must be a reference; a path is replaced by the text of
+    /// its file.
     pub(super) fn resolved(&self, name: &str) -> Option<String> {
         self.checked(name, self.look_up(name, &self.get::<String>(name)?))
     }
@@ -233,14 +235,14 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// What the texts of a list refer to; `None` where one refers to nothing.
+    /// Resolves every text of a list; `None` if one cannot be resolved.
     pub(super) fn all_resolved(&self, name: &str) -> Option<Vec<String>> {
         let resolved = self.resolved_list(name);
         let is_whole = resolved.len() == self.get::<Vec<String>>(name)?.len();
         is_whole.then(|| resolved.into_iter().map(|(_, text)| text).collect())
     }
 
-    /// What each text of a list refers to, with its index.
+    /// Resolves the texts of a list, and returns each with its index.
     pub(super) fn resolved_list(&self, name: &str) -> Vec<(usize, String)> {
         let texts = self.get_or_default::<Vec<String>>(name).into_iter().enumerate();
         let resolved = texts.filter_map(|(index, text)| {
@@ -249,7 +251,7 @@ impl<'a> Section<'a> {
         resolved.collect()
     }
 
-    /// The members of a table of texts, in the order of the file.
+    /// Returns the members of a table of texts, in the order of the file.
     pub(super) fn fields(&self, name: &str) -> Vec<(&'a str, &'a str)> {
         let members = self.user_named(name).members().into_iter();
         members.filter_map(|(key, value)| Some((&**key.get_ref(), value.get_ref().as_str()?))).collect()

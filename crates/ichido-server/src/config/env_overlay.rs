@@ -1,11 +1,11 @@
-//! Variables of the environment that are named after settings: `ICHIDO__STORE__URL` is `url` under `[store]`,
-//! `ICHIDO__QUEUES__ORDERS__PARALLELISM` is `parallelism` under `[queues.orders]`.
+//! Environment variables named after settings: `ICHIDO__STORE__URL` is `url` in `[store]`, `ICHIDO__QUEUES__ORDERS__PARALLELISM`
+//! is `parallelism` in `[queues.orders]`.
 //!
-//! Two underscores stand between the parts of a name. A part is found in the file whatever its case, and one underscore stands for any
-//! character that is no letter and no digit, so that `MAIL_EU` is `mail-eu` too. What is in the file under no such name is taken in
-//! lower case; queues and destinations are not added, because a slip of the pen would then be one more queue.
+//! Two underscores separate the parts of a name. Parts match names in the file regardless of case, and one underscore matches any
+//! character that is not a letter or digit, so `MAIL_EU` matches `mail-eu` too. A part that matches nothing in the file is taken
+//! in lower case. Queues and destinations are never added, because a typing error would then add a queue.
 //!
-//! The value is read as TOML where it is TOML (`8`, `true`, `["a", "b"]`), and as a text where it is not (`5s`, `sqlite:ichido.db`).
+//! A value is read as TOML if it is TOML (`8`, `true`, `["a", "b"]`), and otherwise as text (`5s`, `sqlite:ichido.db`).
 
 use std::borrow::Cow;
 
@@ -19,14 +19,14 @@ use super::setting::Variable;
 use super::sources::Outside;
 use super::table::ROOT;
 
-/// How the names begin.
+/// The prefix of the names.
 pub(super) const PREFIX: &str = "ICHIDO__";
-/// What stands between the parts of a name.
+/// Separates the parts of a name.
 const SEPARATOR: &str = "__";
-/// The tables whose members have names that somebody chose.
+/// The tables whose members have user-chosen names.
 const USER_NAMED: [&str; 2] = ["queues", "destinations"];
 
-/// The variables of this process that are named after settings, by name.
+/// Returns this process's variables that are named after settings, sorted by name.
 pub fn named_variables() -> Vec<(String, String)> {
     let named = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
@@ -37,16 +37,16 @@ pub fn named_variables() -> Vec<(String, String)> {
     named
 }
 
-/// What a variable says of a setting.
+/// A setting from the environment.
 pub(super) struct Override {
-    /// The variable.
+    /// The name of the variable.
     pub(super) name: String,
-    /// The setting, as a variable named after it would be called.
+    /// The setting, as the name of the variable named after it.
     setting: String,
     value: String,
 }
 
-/// All that the environment says: the variables named after settings, and then, which wins, those of the table with names of their own.
+/// Collects all overrides: first the variables named after settings, then those with names of their own, which win.
 pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Override> {
     let named = outside.named.iter().cloned();
     let mut all: Vec<_> =
@@ -68,7 +68,7 @@ pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Overr
     all
 }
 
-/// Puts what the variables say into a document. The n-th variable is at `end + n`, where no text is.
+/// Applies the overrides to a document. The n-th variable is at position `end + n`, which is beyond the text.
 pub(super) fn apply<'a>(
     document: &mut DeTable<'a>,
     variables: &'a [Override],
@@ -120,7 +120,7 @@ fn set<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) ->
     Ok(())
 }
 
-/// The name in a table that a part of a variable's name stands for.
+/// Finds the name in a table that matches a part of a variable's name.
 fn find_name(table: &DeTable<'_>, part: &str) -> Result<Option<String>, String> {
     let mut alike = table.keys().map(Spanned::get_ref).filter(|key| fold_name(key) == fold_name(part));
     match (alike.next(), alike.next()) {
@@ -141,7 +141,7 @@ fn parse_value(text: &str, at: usize) -> Spanned<DeValue<'_>> {
     }
 }
 
-/// The same value, all of it at one place.
+/// Moves a value, with everything in it, to one position.
 fn relocate(value: Spanned<DeValue<'_>>, at: usize) -> Spanned<DeValue<'_>> {
     let value = match value.into_inner() {
         DeValue::Array(items) => DeValue::Array(items.into_iter().map(|item| relocate(item, at)).collect()),

@@ -1,7 +1,7 @@
-//! `ichido config init`: a file with every setting in it, explained.
+//! `ichido config init`: a file with every setting, explained.
 //!
-//! `init.toml` is its template. A line `@NAME` is replaced by a group of settings, each with its meaning and its default or an
-//! example; `@NAME setting = value` gives one of them another value, which is in force unless the line begins with `#`.
+//! `init.toml` is the template. A line `@NAME` is replaced by a group of settings, each with its meaning and its default or an
+//! example. `@NAME setting = value` sets one of them to another value, which is commented out if the line begins with `#`.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use super::setting::{Setting, SettingTable};
 use super::table::{HTTP, MODEL, NATS, OPENAI, PACE, QUEUE, QUEUE_DESTINATION, RECEIVER, ROOT};
 
 const TEMPLATE: &str = include_str!("init.toml");
-/// The widest line of a comment.
+/// Maximum width of a comment.
 const COLUMNS_MAX: usize = 120;
 
-/// The groups that the template names besides the sections of the document.
+/// The groups that the template names in addition to the document's sections.
 const GROUPS: [(&str, SettingTable); 5] = [
     ("receiver", &[RECEIVER]),
     ("queue", &[QUEUE_DESTINATION, QUEUE]),
@@ -22,7 +22,7 @@ const GROUPS: [(&str, SettingTable); 5] = [
     ("openai", &[MODEL, OPENAI]),
 ];
 
-/// The file that `ichido config init` writes. It works as it is.
+/// Returns the file that `ichido config init` writes. It works unchanged.
 pub fn commented_file() -> String {
     let mut out = String::new();
     for line in TEMPLATE.lines() {
@@ -53,12 +53,12 @@ fn list(out: &mut String, directive: &str, is_left_out: bool) {
         let is_given = setting.name == given;
         let value = if is_given { value.to_owned() } else { setting.example() };
         let mark = if is_given && !is_left_out { "" } else { "#" };
-        // A string takes all that is written to it.
+        // Writing to a string does not fail.
         _ = writeln!(out, "{}{mark}{} = {value}", comment(&setting.description()), setting.name);
     }
 }
 
-/// A text as lines of a comment.
+/// Wraps a text as comment lines.
 fn comment(text: &str) -> String {
     let mut lines = vec!["#".to_owned()];
     for word in text.split(' ') {

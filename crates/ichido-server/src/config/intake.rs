@@ -1,4 +1,4 @@
-//! What a queue takes in: the settings of `[queues.NAME]` that are about messages on their way in.
+//! What a queue accepts: the settings of `[queues.NAME]` for arriving messages.
 
 use std::sync::Arc;
 
@@ -8,14 +8,15 @@ use ichido_core::json::{LeaveOut, Pointer};
 use super::document::Section;
 use crate::schema::Schema;
 
-/// What a queue takes in.
+/// What a queue accepts.
 #[derive(Clone, Debug, Default)]
 pub struct Intake {
-    /// What a message must look like.
+    /// The schema that messages must match.
     pub(crate) schema: Option<Arc<Schema>>,
-    /// The members that make no other request of it (SPEC C9).
+    /// The members that the request digest leaves out.
+    // Spec: C9.
     pub digest_without: Arc<LeaveOut>,
-    /// How much of it; the server asks, and nobody else.
+    /// How many messages may wait. Only the server enforces this.
     pub bounds: Bounds,
 }
 

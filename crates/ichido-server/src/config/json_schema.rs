@@ -12,8 +12,8 @@ const TIME_ABOVE_ZERO: &str = "^0*[1-9][0-9]*(ms|s|m|h|d)$";
 const SIZE: &str = "^[0-9]+( ?(KiB|MiB|GiB))?$";
 const REFERENCE: &str = "^(env|file):";
 
-/// The JSON Schema (draft 2020-12) of `ichido.toml`. It refuses unknown names, wrong kinds and numbers out of range; the reader refuses
-/// more.
+/// Returns the JSON Schema (draft 2020-12) of `ichido.toml`. It refuses unknown names, wrong kinds and numbers out of range; the
+/// reader refuses more.
 pub fn json_schema() -> Value {
     let mut schema = object(ROOT);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -21,7 +21,7 @@ pub fn json_schema() -> Value {
     schema
 }
 
-/// A table with no other members.
+/// Returns the schema of a table that has no other members.
 fn object(table: SettingTable) -> Value {
     let settings = || table.iter().copied().flatten();
     let properties: Map<_, _> =
@@ -74,7 +74,7 @@ fn kind_schema(kind: &Kind) -> Value {
                     let mut schema = object(variant.table);
                     if !variant.word.is_empty() {
                         schema["properties"][KIND] = json!({ "const": variant.word });
-                        // What it has by default need not be said.
+                        // Settings with a preset are not required.
                         if variant.presets.is_some() {
                             schema["required"] = json!([KIND]);
                         }

@@ -1,4 +1,4 @@
-//! The values that a setting takes: which are refused, and how they are read.
+//! The kinds of values that settings take: validation and parsing.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::document::{Section, did_you_mean, kind_of};
 use super::setting::{Presets, SettingTable};
 
-/// The values that a setting takes.
+/// The kind of value that a setting takes.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A text of at least one character.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Path,
     /// An IP address and a port.
     Address,
-    /// One of several words.
+    /// One of several keywords.
     Word(&'static [&'static str]),
     Flag,
     Count(u32, u32),
@@ -34,27 +34,27 @@ pub(super) enum Kind {
     Texts,
     References,
     Secrets,
-    /// A table of texts whose names are chosen by the user.
+    /// A table of texts with user-chosen names.
     Fields,
     Table(SettingTable),
-    /// One of several words, or a table.
+    /// One of several keywords, or a table.
     WordOr(&'static [&'static str], SettingTable),
     /// `true`, `false` or a table.
     FlagOr(SettingTable),
     /// A list of tables.
     Rows(SettingTable),
-    /// Tables whose names are chosen by the user.
+    /// Tables with user-chosen names.
     Named(NamedTables),
 }
 
-/// Tables whose names are chosen by the user.
+/// Tables with user-chosen names.
 #[derive(Debug)]
 pub(super) struct NamedTables {
-    /// By the value of `kind`; one without a word where there are no kinds.
+    /// The variants by the value of `kind`; one without a word if there are no kinds.
     pub(super) variants: &'static [Variant],
-    /// The table with what holds where one of these says nothing.
+    /// The table that provides what these leave out.
     pub(super) fallback: Option<&'static str>,
-    /// Whether what they leave out has no default of its own.
+    /// Whether absent settings have no default of their own.
     pub(super) has_no_defaults: bool,
 }
 
@@ -62,16 +62,16 @@ pub(super) struct NamedTables {
 pub(super) struct Variant {
     pub(super) word: &'static str,
     pub(super) table: SettingTable,
-    /// The defaults that depend on what else the table says.
+    /// Computes the defaults that depend on the table's other settings.
     pub(super) presets: Option<fn(&Section<'_>) -> Presets>,
 }
 
 /// Any duration.
 pub(super) const ANY_TIME: Kind = Kind::Time(Duration::ZERO, Duration::MAX);
-/// Any duration but none.
+/// Any duration above zero.
 pub(super) const SOME_TIME: Kind = Kind::Time(Duration::from_millis(1), Duration::MAX);
 
-/// The words of a list of words and their meanings.
+/// Returns the keywords of a list of keywords and their meanings.
 pub(super) const fn words<T, const N: usize>(list: &[(&'static str, T); N]) -> [&'static str; N] {
     let mut words = [""; N];
     let mut index = 0;
@@ -83,7 +83,7 @@ pub(super) const fn words<T, const N: usize>(list: &[(&'static str, T); N]) -> [
 }
 
 impl Kind {
-    /// The values that are taken, as an error and the documentation name them.
+    /// Describes the accepted values, for errors and the documentation.
     pub(super) fn expected(&self) -> String {
         match self {
             Self::Text | Self::Reference => "a text in quotes".to_owned(),
@@ -114,7 +114,7 @@ impl Kind {
         }
     }
 
-    /// What is wrong with a value; members of tables are judged themselves.
+    /// Returns what is wrong with a value. Members of tables are checked separately.
     pub(super) fn reject(&self, value: &DeValue<'_>) -> Option<String> {
         let instead = |is: &str| Some(format!("{is}; write {}", self.expected()));
         let taken = match self {
@@ -177,7 +177,7 @@ fn bytes(value: &DeValue<'_>) -> Option<Result<u64, size::SizeError>> {
     }
 }
 
-/// A value of a setting as the program has it.
+/// A type that settings are parsed into.
 pub(super) trait FromSetting: Sized {
     fn read(value: &DeValue<'_>) -> Option<Self>;
 }
@@ -198,7 +198,7 @@ read! {
     Vec<String>: |value| value.as_array()?.iter().map(|item| String::read(item.get_ref())).collect();
 }
 
-/// A number that is written with ten digits.
+/// Parses a decimal number.
 fn decimal(value: &DeValue<'_>) -> Option<f64> {
     let text = match value {
         DeValue::Integer(whole) if whole.radix() == 10 => whole.as_str(),

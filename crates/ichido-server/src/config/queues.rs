@@ -1,4 +1,4 @@
-//! Queues: `[queues.NAME]`, and what holds where one says nothing, `[queue_defaults]`.
+//! Queues, `[queues.NAME]`, and their defaults, `[queue_defaults]`.
 
 use std::num::NonZeroU32;
 
@@ -10,14 +10,14 @@ use super::intake::Intake;
 use super::retry;
 use super::setting::Presets;
 
-/// A queue that was understood, and the section that says where each of its settings is.
+/// A parsed queue, and the section that locates its settings.
 pub(super) struct LocatedQueue<'a> {
     pub(super) queue: Queue,
     pub(super) intake: Intake,
     pub(super) section: Section<'a>,
 }
 
-/// A schedule with a name has its own maximum of retries.
+/// Returns the maximum retries of a named schedule.
 pub(super) fn presets(section: &Section<'_>) -> Presets {
     let named = section.explicit::<String>("retry").and_then(|retry| retry::preset(&retry));
     named.map(|retry| ("retries_max".to_owned(), (retry.tries.get() - 1).to_string())).into_iter().collect()
@@ -30,7 +30,7 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
     let queue = Queue {
         parallelism: at_least_one(section.get_or_default("parallelism")),
         batch_size: at_least_one(section.get_or_default("batch_size")),
-        // What is wrong with it was reported; the rest of the queue is judged as well.
+        // Errors in the schedule were reported; the rest of the queue is checked too.
         retry: Retry {
             tries: NonZeroU32::MIN.saturating_add(section.get_or_default("retries_max")),
             ..retry.unwrap_or(Retry::OUTBOX)
@@ -44,7 +44,7 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
     Some(LocatedQueue { queue, intake, section })
 }
 
-/// Counts are read with a bound of 1 below.
+/// Converts a count, which was checked to be at least 1.
 pub(super) fn at_least_one(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
 }

@@ -1,24 +1,24 @@
-//! When a queue tries again: one of the schedules of the specification by name, or one of its own.
+//! The retry schedule of a queue: a named one of the specification, or a custom one.
 
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::settings::duration;
 
 use super::document::Section;
 
-/// The schedules that have a name.
+/// The named schedules.
 pub(super) const PRESETS: [(&str, Retry); 4] =
     [("outbox", Retry::OUTBOX), ("job", Retry::JOB), ("llm", Retry::LLM), ("client", Retry::CLIENT)];
-/// The most waits of a list.
+/// Maximum waits in a list.
 const WAITS_MAX: usize = 100;
 const JITTERS: &str =
     "\"none\", \"full\" (anything from 0 to the wait), \"+10%\" (longer), or \"+-10%\" (either)";
 
-/// The schedule of this name.
+/// Returns a named schedule.
 pub(super) fn preset(name: &str) -> Option<Retry> {
     PRESETS.into_iter().find(|(known, _)| *known == name).map(|(_, retry)| retry)
 }
 
-/// What `retry` says in a queue's section. How often is not said here.
+/// Reads `retry` of a queue's section. The number of attempts is a setting of its own.
 pub(super) fn read(queue: &Section<'_>) -> Option<Retry> {
     match queue.section("retry") {
         Some(section) => custom(&section),
@@ -26,7 +26,7 @@ pub(super) fn read(queue: &Section<'_>) -> Option<Retry> {
     }
 }
 
-/// A schedule of its own.
+/// Reads a custom schedule.
 fn custom(section: &Section<'_>) -> Option<Retry> {
     let text: String = section.get_or_default("jitter");
     let jitter = jitter(&text).ok_or_else(|| format!("{text:?} is no jitter; write {JITTERS}"));

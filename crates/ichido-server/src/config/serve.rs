@@ -1,4 +1,4 @@
-//! The server: `[serve]`, where it listens, how much it takes in and how long it waits. The flags of `ichido serve` win over it.
+//! The server: `[serve]`. The flags of `ichido serve` win over it.
 
 use std::net::SocketAddr;
 
@@ -7,16 +7,16 @@ use ichido_http::server::limits::Limits;
 use super::document::Section;
 use crate::limits::RequestLimits;
 
-/// Where it listens when nobody says: on this machine alone.
+/// The default address: this machine only.
 pub const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4180);
 
-/// How a server listens.
+/// Settings of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeConfig {
-    /// Where.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// How much it takes in, and how long it waits.
+    /// Limits and timeouts of connections.
     pub limits: Limits,
     pub(crate) request_limits: RequestLimits,
 }

@@ -1,10 +1,10 @@
-//! What a setting is: its name, the values it takes, what holds without it, and what it means.
+//! The declaration of a setting: its name, values, default and meaning.
 
 use super::kind::Kind;
 
 /// The settings of a TOML table, in groups that several tables may share.
 pub(super) type SettingTable = &'static [&'static [Setting]];
-/// Values as TOML, by the names of the settings that have them where nothing is said.
+/// Defaults as TOML, by the names of their settings.
 pub(super) type Presets = Vec<(String, String)>;
 
 /// One row of the table of settings.
@@ -14,11 +14,11 @@ pub(super) struct Setting {
     pub(super) kind: Kind,
     pub(super) absent: Absent,
     pub(super) variable: Option<Variable>,
-    /// What it means, for people.
+    /// Its meaning, for people.
     pub(super) about: &'static str,
 }
 
-/// What holds where a setting is absent. Texts are without their quotes.
+/// What applies if a setting is absent. Texts are without quotes.
 #[derive(Debug)]
 pub(super) enum Absent {
     /// This value.
@@ -27,7 +27,7 @@ pub(super) enum Absent {
     AtMost(&'static str, &'static str),
     /// The duration, unless the other setting is longer.
     AtLeast(&'static str, &'static str),
-    /// The defaults of the members of the table that it is.
+    /// The defaults of its members.
     Members,
     /// Nothing. The value is an example.
     Unset(&'static str),
@@ -35,17 +35,17 @@ pub(super) enum Absent {
     Required(&'static str),
 }
 
-/// An environment variable with a name of its own that wins over the file.
+/// An environment variable with its own name that wins over the file.
 #[derive(Debug)]
 pub(super) enum Variable {
-    /// A whole number, which has this unit as a setting, and the section that it wins over.
+    /// A whole number, its unit as a setting, and the section that it wins over.
     Number(&'static str, &'static str, &'static str),
-    /// The commands or the exporter of traces apply it.
+    /// A variable that the commands or the trace exporter apply.
     Elsewhere(&'static str),
 }
 
 impl Setting {
-    /// A value of this setting as TOML.
+    /// Formats a value of this setting as TOML.
     pub(super) fn toml(&self, value: &str) -> String {
         let is_text = match self.kind {
             Kind::WordOr(..) => !value.starts_with('{'),
@@ -55,7 +55,7 @@ impl Setting {
         if is_text { format!("{value:?}") } else { value.to_owned() }
     }
 
-    /// The default as TOML, or else an example.
+    /// Returns the default as TOML, or else an example.
     pub(super) fn example(&self) -> String {
         match (&self.absent, &self.kind) {
             (Absent::Members, Kind::Table(table)) => {
@@ -74,7 +74,7 @@ impl Setting {
         }
     }
 
-    /// What it means, and which variable wins over the file.
+    /// Describes its meaning, and the variable that wins over the file.
     pub(super) fn description(&self) -> String {
         let about = self.about;
         match self.variable {
@@ -95,7 +95,7 @@ impl Setting {
         !matches!(self.absent, Absent::Unset(_) | Absent::Required(_))
     }
 
-    /// What is wrong where a required setting is missing.
+    /// Describes the error of a missing required setting.
     pub(super) fn missing_error(&self) -> String {
         match self.kind {
             Kind::Word(words) => format!("is missing; write one of: {}", words.join(", ")),
@@ -104,7 +104,7 @@ impl Setting {
     }
 }
 
-/// Members as a table in one line.
+/// Formats members as an inline table.
 pub(super) fn inline<'k>(members: impl Iterator<Item = (&'k str, String)>) -> String {
     let members: Vec<String> = members.map(|(name, value)| format!("{name} = {value}")).collect();
     format!("{{ {} }}", members.join(", "))

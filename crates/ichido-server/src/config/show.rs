@@ -1,7 +1,7 @@
-//! `ichido config show`: the configuration as it holds, setting by setting, and where each was said.
+//! `ichido config show`: the effective value of each setting, and its origin.
 //!
-//! Guarantee: secrets are references, and are shown as such. The store's address is not shown if it has a password, nor is the address of a
-//! receiver that a variable says; of every other address what may be secret is hidden (`redacted`).
+//! Guarantee: secrets are references, and are shown as such. The store's URL is hidden if it contains a password, and a
+//! receiver's URL if it comes from a variable; every other URL is redacted (`redacted`).
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use super::holds_password;
 use super::kind::{FromSetting as _, Kind};
 use super::setting::inline;
 
-/// What is shown in place of a text that may be secret.
+/// Replaces a text that may be secret.
 pub(super) const HIDDEN: &str = "\"…\"";
 
-/// A value as TOML, and who said it.
+/// A value as TOML, with its origin.
 #[derive(Clone, Debug)]
 pub(super) struct EffectiveValue {
     pub(super) value: String,
@@ -25,32 +25,32 @@ pub(super) struct EffectiveValue {
     pub(super) origin: String,
 }
 
-/// One setting as it is shown.
+/// One setting, for display.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The table that it is in, and its name there.
+    /// The table it is in, and its name there.
     pub(super) table: String,
     pub(super) name: String,
-    /// `None` where it is not set.
+    /// `None` if it is not set.
     pub(super) effective: Option<EffectiveValue>,
 }
 
-/// What was said over the file and its variables: by a flag, mostly.
+/// A value that wins over the file and the environment, usually from a flag.
 pub struct Over {
-    /// The whole name of the setting.
+    /// The full name of the setting.
     pub(super) path: String,
     pub(super) effective: EffectiveValue,
 }
 
 impl Over {
-    /// The store's address, which may hold a password, and who says it.
+    /// The store's URL, which may contain a password, with its origin.
     pub fn store(url: &str, by: &str) -> Self {
         let redacted = || format!("{:?}", crate::redacted::url(url));
         let value = if holds_password(url) { HIDDEN.to_owned() } else { redacted() };
         Self { path: "store.url".to_owned(), effective: EffectiveValue { value, origin: by.to_owned() } }
     }
 
-    /// A setting of `[serve]`, by the flag of its name.
+    /// A setting of `[serve]` from the flag of that name.
     pub fn serve(name: &str, text: &str) -> Self {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let value = if is_number { text.to_owned() } else { format!("{text:?}") };
@@ -59,7 +59,7 @@ impl Over {
     }
 }
 
-/// Whether a value may be a secret: a password in the store's address, or what a variable says of an address or a header field.
+/// Whether a value may be secret: a store URL with a password, or a URL or header field from a variable.
 pub(super) fn is_hidden(path: &str, value: &DeValue<'_>, is_by_variable: bool) -> bool {
     let is_receiver =
         path.starts_with("destinations.") && matches!(path.rsplit('.').next(), Some("url" | "urls"));
@@ -69,7 +69,7 @@ pub(super) fn is_hidden(path: &str, value: &DeValue<'_>, is_by_variable: bool) -
     }
 }
 
-/// A value as it is shown, without what may be secret in addresses.
+/// Formats a value for display, with redacted URLs.
 pub(super) fn redacted(kind: &Kind, value: &DeValue<'_>) -> String {
     match (kind, usize::read(value)) {
         (Kind::Size(..), Some(bytes)) => format!("{:?}", size::shown(bytes as u64)),
@@ -77,7 +77,7 @@ pub(super) fn redacted(kind: &Kind, value: &DeValue<'_>) -> String {
     }
 }
 
-/// A value as TOML has it, in one line.
+/// Formats a value as TOML in one line.
 pub(super) fn to_toml(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> String {
     match value {
         DeValue::String(string) => format!("{:?}", text(string)),
@@ -95,7 +95,7 @@ pub(super) fn to_toml(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> Str
     }
 }
 
-/// As a file would have it, a line each under the tables that they are in.
+/// Formats settings as a TOML file, grouped by table.
 pub fn text(shown: &[Shown], with_origin: bool) -> String {
     let mut out = String::new();
     let mut tables: Vec<&str> = Vec::new();
@@ -105,7 +105,7 @@ pub fn text(shown: &[Shown], with_origin: bool) -> String {
         }
     }
     for table in tables {
-        // A string takes all that is written to it.
+        // Writing to a string does not fail.
         _ = writeln!(out, "{}[{table}]", if out.is_empty() { "" } else { "\n" });
         for Shown { name, effective, .. } in shown.iter().filter(|shown| shown.table == table) {
             _ = match effective {
@@ -120,7 +120,7 @@ pub fn text(shown: &[Shown], with_origin: bool) -> String {
     out
 }
 
-/// The same for programs: each setting by its whole name, with who said it.
+/// Formats settings as JSON: each with its full name and origin.
 pub fn json(shown: &[Shown]) -> Value {
     let setting = |Shown { table, name, effective }: &Shown| {
         json!({
@@ -132,7 +132,7 @@ pub fn json(shown: &[Shown]) -> Value {
     json!({ "settings": shown.iter().map(setting).collect::<Vec<_>>() })
 }
 
-/// A TOML value as JSON.
+/// Converts a TOML value to JSON.
 pub(super) fn to_json(toml: &str) -> Option<Value> {
     Value::deserialize(ValueDeserializer::parse(toml).ok()?).ok()
 }

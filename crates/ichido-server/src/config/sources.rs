@@ -1,6 +1,6 @@
-//! What a configuration refers to outside its file: variables of the environment and other files.
+//! The environment variables and files that a configuration refers to.
 //!
-//! Secrets are given by reference alone, `env:NAME` or `file:PATH`, so that a configuration can be shown to anybody.
+//! Secrets are given by reference only, `env:NAME` or `file:PATH`, so a configuration can be shown to anybody.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,44 +8,43 @@ use std::path::{Path, PathBuf};
 
 use super::sqlite_file;
 
-/// The longest secret or certificate that is read.
+/// Maximum size of a secret or certificate.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The text of a file, as far as it may be read and one byte more. What is no file, such as a device or a pipe, may have no end or
-/// never begin, and is not read.
+/// Reads the text of a file, up to one byte beyond the limit. Devices and pipes are refused: they may have no end, or block.
 pub(super) fn read_file(path: &Path) -> io::Result<String> {
-    // Before it is opened, since that alone waits for whoever writes into a pipe.
+    // Check before opening, because opening a pipe blocks until it has a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
     }
     read_up_to(path, BYTES_MAX)
 }
 
-/// The text of whatever there is under a name, up to so many bytes and one more, by which it is told that there are more.
+/// Reads text up to one byte beyond a limit, so the caller can tell that there is more.
 pub(super) fn read_up_to(path: &Path, bytes_max: usize) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The environment and the files that a configuration may name. Passed in, so that both can be tested.
+/// The environment and the files that a configuration may refer to. Passed in, so tests can replace both.
 pub struct Outside<'a> {
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a file.
+    /// Returns the text of a file.
     pub file: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The variables that are named after settings, and what they say.
+    /// The variables named after settings, with their values.
     pub named: Vec<(String, String)>,
-    /// The folder of the configuration: paths in it are counted from there.
+    /// The folder of the configuration, which its paths are relative to.
     pub folder: PathBuf,
 }
 
-/// How a reference to a variable of the environment begins, and one to a file.
+/// The prefixes of references to environment variables and files.
 const VARIABLE: &str = "env:";
 const FILE: &str = "file:";
 
 impl Outside<'_> {
-    /// The text itself, or what it refers to. An error says what is wrong without a character of a secret.
+    /// Returns the text, or what it refers to. Errors contain no character of a secret.
     pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
         if let Some(name) = text.strip_prefix(VARIABLE) {
             return match (self.variable)(name) {
@@ -55,11 +54,11 @@ impl Outside<'_> {
             };
         }
         let Some(path) = text.strip_prefix(FILE) else { return Ok(text.to_owned()) };
-        // A file ends with a line's end, which is no part of a secret.
+        // The final line break of a file is not part of the secret.
         self.read(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// What is referred to; a text that is no reference is refused, because it would be a secret in the file.
+    /// Resolves a reference; refuses any other text, which would be a secret in the file.
     pub(super) fn secret(&self, text: &str) -> Result<String, String> {
         if text.starts_with(VARIABLE) || text.starts_with(FILE) {
             return self.resolve(text);
@@ -67,7 +66,7 @@ impl Outside<'_> {
         Err("is a secret, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"".to_owned())
     }
 
-    /// An address whose path, where it is that of an SQLite file, is counted from the configuration's folder.
+    /// Resolves the path of an SQLite file relative to the configuration's folder.
     pub(super) fn resolve_store_path(&self, url: String) -> Result<String, String> {
         let Some(file) = sqlite_file(&url).filter(|file| file.is_relative()) else { return Ok(url) };
         let whole = self.folder.join(file);
@@ -75,7 +74,7 @@ impl Outside<'_> {
         Ok(format!("sqlite:{text}"))
     }
 
-    /// The text of a file, whose path is counted from the configuration's folder.
+    /// Reads a file whose path is relative to the configuration's folder.
     pub(super) fn read(&self, path: &str) -> Result<String, String> {
         let whole = self.folder.join(path);
         let shown = whole.display();

@@ -1,17 +1,17 @@
-//! The address of a store, as far as it can be checked without opening it.
+//! The URL of a store, checked without opening it.
 //!
-//! Guarantee: nothing of an address is repeated in an error; it may hold a password.
+//! Guarantee: errors repeat no part of a URL, which may contain a password.
 
 use std::path::Path;
 
-/// The most connections to PostgreSQL. Writes are batched, so that few are busy at once.
+/// Default maximum of connections to PostgreSQL. Writes are batched, so few are busy at once.
 pub const CONNECTIONS_DEFAULT: u32 = 16;
 
-/// The store where nobody names one.
+/// The default store.
 pub const DEFAULT_URL: &str = "sqlite:ichido.db";
 
-/// Whether an address is one that [`Store::open`](ichido_store::Store::open) takes, as far as that can be told without opening it. It may hold a password,
-/// and is not repeated.
+/// Checks whether [`Store::open`](ichido_store::Store::open) accepts a URL, without opening it. The error does not repeat the
+/// URL, which may contain a password.
 pub fn check(url: &str) -> Result<(), &'static str> {
     let in_memory = |file: &str| file.contains(":memory:") || file.contains("mode=memory");
     match (url.split_once(':'), sqlite_file(url).and_then(Path::to_str)) {
@@ -28,7 +28,7 @@ pub fn check(url: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The file that an address names, where it names one.
+/// Returns the file that a URL names, if it names one.
 pub fn sqlite_file(url: &str) -> Option<&Path> {
     let address = url.strip_prefix("sqlite:")?;
     Some(Path::new(address.strip_prefix("//").unwrap_or(address)))

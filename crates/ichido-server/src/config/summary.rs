@@ -1,6 +1,6 @@
-//! What a configuration comes to, in a page.
+//! A summary of a configuration.
 //!
-//! Guarantee: nothing that may be secret is in it.
+//! Guarantee: it contains nothing that may be secret.
 
 use ichido::worker::{Queue, Receiver};
 use ichido_core::alert::{Rule, Rules, Terms};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Config, DestinationConfig, sqlite_file};
 
-/// Where things are kept, without a secret.
+/// Describes the store, without secrets.
 fn store_summary(config: &Config) -> Option<String> {
     let url = config.store.url.as_deref()?;
     Some(match sqlite_file(url) {
@@ -19,12 +19,12 @@ fn store_summary(config: &Config) -> Option<String> {
             let whole = std::path::absolute(file);
             format!("SQLite, {}", whole.as_deref().unwrap_or(file).display())
         }
-        // The address may hold a password.
+        // The URL may contain a password.
         None => "PostgreSQL".to_owned(),
     })
 }
 
-/// The terms of every alert, and what single queues have of their own, for programs; in the units of the API.
+/// Returns the terms of every alert as JSON, and those of single queues, in the API's units.
 fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
     let alert = |rule: Rule, terms: Option<Terms>| match terms {
         None => json!({ "rule": rule.as_str(), "on": false }),
@@ -48,7 +48,7 @@ fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
     (common, own.collect())
 }
 
-/// What a configuration comes to, for programs.
+/// Returns the summary as JSON.
 pub fn json(config: &Config) -> Value {
     let worker = &config.worker;
     let queue = |queue: &Queue| {
@@ -70,7 +70,7 @@ pub fn json(config: &Config) -> Value {
             "name": described.name,
             "kind": described.kind,
             "where": described.whereto,
-            // A stream honours keys for as long as it says itself.
+            // A stream deduplicates by key for as long as its own configuration says.
             "honours_key": guarantee.is_none() || keeps_for.is_some(),
             "keeps_keys_for": keeps_for.map(duration::shown),
             "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Repeatable),
@@ -103,7 +103,7 @@ pub fn json(config: &Config) -> Value {
     })
 }
 
-/// What a configuration comes to, for people: the same as [`json()`].
+/// Returns the summary as text, with the same content as [`json()`].
 pub fn text(config: &Config) -> String {
     let all = json(config);
     let store = all["store"].as_str().unwrap_or("none; give one by --store or ICHIDO_STORE");
@@ -145,7 +145,7 @@ pub fn text(config: &Config) -> String {
     )
 }
 
-/// These members of each object in a list.
+/// Returns these members of each object in a list.
 fn rows<const N: usize>(list: &Value, members: [&str; N]) -> impl Iterator<Item = [String; N]> {
     let rows = list.as_array().into_iter().flatten();
     rows.map(move |row| members.map(|member| cell(&row[member])))

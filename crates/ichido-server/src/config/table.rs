@@ -1,6 +1,6 @@
-//! The table of settings: every name that `ichido.toml` may have, with its values, default, variable and meaning.
+//! The table of settings: every name in `ichido.toml`, with its values, default, variable and meaning.
 //!
-//! The reader, `ichido config show`, `init` and `schema`, and `docs/configuration.md` are made of it.
+//! The reader, `ichido config show`, `init` and `schema`, and `docs/configuration.md` are generated from it.
 
 mod destinations;
 
@@ -34,7 +34,7 @@ pub(super) use destinations::{HTTP, MODEL, NATS, OPENAI, PACE};
 pub(super) const KIND: &str = "kind";
 /// Maximum connections to PostgreSQL.
 const CONNECTIONS_MAX: u32 = 1_000;
-/// Maximum messages that a limit may let wait, and samples that an alert may ask for: more is a typing error.
+/// Maximum for waiting messages and alert samples: more is a typing error.
 const BILLION: u32 = 1_000_000_000;
 /// Maximum header fields of a request.
 const HEADERS: u32 = 100;
@@ -42,7 +42,7 @@ const _: () = assert!(HEADERS as usize == HEADERS_MAX, "the parser takes as many
 /// Maximum factor from one wait to the next.
 const FACTOR_MAX: u32 = 100;
 
-/// Rows of the table: name, values, what holds without it, perhaps a variable; and what it means.
+/// Declares rows of the table: name, values, default, optional variable, and meaning.
 macro_rules! settings {
     ($($name:literal: $kind:expr, $absent:expr $(, by $variable:expr)?; $about:literal)*) => {
         &[$($crate::config::setting::Setting {
@@ -134,7 +134,7 @@ const TRACES: &[Setting] = settings! {
         "Collector of OTLP as JSON over HTTP or HTTPS, without `/v1/traces`; unset, nothing is traced. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is the whole URL and wins. OTEL_EXPORTER_OTLP_HEADERS carries a vendor's API key."
 };
 
-/// The alerts that are about queues.
+/// The alerts on queues.
 const ALERT_RULES: &[Setting] = settings! {
     "dead_letter": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"15m\", least = 1, above = 0 }");
         "Any message became a dead letter."

@@ -1,4 +1,4 @@
-//! What a configuration comes to, and what is said of one that comes to nothing.
+//! Configurations that are accepted, and the errors of those that are not.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,7 @@ mod table;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// Everything that the commented file refers to.
+/// Returns everything that the commented file refers to.
 pub(super) fn variables() -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("MAIL_AUTHORIZATION", "Bearer s3cret-token".to_owned()),
@@ -63,7 +63,7 @@ pub(super) fn shown(traced: &Traced, over: &[Over], with_origin: bool) -> String
     show::text(&traced.shown(over), with_origin)
 }
 
-/// The commented file with every setting in force.
+/// Returns the commented file with every setting uncommented.
 pub(super) fn uncommented() -> String {
     let file = commented_file();
     let line = |line: &str| match line.strip_prefix('#') {
@@ -77,7 +77,7 @@ pub(super) fn resolved(text: &str) -> Config {
     resolved_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-/// The lines of what is wrong with a text.
+/// Returns the error lines for a text.
 pub(super) fn problems_of(text: &str) -> Vec<String> {
     let faults = resolved_with(text, &variables()).expect_err("there are problems");
     faults.to_string().lines().skip(1).map(|line| line.trim().to_owned()).collect()
@@ -106,7 +106,7 @@ fn every_setting_that_the_commented_file_shows_can_be_given() {
     let of_peer = config.serve.limits.peer_connections_max.take();
     assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by connections_max");
     assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
-    // What is shown as left out is what holds when it is left out.
+    // Settings that are shown as absent show their default.
     let bare = resolved(&commented_file());
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
     assert_eq!(config.store.connections_max, bare.store.connections_max);
@@ -184,7 +184,7 @@ fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
     let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
     assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
     assert!(problems[0].contains("not longer than the destination's time-out, 20s"), "{problems:?}");
-    // Said for all queues, it is wrong there.
+    // If it is set for all queues, the error is there.
     let text = format!("[queue_defaults]\nlease = \"5s\"\n[queues.a]\ndestination = \"broker\"\n{broker}");
     assert!(problems_of(&text)[0].starts_with("ichido.toml:2:9 queue_defaults.lease: "));
     let problems = problems_of(&format!("[queues.\"a b\"]\ndestination = \"broker\"\n{broker}"));
@@ -277,7 +277,7 @@ repeatable = true
     assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::Nothing), Some(Guarantee::Repeatable)]);
 }
 
-/// The problems of a text begin so, one for each, in this order.
+/// Checks that the errors of a text begin like this, in this order.
 fn assert_problems(text: &str, expected: &[(&str, &str)]) {
     let problems = problems_of(text);
     let all = problems.join("\n");
@@ -410,7 +410,7 @@ fn variables_named_after_settings_win_over_the_file() {
     assert_eq!(config.worker.stop_within, Duration::from_secs(7));
     assert_eq!((config.queues[0].parallelism.get(), config.queues[1].requeue), (8, true));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
-    assert_eq!(config.destinations[0].time_out(), Duration::from_secs(9));
+    assert_eq!(config.destinations[0].timeout(), Duration::from_secs(9));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! References of a schema: each leads to a place in the same document, and none comes back to itself without going further into the
-//! message, which would have no end.
+//! References in a schema: each points into the same document, and none leads back to itself without descending into the message,
+//! which would not terminate.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use super::{SchemaError, invalid};
 
-/// The most steps from schema to schema at one place of a message: that it is a part of another, or refers to another.
+/// Maximum steps from schema to schema at one location in a message, through nesting or references.
 pub(super) const STEPS_MAX: usize = 64;
 
 /// Keywords whose value is data.
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
-/// Keywords whose value has schemas under names that somebody chose.
+/// Keywords whose value contains schemas under user-chosen names.
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
-/// Keywords whose schemas are about the same place of the message.
+/// Keywords whose schemas apply to the same location in the message.
 const SAME_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 
-/// Says what is wrong with the references of a schema.
+/// Checks the references of a schema.
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
     let mut found = SchemaIndex { schemas: HashMap::new(), anchors: HashMap::new() };
     found.walk(schema, String::new())?;
@@ -28,10 +28,10 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
     places.into_iter().try_for_each(|place| found.depth(place, 0, &mut depths).map(|_| ()))
 }
 
-/// Every schema of a document, by its place.
+/// Every schema in a document, by its location.
 struct SchemaIndex<'a> {
     schemas: HashMap<String, &'a Value>,
-    /// Where each anchor stands; a dynamic one may stand at several.
+    /// The locations of each anchor; a dynamic anchor may have several.
     anchors: HashMap<&'a str, Vec<String>>,
 }
 
@@ -72,7 +72,8 @@ impl<'a> SchemaIndex<'a> {
         }
     }
 
-    /// How many steps can be taken from a schema at one place of a message; `depths` has what is known, `None` while it is asked.
+    /// Returns how many steps a schema leads to at one location in a message. `depths` caches results, and holds `None` while one
+    /// is being computed.
     fn depth(
         &self,
         place: &str,
@@ -108,7 +109,7 @@ impl<'a> SchemaIndex<'a> {
         Ok(depth)
     }
 
-    /// The schemas that are about the same place of the message as this one.
+    /// Returns the schemas that apply to the same location in the message.
     fn next(&self, place: &str) -> Vec<String> {
         let Some(members) = self.schemas.get(place).and_then(|schema| schema.as_object()) else {
             return Vec::new();
@@ -143,7 +144,7 @@ fn check_reference(to: &str, place: &str) -> Result<(), SchemaError> {
         let what = "leads out of the document; a schema is whole in its file: put what is meant under $defs, and refer to it by \"#/$defs/…\"";
         return Err(invalid(place, what));
     }
-    // So that a place has one spelling.
+    // Each location then has one spelling.
     if to.contains('%') {
         return Err(invalid(
             place,
@@ -153,7 +154,7 @@ fn check_reference(to: &str, place: &str) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// The pointer to a member.
+/// Returns the pointer to a member.
 fn child_pointer(place: &str, name: &str) -> String {
     format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

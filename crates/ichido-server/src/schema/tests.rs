@@ -1,4 +1,4 @@
-//! What a schema takes and refuses, of messages and of itself.
+//! What schemas accept and refuse, in messages and in schemas themselves.
 
 use ichido_core::json::DEPTH_MAX;
 
@@ -97,7 +97,7 @@ fn patterns_cannot_blow_up() {
         let refused = refused(&format!(r#"{{"properties":{{"p":{{"pattern":"{pattern}"}}}}}}"#));
         assert!(refused.contains("pattern"), "{refused}");
     }
-    // For a matcher that goes back and tries again, this is more steps than there are atoms.
+    // A backtracking matcher would need more steps than there are atoms.
     let text = format!("\"{}!\"", "a".repeat(100_000));
     assert_eq!(broken(r#"{"pattern":"^(a+)+$"}"#, &text).len(), 1);
 }

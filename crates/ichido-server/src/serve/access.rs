@@ -1,9 +1,9 @@
-//! Who is let in: bearers of tokens, and, as long as no token was ever made, whoever is on this machine.
+//! Authentication: with tokens, or, as long as no token was ever created, for every user of this machine.
 //!
-//! Guarantee: a token that was revoked lets nobody in once [`TOKENS_STALE`] has passed, whatever becomes of the store in between, and
-//! who listens by it hears no more;
-//! secrets are compared in constant time, and none is logged. Without tokens only requests are answered that name this machine as
-//! their host, and none that a page of another origin makes: a browser here must not become anybody's way in (DNS rebinding, CSRF).
+//! Guarantee: a revoked token is refused once [`TOKENS_STALE`] has passed, whatever happens to the store, and its event streams
+//! end. Secrets are compared in constant time, and never logged. Without tokens, only requests that name this machine as their
+//! host are served, and none from a page of another origin: a browser on this machine must not give others access (DNS rebinding,
+//! CSRF).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -28,15 +28,15 @@ use super::problem::{Code, Problem};
 use super::token;
 use crate::limits::{TOKENS_FRESH, TOKENS_READ_TIMEOUT, TOKENS_RETRY_AFTER, TOKENS_STALE};
 
-/// What a browser says of where a request comes from.
+/// The header in which a browser says where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The door.
+/// Decides who may call the API.
 pub struct Access {
     store: Store,
     is_loopback: bool,
     cached: Mutex<Option<CachedTokens>>,
-    /// Held by the one that reads the list anew; since when that did not work, if it did not.
+    /// Held while the list is read again. Contains the time of the last failure, if the last read failed.
     reading: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -44,9 +44,9 @@ pub struct Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenStatus {
     NeverCreated,
-    /// All that were ever made were revoked or have expired.
+    /// Every token was revoked or has expired.
     AllInactive,
-    /// At least one lets its bearer in.
+    /// At least one token is valid.
     Live,
 }
 
@@ -58,18 +58,18 @@ struct CachedTokens {
 }
 
 impl Access {
-    /// Whom a server at this address lets in.
+    /// Creates the access rules of a server at this address.
     pub fn new(store: Store, listens_on: SocketAddr) -> Self {
         Self { is_loopback: listens_on.ip().is_loopback(), ..Self::tokens_only(store) }
     }
 
-    /// Bearers of tokens, and nobody else.
+    /// Accepts tokens only.
     pub(super) fn tokens_only(store: Store) -> Self {
         let (cached, reading) = (Mutex::new(None), tokio::sync::Mutex::new(None));
         Self { store, is_loopback: false, cached, reading }
     }
 
-    /// Whether there are tokens.
+    /// Returns whether there are tokens.
     pub(super) async fn token_status(&self) -> Result<TokenStatus, StoreError> {
         let CachedTokens { tokens, .. } = self.fetch().await?;
         let now = clock::now();
@@ -80,7 +80,7 @@ impl Access {
         })
     }
 
-    /// Who asks; or why nobody is let in.
+    /// Authenticates the caller of a request.
     pub(super) async fn admit(
         &self,
         method: &Method,
@@ -96,7 +96,7 @@ impl Access {
         authenticate(&known.tokens, headers, clock::now())
     }
 
-    /// Lets in who asks for the metrics of a worker: on loopback everybody who names this machine, beyond it who may look at everything.
+    /// Authorizes a request for a worker's metrics: on loopback anyone who names this machine, beyond it viewers.
     pub(crate) async fn admit_to_metrics(
         &self,
         method: &Method,
@@ -109,7 +109,7 @@ impl Access {
         self.admit(method, uri, headers).await?.require_viewer()
     }
 
-    /// Tells of who was let in before whether they would be now. Where the tokens cannot be read, nobody would.
+    /// Returns a check of whether earlier callers still have access. If the tokens cannot be read, nobody has.
     pub(super) async fn recheck(&self) -> impl Fn(&ApiCaller) -> bool + use<> {
         let known = self.current_tokens().await.ok();
         let (is_loopback, now) = (self.is_loopback, clock::now());
@@ -127,7 +127,7 @@ impl Access {
         if let Some(known) = last.clone().filter(fresh) {
             return Ok(known);
         }
-        // While somebody reads, the others go by what is known; without that they wait.
+        // While one request reads the list, others use the cached one; without one they wait.
         let still_good = |known: &CachedTokens| known.at.elapsed() < TOKENS_STALE;
         let good = last.filter(still_good);
         let mut failed_at = match &good {
@@ -155,7 +155,7 @@ impl Access {
     }
 
     async fn fetch(&self) -> Result<CachedTokens, StoreError> {
-        // Counted from before the question, so that the list is never older than it says.
+        // Taken before the read, so the list is never older than it claims.
         let at = Instant::now();
         let listed = self.store.tokens().list().await?;
         let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
@@ -182,7 +182,7 @@ fn authenticate(
         let detail = "the Authorization header was sent more than once; send it once";
         return Err(Problem::new(Code::TokenInvalid, detail));
     }
-    // What is wrong with a token is not told: whoever has a good one can look at its list.
+    // The response does not say what is wrong with a token: a caller with a valid one can list the tokens.
     let invalid = || {
         let detail =
             "the token is none, or was revoked, or has expired; make a new one by `ichido token create`";
@@ -204,11 +204,11 @@ fn bearer(field: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
 }
 
-/// A name that somebody else's server answers for could lead here; this machine's own cannot.
+/// Checks that the host is this machine. Another name could be pointed here by somebody else's DNS; `localhost` cannot.
 fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let lines: Vec<_> = headers.get_all(HOST).iter().collect();
     let named = lines.iter().map(|line| Authority::try_from(line.as_bytes()).ok());
-    // HTTP/2 may have its host in the target alone.
+    // HTTP/2 may have its host only in the target.
     let hosts: Option<Vec<Authority>> = named.chain(uri.authority().cloned().map(Some)).collect();
     let is_own = |hosts: &[Authority]| {
         !hosts.is_empty()
@@ -230,7 +230,8 @@ fn is_this_machine(host: &str) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A page of ours has our own host as its origin; any other page may look, which its browser does not let it, and change nothing.
+/// Checks the origin of a change. Our own pages have our host as their origin. A page of another origin may send reads, whose
+/// responses its browser hides, but must not change anything.
 fn check_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());

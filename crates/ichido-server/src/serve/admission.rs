@@ -1,8 +1,8 @@
-//! Whether a queue takes one more message in, by the bounds of its settings.
+//! Admission: whether a queue accepts one more message, by its limits.
 //!
-//! Guarantee: a queue without bounds is never looked at. However many requests come, the store is asked once a second, for all queues
-//! together. What this server takes in between two looks counts as waiting, so that by itself it never exceeds `waiting_max`; of what
-//! others put in on the same store it knows by its next look.
+//! Guarantee: queues without limits are never counted. However many requests arrive, the store is asked once a second for all
+//! queues together. Messages that this server accepts between two polls count as waiting, so on its own it never exceeds
+//! `waiting_max`. It learns about messages from other servers at its next poll.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,10 +20,10 @@ use super::api::ServedQueue;
 use super::problem::{Code, Problem};
 use crate::limits::COUNTS_INTERVAL;
 
-/// The doors of the queues that have bounds.
+/// The limiters of the queues that have limits.
 pub(super) struct Admission {
     limiters: Arc<BTreeMap<String, QueueLimiter>>,
-    /// `None` where no queue has bounds.
+    /// `None` if no queue has limits.
     poller: Option<JoinHandle<()>>,
 }
 
@@ -36,23 +36,23 @@ struct QueueLimiter {
 #[derive(Default)]
 struct Occupancy {
     window: Window,
-    /// How many were let in here, and of how many it is known what became of them.
+    /// How many messages this server admitted, and how many of them have a known outcome.
     admitted: u64,
     settled: u64,
-    /// How many were settled when the last look began: those are in its counts.
+    /// How many were settled when the last poll began: its counts include those.
     settled_at_poll: u64,
 }
 
-/// Room for one message, until it is known what became of it.
+/// A permit for one message, until its outcome is known.
 pub(super) struct AdmissionPermit<'a>(Option<&'a QueueLimiter>);
 
 impl Admission {
-    /// Without bounds, for who puts nothing in.
+    /// Returns an admission without limits, for commands that enqueue nothing.
     pub(super) fn none() -> Self {
         Self { limiters: Arc::default(), poller: None }
     }
 
-    /// Looks once, and then every second. A store that does not answer now refuses by itself.
+    /// Polls once, and then every second. If the store does not respond now, it refuses messages anyway.
     pub(super) async fn start(store: Store, queues: &BTreeMap<String, ServedQueue>) -> Self {
         let limiters = queues.iter().filter_map(|(name, known)| {
             let bounds = known.intake.bounds;
@@ -79,7 +79,7 @@ impl Admission {
         Self { limiters, poller: Some(poller) }
     }
 
-    /// Lets one message into a queue, or says when to ask again.
+    /// Admits one message to a queue, or returns when to retry.
     pub(super) fn admit(&self, queue: &str) -> Result<AdmissionPermit<'_>, Problem> {
         let Some(limiter) = self.limiters.get(queue) else { return Ok(AdmissionPermit(None)) };
         let mut occupancy = limiter.occupancy();
@@ -119,7 +119,7 @@ impl Drop for AdmissionPermit<'_> {
 
 impl QueueLimiter {
     fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
-        // Numbers alone are behind it, which no panic leaves half changed.
+        // It guards only numbers, which a panic cannot leave half changed.
         lock(&self.occupancy)
     }
 }
@@ -131,7 +131,7 @@ impl Occupancy {
     }
 }
 
-/// One look at all queues. One that fails changes nothing: what was known still stands.
+/// Polls all queues once. A failed poll changes nothing: the last counts still apply.
 async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, began: Instant) {
     let settled: Vec<u64> = limiters.values().map(|limiter| limiter.occupancy().settled).collect();
     let counts = match timeout(COUNTS_INTERVAL, store.queues().counts()).await {
@@ -152,14 +152,14 @@ async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, b
     }
 }
 
-/// How many of each queue wait, and how many have ended.
+/// Returns how many messages of each queue wait, and how many have ended.
 fn sums(counts: &[Count]) -> HashMap<&str, (u64, u64)> {
     let mut sums: HashMap<&str, (u64, u64)> = HashMap::new();
     for Count { queue, state, count } in counts {
         let (waiting, ended) = sums.entry(queue).or_default();
         let sum = match state {
             Stage::Queued | Stage::Sending | Stage::Failed => waiting,
-            // A parked one waits for a person, not for the queue.
+            // A parked message waits for a person, not for the queue.
             Stage::Parked | Stage::Sent | Stage::Dead | Stage::Cancelled => ended,
         };
         *sum = sum.saturating_add(u64::try_from(*count).unwrap_or(0));

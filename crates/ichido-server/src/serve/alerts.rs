@@ -1,4 +1,6 @@
-//! Alerts over HTTP: what fires, and what was over (SPEC A15).
+//! Alerts over HTTP: firing and resolved incidents.
+
+// Spec: A15.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
@@ -116,7 +118,7 @@ pub(super) async fn list_alerts(
     Ok(json(StatusCode::OK, &Alerts { alerts, next }))
 }
 
-/// Those that are open, the last to be opened first.
+/// Returns the open incidents, newest first.
 pub(super) async fn firing(api: &ApiState) -> Result<Vec<Alert>, StoreError> {
     let mut firing = api.store.alerts().firing().await?;
     firing.sort_by_key(|alert| Reverse((alert.opened_at, alert.id)));

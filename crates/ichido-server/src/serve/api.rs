@@ -1,4 +1,4 @@
-//! What the server knows, and which path leads where.
+//! The state that handlers share, and the routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -33,47 +33,47 @@ use super::{
 use crate::config::{Config, Intake};
 use crate::limits::RequestLimits;
 
-/// What every handler may use.
+/// The state that every handler may use.
 pub(super) struct ApiState {
     pub(super) store: Store,
-    /// How much is taken in.
+    /// The limits of requests.
     pub(super) request_limits: RequestLimits,
-    /// The queues that this server takes messages in for.
+    /// The queues that this server accepts messages for.
     pub(super) queues: BTreeMap<String, ServedQueue>,
-    /// Whether they take one more.
+    /// Whether they accept one more message.
     pub(super) admission: Admission,
-    /// Where they go.
+    /// The destinations of the configuration.
     pub(super) destinations: Vec<ConfiguredDestination>,
-    /// The queues that its configuration has, those of alerts among them.
+    /// The configured queues, including those of alerts.
     pub(super) served: BTreeSet<String>,
     pub(super) waiting: OutcomeWaiters,
-    /// A permit for each batch on its way in.
+    /// Permits for incoming batches.
     pub(super) batches: Permits<Uuid>,
-    /// A permit for each byte of any other body, on its way in or out.
+    /// Permits for the bytes of all other bodies, incoming and outgoing.
     pub(super) bodies: Permits<Uuid>,
-    /// Parses bodies, few large ones at a time.
+    /// Parses bodies, a few large ones at a time.
     pub(super) parsing: BodyParser,
-    /// A turn for each listing of messages.
+    /// Permits for listings of messages.
     pub(super) listings: ListingPermits,
-    /// The operations on many messages that run here.
+    /// The bulk operations that run here.
     pub(super) operations: Arc<BulkRunner>,
-    /// Those who listen to what happens.
+    /// The event feed.
     pub(super) feed: Feed,
     pub(super) metrics: PrometheusHandle,
-    /// Whether the worker works.
+    /// Whether the worker is running.
     pub(super) worker_lives: watch::Receiver<bool>,
 }
 
-/// A queue that is served here.
+/// A queue that this server accepts messages for.
 pub(super) struct ServedQueue {
     pub(super) name: QueueName,
-    /// Tries allowed, the first one included.
+    /// Maximum attempts, including the first.
     pub(super) tries: NonZeroU32,
     pub(super) intake: Intake,
 }
 
 impl ApiState {
-    /// The queues of a configuration; it was refused if one had no name.
+    /// Returns the queues of a configuration, which refuses invalid names.
     pub(super) fn served_queues(config: &Config) -> BTreeMap<String, ServedQueue> {
         let known = config.queues.iter().filter_map(|queue| {
             let name = QueueName::parse(&queue.name)?;
@@ -85,28 +85,28 @@ impl ApiState {
         known.collect()
     }
 
-    /// What workers have published about dead messages.
+    /// Returns what workers have published about dead letters.
     pub(super) async fn policies(&self) -> Result<Policies, Problem> {
         Ok(Policies::published(&self.store).await?)
     }
 
-    /// A queue that is served here and that the caller may know of. To all others there is none.
+    /// Returns a queue that is served here and visible to the caller; to others it does not exist.
     pub(super) fn queue(&self, name: &str, caller: &ApiCaller) -> Result<&ServedQueue, Problem> {
         self.queues.get(name).filter(|_| caller.can_see_queue(name)).ok_or_else(unknown_queue)
     }
 }
 
-/// The paths that anybody may ask for: they tell nothing about messages.
+/// Whether a path needs no authentication: it reveals nothing about messages.
 pub(super) fn is_public(path: &str) -> bool {
     matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
 }
 
-/// The paths that are answered even when no connection is left for anything else.
+/// Whether a path is served even when no connection is left for anything else.
 pub(super) fn is_health(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics")
 }
 
-/// Everything that a server answers.
+/// Returns all routes of a server.
 pub(super) fn router(api: Arc<ApiState>) -> Router {
     let (router, description) = served().split_for_parts();
     let pages =
@@ -115,13 +115,13 @@ pub(super) fn router(api: Arc<ApiState>) -> Router {
     with_refusals(router).with_state(api)
 }
 
-/// The API, and what describes it.
+/// Returns the API with its description.
 pub(super) fn routes() -> Router<Arc<ApiState>> {
     let (router, description) = v1().split_for_parts();
     with_refusals(router.route("/openapi.json", openapi::page(description)))
 }
 
-/// The API and the pages of a server, as far as they are described.
+/// Returns the API and the server's described pages.
 pub(super) fn served() -> OpenApiRouter<Arc<ApiState>> {
     v1().routes(routes!(health::livez)).routes(routes!(health::readyz)).routes(routes!(health::metrics))
 }
@@ -158,7 +158,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(events::stream_events))
 }
 
-/// A method that a path does not have is refused as everything else is.
+/// Refuses a method that a path does not support with a problem, like every other refusal.
 fn with_refusals(routes: Router<Arc<ApiState>>) -> Router<Arc<ApiState>> {
     routes.method_not_allowed_fallback(async || {
         Problem::new(

@@ -1,4 +1,6 @@
-//! What arrives, counted by what it was (SPEC A14): how much of it has a key, how much had come before, and whose retries those are.
+//! Counts arriving messages by result: how many have a key, how many arrived before, and how many are retries.
+
+// Spec: A14.
 
 use http::{HeaderMap, HeaderValue};
 use ichido_core::tries::{self, Try};
@@ -6,7 +8,7 @@ use uuid::Uuid;
 
 use super::problem::{Code, Problem};
 
-/// By queue, by what it was, and by which try of its client it came.
+/// By queue, result, and attempt of the client.
 const ARRIVALS: &str = "ichido_arrivals_total";
 
 pub(super) fn describe() {
@@ -16,7 +18,7 @@ pub(super) fn describe() {
     );
 }
 
-/// Counts a message that a queue we know was asked to take.
+/// Counts a message that was sent to a known queue.
 pub(super) fn count(queue: &str, headers: &HeaderMap, ended: Result<&(Uuid, bool), &Problem>) {
     let was = match ended {
         Ok((_, false)) => "new",

@@ -1,10 +1,11 @@
-//! Many messages in one request: NDJSON in, one result a line out.
+//! Batches: NDJSON in, one result per line out.
 //!
-//! Guarantee: each line stands or falls on its own, and results come in the order of the lines. What is read is put in while the rest
-//! still comes, so that memory is bounded by a chunk and the results, whatever the batch, and batches at once have a bound, too. When the request breaks off, what was put
-//! in stays, and sending the whole batch again puts nothing in twice.
+//! Guarantee: each line succeeds or fails on its own, and results are in the order of the lines. Lines are enqueued while the
+//! rest still arrives, so memory is bounded by a chunk and the results, whatever the size of the batch; the number of concurrent
+//! batches is bounded too. If the request is cut off, the enqueued lines stay, and sending the whole batch again enqueues nothing
+//! twice.
 //!
-//! A line is an object: `key`, and either `body`, any JSON value, whose text as it stands is the message's request (its type is
+//! A line is an object: `key`, and either `body`, any JSON value, whose exact text is the message's request (of type
 //! `application/json` unless `content_type` says otherwise), or `body_base64` with a `content_type`.
 
 use std::borrow::Cow;
@@ -48,14 +49,14 @@ use crate::limits::{
     RequestLimits,
 };
 
-/// The names by which NDJSON goes.
+/// The media types of NDJSON.
 const TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
-/// When there may be a place for a batch again.
+/// When a permit for a batch may be free again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What a line may have.
+/// The members of a line.
 const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
 
 /// The schema of a line: the key, and a body as JSON or as bytes.
@@ -182,7 +183,7 @@ pub(super) async fn enqueue_batch(
         match lines.next().await {
             Ok(Some(line)) => {
                 batch.push(lines.number, &line).await;
-                // Lines that are refused wait for nothing, and would keep everybody else from this thread.
+                // Refused lines never wait, and would otherwise block this thread for all others.
                 if lines.number.is_multiple_of(LINES_PER_YIELD) {
                     tokio::task::yield_now().await;
                 }
@@ -195,11 +196,11 @@ pub(super) async fn enqueue_batch(
     if let Some(problem) = failure {
         batch.write_result(lines.number + 1, Err(problem));
     }
-    // Who does not read the results holds them in memory.
+    // Results stay in memory until the client reads them.
     Ok(with_type(StatusCode::OK, TYPES[0], PermittedBody::body(batch.results, permit)))
 }
 
-/// Nothing of it was read.
+/// Refuses a batch of which nothing was read.
 fn batch_refused(why: Full) -> Problem {
     let (code, detail) = match why {
         Full::All => {
@@ -224,15 +225,15 @@ fn check_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
-/// A batch on its way in.
+/// A batch that is being received.
 struct BatchIntake<'a> {
     api: &'a ApiState,
     caller: &'a ApiCaller,
     known: &'a ServedQueue,
     identity: String,
-    /// The way the whole batch came.
+    /// The hops of the whole batch.
     hops: Option<String>,
-    /// What was read and not put in yet, with the numbers of its lines.
+    /// The lines that were read and not enqueued yet, with their numbers.
     chunk: Vec<(usize, ParsedLine)>,
     bytes: usize,
     results: Vec<u8>,
@@ -240,9 +241,9 @@ struct BatchIntake<'a> {
 
 /// A line that was read.
 enum ParsedLine {
-    /// It is put in with the others.
+    /// It is enqueued with the others.
     New(Box<NewMessage>),
-    /// What came of it is known.
+    /// Its result is known already.
     Decided(Result<(Uuid, bool), Problem>),
 }
 
@@ -273,7 +274,7 @@ impl BatchIntake<'_> {
         let unexpected = || {
             wrong("the line is no message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and nothing else".to_owned())
         };
-        // First by the strict reader: what two readers could understand in two ways is no message.
+        // The strict reader comes first: an ambiguous line is not a message.
         let document = Document::parse(line, LINE_BYTES_MAX)
             .map_err(|error| wrong(format!("the line is no clear JSON: {error}")))?;
         let texts: BTreeMap<Cow<'_, str>, &RawValue> =
@@ -318,7 +319,7 @@ impl BatchIntake<'_> {
         })
     }
 
-    /// Puts what was read in, each on its own, and says what became of it.
+    /// Enqueues the chunk, each line on its own, and writes the results.
     async fn flush(&mut self) {
         self.bytes = 0;
         let mut messages = Vec::new();
@@ -349,7 +350,7 @@ impl BatchIntake<'_> {
                     None => unreachable!("each message that was put in is answered"),
                 },
             };
-            // A line says nothing of its client's tries.
+            // A line does not carry its client's attempt number.
             arrivals::count(self.known.name.as_str(), &HeaderMap::new(), ended.as_ref());
             self.write_result(number, ended);
         }
@@ -363,16 +364,16 @@ impl BatchIntake<'_> {
     }
 }
 
-/// The lines of a body, as they come.
+/// The lines of a body, as they arrive.
 struct BodyLines {
     body: Body,
     request_limits: RequestLimits,
     buffer: BytesMut,
-    /// How much of the buffer was looked at, and has no end of a line.
+    /// How much of the buffer was scanned without finding the end of a line.
     scanned: usize,
     read_bytes: usize,
     is_complete: bool,
-    /// How many lines there were so far, empty ones too.
+    /// How many lines were read so far, including empty ones.
     number: usize,
 }
 
@@ -389,7 +390,7 @@ impl BodyLines {
         }
     }
 
-    /// The next line that is not empty.
+    /// Returns the next line that is not empty.
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             let Some(line) = self.next_raw().await? else { return Ok(None) };
@@ -423,7 +424,7 @@ impl BodyLines {
                 return Err(Problem::new(Code::BatchTooLarge, detail));
             }
             if self.is_complete {
-                // A last line needs no end.
+                // The last line needs no line break.
                 self.scanned = 0;
                 let rest = std::mem::take(&mut self.buffer).freeze();
                 self.number += usize::from(!rest.is_empty());

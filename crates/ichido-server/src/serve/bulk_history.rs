@@ -1,4 +1,4 @@
-//! What was done to many letters at once, as the audit trail tells it.
+//! Bulk operations on dead letters, as the audit trail records them.
 
 use ichido::letters::Living;
 use ichido_core::time::Timestamp;
@@ -7,37 +7,37 @@ use ichido_store::action::ActionRow;
 use ichido_store::error::StoreError;
 use uuid::Uuid;
 
-/// How many bulks are listed.
+/// How many bulk operations are listed.
 const BULKS_MAX: usize = 50;
 /// How many actions are read to find them.
 const ACTIONS_MAX: u32 = 1_000;
-/// What such actions are about.
+/// The subject of such actions.
 const ABOUT: &str = "letters";
 const BEGUN: &str = "begun";
 const STOPPING: &str = "stopping";
 
-/// One bulk: its beginning, and its last word.
+/// A bulk operation: its start and its latest entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BulkOperation {
     pub(super) id: Uuid,
     pub(super) begun_at: Timestamp,
-    /// When its last word was said.
+    /// The time of its latest entry.
     pub(super) updated_at: Timestamp,
-    /// What was done.
+    /// What it does.
     pub(super) kind: String,
-    /// Who began it.
+    /// Who started it.
     pub(super) by: String,
     pub(super) state: String,
     pub(super) detail: String,
 }
 
-/// The last bulks, the last one first.
+/// Returns the latest bulk operations, newest first.
 pub(super) async fn recent(store: &Store) -> Result<Vec<BulkOperation>, StoreError> {
     let living = Living::look(store).await?;
     Ok(from_actions(store.actions().list(None, ACTIONS_MAX).await?, &living))
 }
 
-/// One of them.
+/// Returns one bulk operation.
 pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<BulkOperation>, StoreError> {
     let living = Living::look(store).await?;
     let mut actions = store.actions().of(id).await?;
@@ -45,7 +45,7 @@ pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<BulkOperation
     Ok(from_actions(actions, &living).pop())
 }
 
-/// The bulks of these actions, of which the newest is the first.
+/// Collects the bulk operations of these actions, which are newest first.
 fn from_actions(actions: Vec<ActionRow>, living: &Living) -> Vec<BulkOperation> {
     let mut found: Vec<BulkOperation> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
@@ -76,7 +76,7 @@ impl BulkOperation {
         }
     }
 
-    /// An earlier word of the same: its beginning has the filter, and who it was.
+    /// Merges an earlier entry. The first entry has the filter, and who started it.
     fn merge_earlier(&mut self, row: ActionRow) {
         self.detail = format!("{}; {}", detail(&row), self.detail);
         if row.action.to == BEGUN {
@@ -84,12 +84,12 @@ impl BulkOperation {
         }
     }
 
-    /// What has not said how it ended, and whose process is gone, does not run: the trail alone cannot know.
+    /// Marks an unfinished operation whose process is gone; the trail alone cannot tell.
     fn mark_abandoned(&mut self, living: &Living) {
         let is_gone = living.is_abandoned(self.id, self.begun_at);
         self.state = match self.state.as_str() {
             BEGUN if is_gone => "abandoned".to_owned(),
-            // It was to stop, and it has.
+            // It was asked to stop, and has.
             STOPPING if is_gone => "stopped".to_owned(),
             _ => return,
         };
@@ -97,7 +97,7 @@ impl BulkOperation {
     }
 }
 
-/// Whoever asks it to stop need not be who began it.
+/// Formats the detail of an entry. The person who stops an operation may not be the one who started it.
 fn detail(row: &ActionRow) -> String {
     if row.action.to == STOPPING {
         return format!("asked to stop by {}", row.action.actor.as_deref().unwrap_or_default());

@@ -1,7 +1,7 @@
-//! The operations on many messages that run in this server.
+//! The bulk operations that run in this server.
 //!
-//! Guarantee: no more than [`OPERATIONS_MAX`] run at once. When the server stops, each ends before its next batch, and its record says
-//! that it was stopped; the server waits for that. What the last [`OPERATIONS_REMEMBERED`] came to is remembered.
+//! Guarantee: at most [`OPERATIONS_MAX`] run at once. When the server stops, each ends before its next batch, its record says
+//! that it was stopped, and the server waits for that. The results of the last [`OPERATIONS_REMEMBERED`] stay in memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::problem::Problem;
 use crate::limits::{OPERATIONS_MAX, OPERATIONS_REMEMBERED, OPERATIONS_STOP_TIMEOUT};
 
-/// Why none was begun.
+/// Why an operation was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BulkStartError {
     TooMany,
@@ -29,28 +29,28 @@ pub(super) struct QueueBusy {
     pub(super) by: Uuid,
 }
 
-/// What is known here of an operation.
+/// What this server knows of an operation.
 #[derive(Clone)]
 pub(super) enum BulkStatus {
-    /// How far it is.
+    /// Its progress.
     Running(Progress),
-    /// What it came to, and why it could not go on, where that is so.
-    Ended(Report, Option<String>),
+    /// Its report, and why it could not continue, if it failed.
+    Finished(Report, Option<String>),
 }
 
-/// All that run here, and the last ones that did.
+/// The running operations, and the latest finished ones.
 #[derive(Default)]
 pub(super) struct BulkRunner {
-    /// By their ids, and so by when they began.
+    /// By id, which is also the order of their start.
     statuses: Mutex<BTreeMap<Uuid, BulkStatus>>,
-    /// Those that were begun and have not ended, those among them that have no id yet.
+    /// Operations that have not finished, including those without an id yet.
     count: AtomicUsize,
     stopping: AtomicBool,
     one_finished: Notify,
 }
 
 impl BulkRunner {
-    /// Begins one, and tells its id once it is in the audit trail, or why it is not.
+    /// Starts an operation. The receiver gets its id once it is in the audit trail, or why it was refused.
     pub(super) fn start(
         self: &Arc<Self>,
         bulk: Bulk,
@@ -65,17 +65,17 @@ impl BulkRunner {
         Ok(receiver)
     }
 
-    /// What is known of one that runs here, or did lately.
+    /// Returns what is known of an operation that runs here, or recently did.
     pub(super) fn status(&self, id: Uuid) -> Option<BulkStatus> {
         self.lock().get(&id).cloned()
     }
 
-    /// Asks all of them to end.
+    /// Asks all operations to end.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until all have ended, for as long as that may take.
+    /// Waits until all have ended, up to a timeout.
     pub(super) async fn wait_until_done(&self) {
         let all = async {
             loop {
@@ -103,12 +103,12 @@ impl BulkRunner {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, BulkStatus>> {
-        // Each change under it is whole.
+        // Each change under the lock is complete, so a panic leaves no half-made one.
         lock(&self.statuses)
     }
 }
 
-/// The place of one that runs, for as long as it does.
+/// A permit for one running operation.
 struct BulkPermit(Arc<BulkRunner>);
 
 impl BulkPermit {
@@ -135,7 +135,7 @@ async fn run(
     let running = &permit.0;
     let mut sender = Some(sender);
     let mut begun = |begun| {
-        // Who began it may have hung up; it goes on.
+        // The caller may have hung up; the operation continues.
         _ = sender.take().map(|sender| sender.send(begun));
     };
     let progress = |progress: Progress| {

@@ -1,4 +1,4 @@
-//! Who asks, and what that allows.
+//! The caller of a request, and its permissions.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -9,26 +9,26 @@ use uuid::Uuid;
 use super::problem::{Code, Problem};
 use crate::accept::IDENTITY_DEFAULT;
 
-/// For whom a message is, where no token says it.
+/// The identity of a message, if no token determines it.
 pub(super) const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
 
-/// Who asks.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub(super) struct ApiCaller {
     /// Its name in the audit trail.
     pub(super) name: String,
     pub(super) role: Role,
-    /// By which it was let in; `None` for whoever is on this machine.
+    /// The token it used; `None` for a local user.
     pub(super) token: Option<Uuid>,
 }
 
 impl ApiCaller {
-    /// Whoever is on this machine, where no token was ever made.
+    /// Returns a local user, for stores where no token was ever created.
     pub(super) fn local() -> Self {
         Self { name: IDENTITY_DEFAULT.to_owned(), role: Role::Admin, token: None }
     }
 
-    /// For whom a message is that this caller puts in; or why it may not.
+    /// Returns the identity for a message that this caller enqueues, or why it may not.
     pub(super) fn identity(&self, queue: &QueueName, headers: &HeaderMap) -> Result<String, Problem> {
         let mut lines = headers.get_all(IDENTITY).iter();
         let said = match (lines.next(), lines.next()) {
@@ -61,7 +61,7 @@ impl ApiCaller {
         }
     }
 
-    /// Whether it may know of a queue.
+    /// Whether it may see a queue.
     pub(super) fn can_see_queue(&self, queue: &str) -> bool {
         match &self.role {
             Role::Viewer | Role::Operator | Role::Admin => true,
@@ -69,7 +69,7 @@ impl ApiCaller {
         }
     }
 
-    /// Whether it may look at a message.
+    /// Whether it may see a message.
     pub(super) fn can_see(&self, queue: &str, of: &str) -> bool {
         match &self.role {
             Role::Viewer | Role::Operator | Role::Admin => true,
@@ -77,7 +77,7 @@ impl ApiCaller {
         }
     }
 
-    /// Only who may look at everything.
+    /// Requires a role that may see everything.
     pub(super) fn require_viewer(&self) -> Result<(), Problem> {
         match self.role {
             Role::Viewer | Role::Operator | Role::Admin => Ok(()),
@@ -88,7 +88,7 @@ impl ApiCaller {
         }
     }
 
-    /// Only who may act on what is there.
+    /// Requires a role that may change things.
     pub(super) fn require_operator(&self) -> Result<(), Problem> {
         match self.role {
             Role::Operator | Role::Admin => Ok(()),

@@ -1,6 +1,6 @@
-//! Where a page ends, as a text that says nothing to people.
+//! Pagination cursors: the end of a page as an opaque text.
 //!
-//! Guarantee: what was not written here is not read back as something else, but for one in four billion.
+//! Guarantee: a text that was not written here is refused, except for one in four billion.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,12 +10,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
-/// How many bytes tell a garbled one.
+/// The bytes of the checksum.
 const CHECK_BYTES: usize = 4;
-/// The longest text of a place: a moment and a hash, with their check, in base64.
+/// Maximum length of a cursor: a timestamp and a hash, with their checksum, in base64.
 const TEXT_BYTES_MAX: usize = (8 + 32 + CHECK_BYTES).div_ceil(3) * 4;
 
-/// Where a page ends, in bytes.
+/// The position of an entry, as bytes.
 pub(super) trait CursorKey: Sized {
     fn to_bytes(&self) -> Vec<u8>;
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
@@ -41,7 +41,7 @@ impl CursorKey for Uuid {
     }
 }
 
-/// A moment, and which of those of the same moment.
+/// A timestamp, and a key for entries of the same time.
 impl<T: CursorKey> CursorKey for (Timestamp, T) {
     fn to_bytes(&self) -> Vec<u8> {
         [self.0.as_micros().to_be_bytes().as_slice(), &self.1.to_bytes()].concat()
@@ -53,7 +53,7 @@ impl<T: CursorKey> CursorKey for (Timestamp, T) {
     }
 }
 
-/// The place that a parameter names.
+/// The position in a parameter.
 pub(super) struct Cursor<P>(pub(super) P);
 
 impl<'de, P: CursorKey> Deserialize<'de> for Cursor<P> {
@@ -67,19 +67,19 @@ impl<'de, P: CursorKey> Deserialize<'de> for Cursor<P> {
     }
 }
 
-/// The place as a text.
+/// Encodes a position as text.
 pub(super) fn encode(key: &impl CursorKey) -> String {
     let key = key.to_bytes();
     URL_SAFE_NO_PAD.encode([&*key, checksum(&key).as_slice()].concat())
 }
 
-/// Where the next page begins: after the last entry of one that is full.
+/// Returns the cursor of the next page, which begins after the last entry of a full page.
 pub(super) fn next<T, P: CursorKey>(page: &[T], limit: u32, key: impl Fn(&T) -> P) -> Option<String> {
     page.last().filter(|_| page.len() == limit as usize).map(|last| encode(&key(last)))
 }
 
 fn decode<P: CursorKey>(text: &str) -> Option<P> {
-    // What is longer is not looked at.
+    // Longer texts are not decoded.
     if TEXT_BYTES_MAX < text.len() {
         return None;
     }

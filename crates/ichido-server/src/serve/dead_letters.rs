@@ -1,6 +1,8 @@
-//! Dead and parked messages as letters that wait for a person: found by what is known of them (SPEC D17, E4).
+//! Dead letters and parked messages, found by their known properties.
 //!
-//! Guarantee: a listing reads one page of an index, and no request; what would stand in the way of each is said beside it.
+//! Guarantee: a listing reads one page of an index and no request; each entry says what would prevent a requeue or a discard.
+
+// Spec: D17, E4.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
@@ -132,7 +134,7 @@ impl Letter {
     }
 }
 
-/// What workers have published about the queues of letters.
+/// What workers have published about the queues of dead letters.
 struct PublishedQueues {
     policies: Policies,
     keys: HashMap<QueueName, OutboundKey>,
@@ -199,7 +201,7 @@ pub(super) async fn get_dead_letter(
     Ok(json(StatusCode::OK, &Letter::new(&PublishedQueues::read(&api).await?, &row, now)))
 }
 
-/// A dead or parked message that the caller may look at, and the moment at which it was one.
+/// Returns a dead or parked message that the caller may see, and the time at which it was read.
 pub(super) async fn find_letter(
     api: &ApiState,
     caller: &ApiCaller,

@@ -1,7 +1,9 @@
-//! Where messages go, how fast that is called by all nodes together, and how an operator changes it (SPEC B, D6, E6).
+//! Destinations: their pace across all nodes, and how operators change it.
 //!
-//! Guarantee: a rate that is set, or the end of a pause, holds on every node within a second, and is an entry of the audit trail, with who
-//! asked for it, before it holds.
+//! Guarantee: a new rate, or the end of a pause, applies on every node within a second. It is recorded in the audit trail, with
+//! who asked for it, before it applies.
+
+// Spec: B, D6, E6.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
@@ -28,15 +30,15 @@ use crate::config::{Config, DestinationConfig};
 pub(super) struct ConfiguredDestination {
     name: String,
     kind: &'static str,
-    /// Where it is, without anything that may be a secret.
+    /// Its address, without anything that may be secret.
     address: String,
-    /// The queues that go there.
+    /// The queues that deliver to it.
     queues: Vec<String>,
     pace: Settings,
 }
 
 impl ConfiguredDestination {
-    /// Those of a configuration.
+    /// Returns the destinations of a configuration.
     pub(super) fn all(config: &Config) -> Vec<Self> {
         let known = |described: &DestinationConfig| {
             let own = config.queues.iter().filter(|queue| queue.destination == described.name);
@@ -51,7 +53,7 @@ impl ConfiguredDestination {
         config.destinations.iter().map(known).collect()
     }
 
-    /// Until when it asked not to be called, if that is still to come.
+    /// Returns until when the receiver asked not to be called, if that is in the future.
     fn paused_until(&self, pace: &Pace, now: Timestamp) -> Option<Timestamp> {
         Some(pace.paused_until.min(now.plus(self.pace.pause_max))).filter(|until| now < *until)
     }
@@ -95,7 +97,7 @@ impl Destination {
         let (circuit, open_until) = match pace.circuit {
             Circuit::Closed { .. } => ("closed", None),
             Circuit::Open { until, .. } if now < until => ("open", Some(until)),
-            // The next call is a probe, whoever makes it.
+            // The next call is a probe, whichever node makes it.
             Circuit::Open { .. } | Circuit::HalfOpen { .. } => ("half_open", None),
         };
         Self {
@@ -193,7 +195,7 @@ pub(super) async fn resume_destination(
     destination_response(&api, known).await
 }
 
-/// Makes a change after its entry in the audit trail is written, so that nothing is changed by nobody; if it fails, that is an entry too.
+/// Applies a change after recording it in the audit trail, so every change has an author; records a failure too.
 async fn record_and_apply(
     api: &ApiState,
     record: Action,
@@ -215,14 +217,14 @@ async fn record_and_apply(
     Err(error.into())
 }
 
-/// A destination as it is now.
+/// Returns a destination in its current state.
 async fn destination_response(api: &ApiState, known: &ConfiguredDestination) -> Result<Response, Problem> {
     let now = api.store.now().await?;
     let shared = Paces::of(api.store.clone()).read(&known.name).await?;
     Ok(json(StatusCode::OK, &Destination::new(known, shared, now)))
 }
 
-/// How the destinations of the configuration stand.
+/// Returns the current state of all configured destinations.
 pub(super) async fn current_destinations(api: &ApiState) -> Result<Vec<Destination>, StoreError> {
     let paces = Paces::of(api.store.clone());
     let now = api.store.now().await?;
@@ -235,7 +237,7 @@ pub(super) async fn current_destinations(api: &ApiState) -> Result<Vec<Destinati
 
 fn per_second(rate: f64) -> Result<PerSecond, Problem> {
     let kept = PerSecond::clamped(rate);
-    // What cannot be kept is not set as something else.
+    // A rate that cannot be stored exactly is refused, not changed.
     if kept.get().total_cmp(&rate).is_eq() {
         return Ok(kept);
     }
@@ -250,9 +252,9 @@ fn format_rate(rate: Option<PerSecond>) -> String {
     rate.map_or_else(|| "as configured".to_owned(), |rate| format!("{}/s", rate.get()))
 }
 
-/// The entry of the audit trail.
+/// Creates the entry for the audit trail.
 fn action(known: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
-    // All that is done to one destination is one chain.
+    // All entries of one destination form one chain.
     let digest = Digest::of_bytes(&[b"destination\0", known.name.as_bytes()].concat());
     let (first, _) = digest.as_bytes().split_at(16);
     Action {

@@ -1,4 +1,4 @@
-//! The feed of events over HTTP (server-sent events).
+//! The event feed over HTTP (server-sent events).
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use super::request::query_pairs;
 use super::response::with_type;
 use crate::limits::{FEED_LISTENERS_PER_TOKEN_MAX, FEED_MESSAGES_MAX};
 
-/// When a seat may be free again.
+/// When a listener may be admitted again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Tells what happens, as it happens (server-sent events).
@@ -73,7 +73,7 @@ pub(super) async fn stream_events(
     Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(EventStreamBody(receiver))))
 }
 
-/// The messages that are named, each once.
+/// Returns the ids of the messages to watch, without duplicates.
 fn watched_ids(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
     let mut ids = Vec::new();
     for (name, text) in query_pairs(uri)? {
@@ -93,7 +93,7 @@ fn watched_ids(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
     Ok(ids)
 }
 
-/// What is told, as a body that ends when nothing more is.
+/// The events as a body, which ends when the feed closes the stream.
 struct EventStreamBody(Receiver<Bytes>);
 
 impl http_body::Body for EventStreamBody {

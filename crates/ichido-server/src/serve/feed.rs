@@ -1,8 +1,8 @@
-//! The feed: what happens, told to whoever listens.
+//! The event feed for listeners.
 //!
-//! Guarantee: however many listen, one task looks, once a second, and with nobody there it does not look at all. Who listens holds no
-//! connection to the database. A listener that does not keep up misses changes, is told so, and is told the whole state again; one
-//! that does not read at all is cut off. Who would not be let in any more is sent home at the next look, and all are when the server stops.
+//! Guarantee: however many listen, one task polls once a second, and with no listeners it does not poll. Listeners hold no
+//! database connection. A listener that falls behind misses changes, is notified, and gets the whole state again; one that does
+//! not read at all is cut off. Listeners without access are disconnected at the next poll, and all are when the server stops.
 
 mod state;
 mod subscriber;
@@ -25,19 +25,19 @@ use crate::limits::{
 use state::{FeedChanges, FeedState};
 use subscriber::Subscriber;
 
-/// How many listen, for the metrics page.
+/// The number of listeners, for the metrics page.
 const LISTENERS: &str = "ichido_http_listening";
 
-/// Why nobody more may listen.
+/// Why a listener is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SubscribeError {
     Full(Full),
     Stopping,
 }
 
-/// Where listeners come in.
+/// Accepts listeners.
 pub(super) struct Feed {
-    /// Those that the task has not taken over yet.
+    /// Listeners that the task has not taken over yet.
     pending: Mutex<Vec<Subscriber>>,
     arrived: Notify,
     permits: Permits<Uuid>,
@@ -47,7 +47,7 @@ pub(super) struct Feed {
 impl Feed {
     pub(super) fn new(listeners_max: usize) -> Self {
         metrics::describe_gauge!(LISTENERS, "Those who listen to the feed of events");
-        // What is missing cannot be told from what never happened.
+        // A missing metric looks like one that never changed.
         metrics::gauge!(LISTENERS).set(0.0);
         Self {
             pending: Mutex::default(),
@@ -57,13 +57,13 @@ impl Feed {
         }
     }
 
-    /// A seat: what is told comes out of it, piece by piece.
+    /// Adds a listener. Its events arrive at the receiver, piece by piece.
     pub(super) fn subscribe(
         &self,
         caller: ApiCaller,
         messages: Vec<Uuid>,
     ) -> Result<mpsc::Receiver<Bytes>, SubscribeError> {
-        // Held until the newcomer is in: whoever stops clears this once it is known that the server does.
+        // Held until the listener is added: the task clears this list after the server began to stop.
         let mut pending = self.lock();
         if *self.stop.borrow() {
             return Err(SubscribeError::Stopping);
@@ -77,25 +77,25 @@ impl Feed {
         Ok(receiver)
     }
 
-    /// Sends everybody home: the server stops.
+    /// Disconnects all listeners, because the server stops.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
-        // Each change under it is whole.
+        // Each change under the lock is complete, so a panic leaves no half-made one.
         lock(&self.pending)
     }
 }
 
-/// Looks and tells until the server stops.
+/// Polls and publishes until the server stops.
 pub(super) async fn run(api: Arc<ApiState>, access: Arc<Access>) {
     let mut stopping = api.feed.stop.subscribe();
     tokio::select! {
         _ = stopping.wait_for(|stops| *stops) => (),
         () = poll_and_publish(&api, &access) => (),
     }
-    // Those who came in meanwhile go as well.
+    // Disconnects those that arrived in the meantime.
     api.feed.lock().clear();
     metrics::gauge!(LISTENERS).set(0);
 }
@@ -105,7 +105,7 @@ async fn poll_and_publish(api: &ApiState, access: &Access) {
     let mut state = FeedState::default();
     loop {
         if subscribers.is_empty() {
-            // What is known would be old when the next one comes.
+            // The state would be outdated when the next listener arrives.
             state = FeedState::default();
             while api.feed.lock().is_empty() {
                 api.feed.arrived.notified().await;
@@ -122,7 +122,7 @@ async fn poll_and_publish(api: &ApiState, access: &Access) {
                 FeedChanges::none()
             }
         };
-        // After the look, which may have taken its time.
+        // After the poll, which may have taken a while.
         let is_admitted = access.recheck().await;
         let now = Instant::now();
         subscribers.retain_mut(|subscriber| {

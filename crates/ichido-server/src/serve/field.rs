@@ -1,4 +1,4 @@
-//! A field of a request: what stands at a JSON pointer.
+//! A field of a request: the value at a JSON pointer.
 
 use ichido_core::json::{Document, Form, Kind, Pointer, Value};
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
@@ -6,10 +6,10 @@ use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use super::problem::{Code, Problem};
 use crate::limits::FIELD_BYTES_MAX;
 
-/// What is looked for.
+/// A field to search for.
 pub(super) struct Field {
     pointer: Pointer,
-    /// As it was given: a JSON value, or the text of a string.
+    /// The value as given: a JSON value, or the text of a string.
     value: String,
 }
 
@@ -21,7 +21,7 @@ impl Field {
         Ok(Self { pointer, value })
     }
 
-    /// Whether a request is clear JSON, and has it.
+    /// Whether a request is unambiguous JSON and has this field.
     pub(super) fn is_in(&self, request: &[u8]) -> bool {
         let Ok(document) = Document::parse(request, REQUEST_BYTES_MAX) else { return false };
         let Some(found) = document.at(&self.pointer) else { return false };
@@ -33,7 +33,7 @@ impl Field {
     }
 }
 
-/// Whether two values are equal, whatever their spelling. No deeper than a document may be.
+/// Whether two values are equal, regardless of spelling. The recursion is bounded by the depth of a document.
 fn are_same(one: Value<'_, '_>, other: Value<'_, '_>) -> bool {
     match (one.kind(), other.kind()) {
         (Kind::Null, Kind::Null) => true,
@@ -41,7 +41,7 @@ fn are_same(one: Value<'_, '_>, other: Value<'_, '_>) -> bool {
         (Kind::String, Kind::String) => one.as_str() == other.as_str(),
         (Kind::Number, Kind::Number) => match (number(one), number(other)) {
             (Some(one), Some(other)) => one == other,
-            // A number too long to be spelled out is equal to nothing.
+            // A number too long for its canonical form equals nothing.
             _ => false,
         },
         (Kind::Array, Kind::Array) => {
@@ -58,7 +58,7 @@ fn are_same(one: Value<'_, '_>, other: Value<'_, '_>) -> bool {
     }
 }
 
-/// A number in its one spelling.
+/// Returns the canonical form of a number.
 fn number(value: Value<'_, '_>) -> Option<Vec<u8>> {
     let text = value.as_number_text()?;
     let document = Document::parse(text.as_bytes(), REQUEST_BYTES_MAX).ok()?;

@@ -1,6 +1,6 @@
-//! Before every request: its head is small enough, and its caller is known.
+//! Middleware before every route: limits the head of a request and authenticates its caller.
 //!
-//! Guarantee: no handler sees a request of somebody who was not let in, but for the paths that tell nothing about messages.
+//! Guarantee: no handler sees an unauthenticated request, except on the paths that reveal nothing about messages.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::api::is_public;
 use super::problem::{Code, Problem};
 use crate::limits::RequestLimits;
 
-/// Who is let in, and with how large a head.
+/// The access rules, and the limits of a head.
 #[derive(Clone)]
 pub(super) struct RequestGuard {
     pub(super) access: Arc<Access>,
@@ -23,7 +23,7 @@ pub(super) struct RequestGuard {
 }
 
 impl RequestGuard {
-    /// Puts the door before routes.
+    /// Wraps routes with this check.
     pub(super) fn wrap(self, routes: Router) -> Router {
         routes.layer(from_fn_with_state(self, guard_request))
     }
@@ -45,7 +45,7 @@ async fn authorize(guard: &RequestGuard, request: &mut Request) -> Result<(), Pr
     Ok(())
 }
 
-/// The listening has wider bounds of its own, whose answers have no body.
+/// Checks the size of the head. The HTTP server has wider limits, whose responses have no body.
 fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Problem> {
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();

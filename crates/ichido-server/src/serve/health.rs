@@ -1,4 +1,4 @@
-//! How the server itself is: alive, ready, measured; and its first page.
+//! Health, metrics, and the start page.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use super::request::parse_query;
 use super::response::{json, with_type};
 use crate::limits::READY_TIMEOUT;
 
-/// The media type of a page of metrics.
+/// The media type of the metrics page.
 pub(super) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const INDEX: &str = include_str!("index.html");
 
-/// One plain page with links.
+/// Returns a plain page with links.
 pub(super) async fn index() -> Response {
     let mut response = with_type(StatusCode::OK, "text/html; charset=utf-8", INDEX);
     let policy =
@@ -66,7 +66,7 @@ pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result
     ready(&api.store, works, &uri).await
 }
 
-/// The same, for every page of this program: whether a store answers, and a worker works.
+/// Reports readiness, for every server of this program: whether the store responds and the worker runs.
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
     let ReadinessQuery { verbose } = parse_query(uri)?;
     let store = match timeout(READY_TIMEOUT, store.check_ready()).await {

@@ -1,8 +1,10 @@
-//! The way a message came (SPEC F1), and whether it goes round in circles.
+//! The hops of a message, and loop detection.
 //!
-//! Guarantee: what is kept is what the header says, bounded, and nothing where it says nothing clear: a broken story stops no message. A
-//! message that came out of a queue and through as many hops as are kept does not go into the same queue again, so that no message goes
-//! round for ever, whatever stands in between.
+//! Guarantee: the hops from the header are stored, bounded; an unclear header is ignored and stops no message. A message that
+//! left a queue and passed through the maximum number of hops does not enter the same queue again, so no message loops forever,
+//! whatever is in between.
+
+// Spec: F1.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -15,7 +17,7 @@ use super::problem::{Code, Problem};
 
 const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
-/// The way a request for a queue came, as it is kept.
+/// Returns the hops of a request for a queue, as they are stored.
 pub(super) async fn read(
     api: &ApiState,
     queue: &QueueName,
@@ -32,7 +34,8 @@ pub(super) async fn read(
     Ok(Some(hops).filter(|hops| !hops.is_empty()).map(|hops| hops.to_string()))
 }
 
-/// Whether one of the hops is a message that this queue delivered. Those are few, and asked for only where the header is full.
+/// Whether one of the hops is a message that this queue delivered. There are few such hops, and the store is asked only if the
+/// header is full.
 async fn has_passed(api: &ApiState, queue: &QueueName, hops: &Hops) -> Result<bool, Problem> {
     let outboxes = hops.iter().filter(|hop| hop.name.as_str() == OUTBOX);
     for id in outboxes.filter_map(|hop| Uuid::try_parse(hop.request_id.as_str()).ok()) {

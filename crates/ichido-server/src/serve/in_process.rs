@@ -1,7 +1,7 @@
-//! The API without a socket, for commands that work straight on the store.
+//! The API without a socket, for commands that work directly on the store.
 //!
-//! Guarantee: a request means what it means to a server with the same store and configuration; the caller may do everything, and is
-//! in the audit under the name that they give. Nothing is delivered here, and nothing listens.
+//! Guarantee: a request means the same as on a server with the same store and configuration. The caller may do everything, and
+//! appears in the audit trail under the name it gives. Nothing is delivered here, and nothing listens.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::limits::{BATCHES_MAX, BATCHES_PER_TOKEN_MAX};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The API of one command.
+/// The API inside one command.
 pub struct Inside {
     router: Router,
     caller: ApiCaller,
@@ -47,13 +47,14 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// On a store, with the destinations and schemas of a configuration, if there is one. What its queues allow is read from the store.
+    /// Creates an API on a store, with the destinations and schemas of a configuration, if there is one. What its queues allow is
+    /// read from the store.
     pub fn new(store: Store, config: Option<&Config>, by: String) -> Self {
         Self::with_state(api(store, config), by)
     }
 
-    /// The same for who puts messages into one queue, which takes them in though no configuration knows it.
-    /// Its messages are attempted as often as its workers have published.
+    /// Creates an API that accepts messages for one queue, even if no configuration has it. The maximum attempts are those that
+    /// its workers have published.
     pub async fn taking(
         store: Store,
         config: Option<&Config>,
@@ -75,13 +76,13 @@ impl Inside {
         Self { router: router(Arc::new(api)), caller, operations }
     }
 
-    /// Stops the operations that run here before their next batch, and waits for that.
+    /// Stops the bulk operations that run here before their next batch, and waits for them.
     pub async fn close(&self) {
         self.operations.stop();
         self.operations.wait_until_done().await;
     }
 
-    /// Asks, and reads the answer to its end. A body is JSON.
+    /// Sends a request, and reads the whole response. A body is JSON.
     pub async fn ask(&self, method: Method, target: Uri, told: String) -> Result<Answer, String> {
         let mut request = Request::new(Body::from(told));
         *request.method_mut() = method;
@@ -90,7 +91,7 @@ impl Inside {
         self.answer(request).await
     }
 
-    /// Puts a body in as it is, under a key, and for an identity where one is given.
+    /// Enqueues a body as it is, under a key, and for an identity if one is given.
     pub async fn put_in(
         &self,
         target: Uri,
@@ -133,23 +134,23 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
         admission: Admission::none(),
         destinations: config.map(ConfiguredDestination::all).unwrap_or_default(),
         served: config.map(served).unwrap_or_default(),
-        // A command puts nothing in that it would wait for.
+        // A command does not wait for the outcome of a message.
         waiting: OutcomeWaiters::start(store.clone(), 0),
         batches: Permits::new(BATCHES_MAX, BATCHES_PER_TOKEN_MAX),
         listings: ListingPermits::new(),
-        // A command has its bodies in memory already, and a bound of its own to how many.
+        // A command has its bodies in memory already, and limits their number itself.
         bodies: Permits::new(Semaphore::MAX_PERMITS, Semaphore::MAX_PERMITS),
         parsing: BodyParser::new(),
         operations: Arc::new(BulkRunner::default()),
         feed: Feed::new(request_limits.listeners_max),
-        // Nobody asks a command for its metrics.
+        // A command serves no metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),
         worker_lives: watch::channel(false).1,
         store,
     }
 }
 
-/// The queues of a configuration, those that alerts are delivered by among them.
+/// Returns the queues of a configuration, including those of alerts.
 fn served(config: &Config) -> BTreeSet<String> {
     config.queues.iter().cloned().chain(config.alerts.queues()).map(|queue| queue.name).collect()
 }

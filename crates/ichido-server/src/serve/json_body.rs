@@ -1,4 +1,4 @@
-//! What is told in the body of an action: small JSON of a known shape.
+//! JSON bodies of operators' requests.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -12,15 +12,15 @@ use super::problem::{Code, Problem};
 use super::request::{read_body, reject_encoded};
 use crate::limits::JSON_BODY_BYTES_MAX;
 
-/// The body of an action, read.
+/// An extractor for a JSON body.
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// What a body says.
+/// A body of a known shape.
 pub(super) trait BodyShape: DeserializeOwned {
-    /// How it is written; shown where one does not fit.
+    /// An example, shown in errors.
     const EXAMPLE: &'static str;
 
-    /// What an empty body says, where one may be empty.
+    /// Returns what an empty body means, if it may be empty.
     fn empty() -> Option<Self> {
         None
     }
@@ -49,12 +49,12 @@ async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Proble
         let detail = "the body is read as JSON here; send it as application/json";
         return Err(Problem::new(Code::MediaTypeUnsupported, detail));
     }
-    // serde would take members by their order.
+    // serde would accept the members of an array by position.
     if body.trim_ascii_start().starts_with(b"[") {
         let detail = format!("the body is an array; nothing was done; send {example}");
         return Err(Problem::new(Code::BodyUnexpected, detail));
     }
-    // What it says is not repeated: it may be long, and its place says as much.
+    // The error does not repeat the body, which may be long; its location is enough.
     serde_json::from_slice(&body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         match error.classify() {

@@ -1,7 +1,6 @@
-//! Turns for listings, which may read much and hold large requests in memory.
+//! Permits for listings, which may read much and hold large requests in memory.
 //!
-//! Guarantee: listings of producers never keep one of a viewer, an operator or an admin waiting, and one token never takes
-//! all turns.
+//! Guarantee: listings of producers never delay one of a viewer, an operator or an admin, and one token never takes all permits.
 
 use ichido_http::server::permits::{Permit, Permits};
 use ichido_store::token::Role;
@@ -25,7 +24,7 @@ impl ListingPermits {
         }
     }
 
-    /// Waits for a turn.
+    /// Waits for a permit.
     pub(super) async fn acquire(&self, caller: &ApiCaller) -> Permit<Uuid> {
         match caller.role {
             Role::Producer { .. } => self.producers.take(caller.token).await,
@@ -49,7 +48,7 @@ mod tests {
         caller(token, Role::Producer { identity: "shop".to_owned(), queues: Vec::new() })
     }
 
-    /// A turn, if there is one at once.
+    /// Returns a permit, if one is free.
     fn turn(listings: &ListingPermits, caller: &ApiCaller) -> Option<Permit<Uuid>> {
         match pin!(listings.acquire(caller)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(turn) => Some(turn),

@@ -1,7 +1,9 @@
-//! Messages over HTTP: put in, and looked at.
+//! Messages over HTTP: enqueue and read.
 //!
-//! Guarantee: an answer 201 follows the commit (SPEC D3). The message is its own record of the request: unique by queue, identity and
-//! key for as long as it is kept (SPEC D1), so that the same request again gets the same answer, byte for byte, and puts nothing in.
+//! Guarantee: a 201 follows the commit. The message itself records the request: it is unique by queue, identity and key for as
+//! long as it is kept, so the same request again gets the same response, byte for byte, and enqueues nothing.
+
+// Spec: D1, D3.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -30,13 +32,13 @@ use super::text;
 use crate::accept::{ParsedSubmission, Submission, SubmissionError, find_existing};
 use crate::traces::{self, Accepting};
 
-/// The media type of a body that says none (RFC 9110).
+/// The media type of a body without one (RFC 9110).
 const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
-/// Why a message that was to be waited for is told of before its end.
+/// Why the response does not wait for the message to end.
 const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
-/// How long to wait before asking again for a message that has not ended.
+/// When to ask again for a message that has not ended.
 const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// Whether the answer waits for the message's end.
@@ -114,7 +116,7 @@ pub(super) async fn enqueue_message(
     };
     arrivals::count(&queue, &head.headers, result.as_ref());
     let (id, is_replay) = result?;
-    // It is in the store; what waits for its end holds none of it.
+    // The message is stored; waiting for its end needs none of this memory.
     drop(permit);
     if let Some(span) = span {
         span.end(&queue, id, is_replay);
@@ -134,7 +136,7 @@ pub(super) async fn enqueue_message(
         },
     };
     let headers = response.headers_mut();
-    // An id is hexadecimal digits and hyphens.
+    // An id consists of hexadecimal digits and hyphens.
     headers.extend(HeaderValue::try_from(href(id)).ok().map(|href| (LOCATION, href)));
     if is_replay {
         headers.extend(replay_marker());
@@ -142,18 +144,18 @@ pub(super) async fn enqueue_message(
     Ok(response)
 }
 
-/// The field that marks a replay, the same as the tower layer's.
+/// Returns the header field that marks a replay, the same as the tower layer's.
 pub(super) fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::try_from(Profile::Ichido.numbers().replay_marker).ok()?;
     Some((name, HeaderValue::from_static("true")))
 }
 
-/// The message under a key, and whether it stood there before.
+/// Returns the message under a key, and whether it is a replay.
 pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
     match enqueued {
         Enqueued::New { id } => Ok((id, false)),
         Enqueued::Same { id } | Enqueued::SameContent { id } => Ok((id, true)),
-        // Whose message it is was checked by the identity, so that its id may be told.
+        // The message belongs to the caller's identity, so its id may be shown.
         Enqueued::Different { id } => Err(Problem::new(
             Code::KeyConflict,
             "this idempotency key was used for a different request in this queue; nothing was put in; send a new action under a new key",
@@ -162,7 +164,8 @@ pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem
     }
 }
 
-/// The message under the key of one that does not fit the queue's schema: what was taken before the schema was as it is now stands.
+/// Returns the message under the key of a submission that violates the schema: one that was accepted under an earlier schema is
+/// replayed.
 pub(super) async fn existing_result(
     api: &ApiState,
     message: &NewMessage,
@@ -174,7 +177,7 @@ pub(super) async fn existing_result(
     }
 }
 
-/// The key of a request, which must have one.
+/// Reads the key of a request, which is required.
 pub(super) fn read_key(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::from_key)
@@ -198,7 +201,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
     }
 }
 
-/// The trace, where there is one that can be kept; a broken one must not stop a message.
+/// Reads the trace, if it can be stored; an invalid one must not stop a message.
 fn read_trace(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(TRACEPARENT).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
@@ -260,14 +263,14 @@ pub(super) async fn get_message_request(
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(CONTENT_TYPE_DEFAULT)));
-    // These are a stranger's bytes: a browser must neither show them as a page of ours nor run them.
+    // These bytes come from the caller: a browser must neither show them as our page nor run them.
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(response)
 }
 
-/// A message that the caller may look at.
+/// Returns a message that the caller may see.
 pub(super) async fn find_visible(
     api: &ApiState,
     caller: &ApiCaller,
@@ -282,7 +285,7 @@ pub(super) async fn find_message(api: &ApiState, id: Uuid) -> Result<MessageRow,
     api.store.messages().get(id).await?.ok_or_else(unknown_message)
 }
 
-/// A message as it stands.
+/// Returns the current state of a message.
 pub(super) async fn message_response(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
     let row = find_message(api, id).await?;
     let steps = api.store.messages().transitions(id).await?;

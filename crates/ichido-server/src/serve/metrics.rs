@@ -1,7 +1,9 @@
-//! The pages of a worker: its metrics in Prometheus' text form, and whether it lives and is ready (SPEC E6).
+//! The metrics endpoint of a worker: Prometheus metrics, liveness and readiness.
 //!
-//! Guarantee: beyond this machine metrics are for bearers of a token that may look at everything, and on it for requests that
-//! name it as their host; health is for everybody. Each page is answered however many connections others hold.
+//! Guarantee: beyond loopback, metrics need a token that may see everything; on loopback, a request must name this machine as its
+//! host. Health is public. Every page is served however many connections others hold.
+
+// Spec: E6.
 
 use std::future::{pending, ready};
 use std::net::SocketAddr;
@@ -29,7 +31,7 @@ use super::problem::Problem;
 use super::response::with_type;
 use crate::Error;
 
-/// A few kilobytes for those who come every few seconds need little. A body is never read.
+/// Scrapes are small and infrequent. Bodies are never read.
 const LIMITS: Limits = Limits {
     connections_max: 64,
     peer_connections_max: None,
@@ -38,10 +40,10 @@ const LIMITS: Limits = Limits {
     body: Duration::from_secs(30),
     drain: Duration::ZERO,
 };
-/// How often what was measured is folded, so that it takes no room while nobody asks.
+/// How often the recorder is drained, so it does not grow while nobody scrapes.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Begins to measure, once in a program.
+/// Installs the metrics recorder, once per process.
 pub fn install_recorder() -> Result<PrometheusHandle, Error> {
     let handle = ichido::prometheus::begin()
         .map_err(|error| Error::Failed(format!("metrics cannot be measured: {error}")))?;
@@ -49,7 +51,7 @@ pub fn install_recorder() -> Result<PrometheusHandle, Error> {
     Ok(handle)
 }
 
-/// Folds what was measured now and then, so that it takes no room while nobody asks.
+/// Drains the recorder periodically, so it does not grow while nobody scrapes.
 pub async fn run_upkeep(recorder: PrometheusHandle) {
     let mut tick = interval(UPKEEP_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,15 +61,15 @@ pub async fn run_upkeep(recorder: PrometheusHandle) {
     }
 }
 
-/// What is asked for the health of a worker.
+/// What the health endpoints report on.
 pub struct Health {
-    /// Whether it can be reached is asked.
+    /// The store whose readiness is checked.
     pub store: Store,
-    /// Whether the worker works.
+    /// Whether the worker is running.
     pub worker_lives: watch::Receiver<bool>,
 }
 
-/// What is measured from now on, and where it is asked for.
+/// The metrics endpoint.
 pub struct Metrics {
     listener: TcpListener,
     address: SocketAddr,
@@ -75,7 +77,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Begins to measure, and takes the address.
+    /// Installs the recorder, and binds the address.
     pub async fn listen(address: SocketAddr) -> Result<Self, Error> {
         let taken = TcpListener::bind(address).await;
         let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -84,12 +86,12 @@ impl Metrics {
         Ok(Self { listener, address, handle: install_recorder()? })
     }
 
-    /// The address that was really taken.
+    /// Returns the address that was bound.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until it is aborted.
+    /// Serves until it is aborted.
     pub async fn serve(self, health: Health, access: Access) {
         let Self { listener, handle, .. } = self;
         let pages = Arc::new(Pages { handle: handle.clone(), health, access });
@@ -113,7 +115,7 @@ impl Answers for Pages {
         answered.map(|body| body.map_err(Into::into).boxed_unsync())
     }
 
-    /// There is nothing else here.
+    /// Every page here is a health page.
     fn is_health(&self, _: &Request<Incoming>) -> bool {
         true
     }

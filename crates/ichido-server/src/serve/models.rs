@@ -1,4 +1,4 @@
-//! What the API shows of messages, queues and nodes.
+//! The bodies of the API about messages, queues and nodes.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::caller::ApiCaller;
 
-/// What stands for the digest of a result that an earlier call gave, and nobody saw (SPEC D7).
+/// Replaces the digest of a result that an earlier call produced and nobody saw.
+// Spec: D7.
 const FROM_CONFLICT: &str = "sha256:from-conflict";
 
 /// A message that was accepted. It says nothing that ever changes, so that every answer to the same request is the same.
@@ -44,7 +45,7 @@ impl Accepted {
     }
 }
 
-/// Where a message is shown.
+/// Returns the path of a message.
 pub(super) fn href(id: Uuid) -> String {
     format!("/v1/messages/{id}")
 }
@@ -267,7 +268,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// As a caller may see it.
+    /// Hides what the caller may not see.
     pub(super) fn redacted_for(self, caller: &ApiCaller) -> Self {
         if caller.require_viewer().is_ok() {
             return self;

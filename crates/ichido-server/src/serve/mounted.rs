@@ -1,7 +1,7 @@
-//! The API inside an axum app of your own.
+//! The API inside another axum app.
 //!
-//! Guarantee: it means what it means at a server with the same store and configuration, but that it lets in bearers of tokens only: what
-//! the app listens on is not known here. Nothing is delivered by it; that is a worker's, in this process or another.
+//! Guarantee: it behaves like a server with the same store and configuration, except that it always requires a token, because it
+//! does not know what the app listens on. It delivers nothing; that takes a worker, in this process or another.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use super::in_process;
 use super::waiting::OutcomeWaiters;
 use crate::config::Config;
 
-/// The routes of the API, to be merged with those of an app. They all begin with `/v1/`, but for `/openapi.json`.
+/// Returns the routes of the API, to merge into an app. They all begin with `/v1/`, except `/openapi.json`.
 ///
-/// Tokens are made by `ichido token create` on the same store.
+/// Create tokens with `ichido token create` on the same store.
 pub async fn mount(store: Store, config: &Config) -> Router {
     let api = in_process::api(store.clone(), Some(config));
     let api = Arc::new(ApiState {

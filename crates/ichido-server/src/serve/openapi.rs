@@ -1,6 +1,6 @@
-//! The description of the API (`OpenAPI` 3.1), made from the routes themselves.
+//! The description of the API (`OpenAPI` 3.1), generated from the routes.
 //!
-//! Guarantee: every route is in it, and nothing else; each operation has a name of its own, and says how it refuses.
+//! Guarantee: it contains every route and nothing else; each operation has a name of its own, and says how it refuses.
 
 use std::sync::Arc;
 
@@ -31,33 +31,33 @@ struct Description;
 
 const KEY: &str = "Idempotency-Key";
 const OCTETS: &str = "application/octet-stream";
-/// How an operation refuses.
+/// Describes a refusal.
 const REFUSED: &str =
     "It was refused, and nothing was changed; `code` says why, and has a page in docs/errors";
-/// How it fails: for one that changes nothing, one under a key, and any other.
+/// Describe a failure: of a read, of a change under a key, and of any other change.
 const FAILED_LOOKING: &str = "It cannot be answered now; ask again after `Retry-After`";
 const FAILED_UNDER_KEY: &str = "Send the same request again";
 const FAILED_ACTING: &str = "Look at how it stands before you ask again";
 
-/// The description without its routes.
+/// Returns the description without its routes.
 pub(super) fn head() -> OpenApi {
     let mut head = Description::openapi();
     head.servers = Some(vec![ServerBuilder::new().url("/").build()]);
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     let components = head.components.get_or_insert_with(Default::default);
     components.add_security_scheme("bearer", bearer);
-    // References of parameters are not gathered by utoipa.
+    // utoipa does not collect the references of parameters.
     components.schemas.extend(text::schemas());
     head
 }
 
-/// The page that shows a description.
+/// Returns the page that shows a description.
 pub(super) fn page(description: OpenApi) -> MethodRouter<Arc<ApiState>> {
     let text = text(description);
     get(async move || with_type(StatusCode::OK, "application/json", text))
 }
 
-/// A description, as it is checked in.
+/// Formats a description as it is checked in.
 fn text(mut description: OpenApi) -> String {
     for (path, item) in &mut description.paths.paths {
         item.get.iter_mut().for_each(|operation| complete(operation, path, FAILED_LOOKING));
@@ -76,8 +76,8 @@ fn text(mut description: OpenApi) -> String {
     format!("{text}\n")
 }
 
-/// Adds what all operations have in common, unless one says otherwise itself: its name is that of its function, its tag the first part
-/// of its path, and it may be refused or fail.
+/// Adds what all operations have in common, unless an operation sets it: the name of its function, the first part of its path as
+/// its tag, and how it is refused or fails.
 fn complete(operation: &mut Operation, path: &str, failed: &str) {
     let words = operation.operation_id.iter().flat_map(|name| name.split('_')).enumerate();
     let name = words.map(|(index, word)| if index == 0 { word.to_owned() } else { capitalized(word) });
@@ -88,7 +88,7 @@ fn complete(operation: &mut Operation, path: &str, failed: &str) {
         |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == KEY);
     let has_key = operation.parameters.iter().flatten().any(is_key);
     let common = [("4XX", REFUSED), ("503", if has_key { FAILED_UNDER_KEY } else { failed })];
-    // A message may be empty, and a body that is not there is an empty one.
+    // A message may be empty, and a missing body is an empty one.
     if let Some(RefOr::T(body)) = &mut operation.request_body
         && body.content.contains_key(OCTETS)
     {

@@ -1,7 +1,9 @@
-//! What is done to many dead messages at once: told first, begun, watched and stopped (SPEC D17, E4).
+//! Bulk operations on dead letters: preview, start, watch and stop.
 //!
-//! Guarantee: an operation touches only what its preview would count, each message judged at the moment it is moved. Who began it, with
-//! which filter, and how it ended are in the audit trail, and are what is shown here.
+//! Guarantee: an operation touches only messages that its preview would count, and judges each at the moment it is moved. The
+//! audit trail records who started it, with which filter, and how it ended; the API shows these records.
+
+// Spec: D17, E4.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
@@ -112,7 +114,7 @@ struct BulkFilter {
     replaced: bool,
 }
 
-/// What the members of [`Begin`] and [`BulkFilter`] alone do not say: schema, keyword and value.
+/// Returns the constraints between members of [`Begin`] and [`BulkFilter`]: schema, keyword and value.
 pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
     let discard = value!({ "properties": { "action": { "const": "discard" } } });
     let explained = value!({ "required": ["reason"], "properties": { "reason": { "type": "string" }, "canary": { "const": false } } });
@@ -428,7 +430,7 @@ async fn find(api: &ApiState, id: &str) -> Result<Operation, Problem> {
 }
 
 async fn operation(api: &ApiState, id: Uuid) -> Result<Option<Operation>, StoreError> {
-    // The trail first: an operation that it says has ended is not seen to run for long.
+    // Read the trail first, so an operation that has ended is not shown as running for long.
     Ok(bulk_history::find(&api.store, id).await?.map(|bulk| Operation::new(bulk, api.operations.status(id))))
 }
 
@@ -486,7 +488,7 @@ fn filter(body: BulkFilter) -> Result<LetterFilter, Problem> {
     })
 }
 
-/// A member of the body that may be left out.
+/// Reads an optional member of the body.
 fn member<T>(
     name: &str,
     text: Option<&str>,

@@ -1,7 +1,7 @@
-//! Parses bodies of messages, few large ones at a time.
+//! Parses message bodies, a few large ones at a time.
 //!
-//! Guarantee: a large body is parsed on a thread that may take its time, at most [`LARGE_PARSES_MAX`] of them at once and
-//! [`LARGE_PARSES_PER_TOKEN_MAX`] with one token. A caller that hangs up frees nothing before its body is parsed.
+//! Guarantee: large bodies are parsed on blocking threads, at most [`LARGE_PARSES_MAX`] at once and
+//! [`LARGE_PARSES_PER_TOKEN_MAX`] per token. If the caller hangs up, the permit is held until its body is parsed.
 
 use ichido_http::server::permits::Permits;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ impl BodyParser {
         Self { permits: Permits::new(LARGE_PARSES_MAX, LARGE_PARSES_PER_TOKEN_MAX) }
     }
 
-    /// Turns an offer into a message. A large one waits for a permit; a small one is parsed at once.
+    /// Parses a submission into a message. A large one waits for a permit; a small one is parsed at once.
     pub(super) async fn parse(
         &self,
         caller: &ApiCaller,
@@ -34,14 +34,14 @@ impl BodyParser {
         parsed.map_err(|refused| Problem::from_submission(&refused))
     }
 
-    /// Runs work on another thread, once there is a permit for it.
+    /// Runs work on a blocking thread, once there is a permit.
     async fn run_blocking<T: Send + 'static>(
         &self,
         caller: &ApiCaller,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let permit = self.permits.take(caller.token).await;
-        // The thread owns the permit: it goes on when the client hangs up.
+        // The thread owns the permit: it continues when the client hangs up.
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             work()
@@ -93,7 +93,7 @@ mod tests {
 
     type PendingWork<'a> = Pin<Box<dyn Future<Output = Result<(), Problem>> + 'a>>;
 
-    /// Begins work that ends when the sender is dropped; returns once it runs.
+    /// Starts work that ends when the sender is dropped; returns once it runs.
     async fn begun(parsing: &BodyParser, token: u128) -> (PendingWork<'_>, mpsc::Sender<()>) {
         let (began, runs) = tokio::sync::oneshot::channel();
         let (ends, ended) = mpsc::channel::<()>();

@@ -1,7 +1,7 @@
-//! What the server says when it does not do as asked: problem details (RFC 9457) with a code that stays the same.
+//! Refusals of the API as problem details (RFC 9457), each with a stable code.
 //!
-//! Guarantee: every code has one status, one title and one page in `docs/errors/`. A problem says what is wrong, where, and how to
-//! mend it, and repeats no key, no secret and no body.
+//! Guarantee: every code has one status, one title and one page in `docs/errors/`. A problem says what is wrong, where, and how
+//! to fix it, and repeats no key, secret or body.
 
 use std::error::Error;
 use std::fmt;
@@ -20,107 +20,107 @@ use serde_json::json;
 
 use crate::accept::SubmissionError;
 
-/// How long to wait before asking again when a person has to act first.
+/// When to retry if a person has to act first.
 const PERSON_RETRY_AFTER: Duration = Duration::from_secs(30);
-/// How long to wait before asking again when the store cannot be reached.
+/// When to retry if the store is unreachable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The same when no connection is free: requests end all the time.
+/// When to retry if no connection is free: requests end all the time.
 const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 ichido_http::problems! {
     pub(crate) enum Code in "urn:ichido:problem:" {
-        /// A message needs a key, and there is none.
+        /// A message needs an idempotency key, and there is none.
         KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
-        /// There is a key, and it is none that we take.
+        /// The idempotency key is invalid.
         KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
-        /// The body names another key than the header (SPEC D11).
+        /// The body names a different key than the header.
         KeyDisagrees = "key_disagrees", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
-        /// The key was used for a different request (SPEC D1).
+        /// The key was used for a different request.
         KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
-        /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
+        /// The body claims to be JSON, but is invalid or ambiguous.
         BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
-        /// The body is JSON, and not of the shape that is taken here.
+        /// The body is JSON of another shape than this operation takes.
         BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body is not what is taken here";
-        /// The body is JSON, and not as the queue's schema wants it.
+        /// The body violates the queue's schema.
         SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not fit the queue's schema";
-        /// The body is over its bound.
+        /// The body exceeds its limit.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
-        /// The body broke off.
+        /// The body was cut off.
         BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
-        /// The body did not come in time.
+        /// The body did not arrive in time.
         BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
-        /// The content type is none, or none that is taken here.
+        /// The content type is missing, invalid or not supported here.
         MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "The body's type is not taken here";
-        /// The identity is none.
+        /// The identity is invalid.
         IdentityInvalid = "identity_invalid", BAD_REQUEST, "The identity is not valid";
-        /// It came out of the queue that it is for, again and again (SPEC F1).
+        /// The message repeatedly left the queue that it is sent to.
         LoopDetected = "loop_detected", UNPROCESSABLE_ENTITY, "The message goes round in circles";
-        /// A parameter of the query is unknown, or its value is.
+        /// A parameter of the query is unknown or has an invalid value.
         ParameterInvalid = "parameter_invalid", BAD_REQUEST, "A parameter is not valid";
-        /// A line of a batch is no message.
+        /// A line of a batch is not a message.
         LineInvalid = "line_invalid", BAD_REQUEST, "The line is no message";
-        /// A batch has more lines or bytes than one may have.
+        /// A batch exceeds its maximum of lines or bytes.
         BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
-        /// As many batches come in as may.
+        /// The maximum number of batches is in flight.
         BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches come in at once";
-        /// The bodies in flight take as much memory as they may.
+        /// The bodies in flight take the maximum memory.
         BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
-        /// Every connection that is served at once is busy.
+        /// All connections are busy.
         ServerBusy = "server_busy", SERVICE_UNAVAILABLE, "The server serves as many connections as it may";
-        /// There is no such queue, or none that the caller may see.
+        /// The queue does not exist, or the caller may not see it.
         QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
-        /// As much waits in the queue as may, or as leaves in time.
+        /// The queue has its maximum of waiting messages, or would not drain in time.
         QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue takes no more in for now";
-        /// There is no such message, or none that the caller may see.
+        /// The message does not exist, or the caller may not see it.
         MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
-        /// The lifecycle or the queue's policy does not allow it (SPEC D17, F2).
+        /// The lifecycle or the queue's policy does not allow the step.
         StepRefused = "step_refused", CONFLICT, "The message does not allow this as it stands";
-        /// There is no such operation on many messages.
+        /// The bulk operation does not exist.
         OperationUnknown = "operation_unknown", NOT_FOUND, "There is no such operation";
-        /// Too many run, or it has ended.
+        /// Too many bulk operations run, or this one has ended.
         OperationRefused = "operation_refused", CONFLICT, "The operation cannot be done now";
         /// The configuration has no such destination.
         DestinationUnknown = "destination_unknown", NOT_FOUND, "There is no such destination";
-        /// The ledger has nothing under this name.
+        /// The ledger has no record under this name.
         RecordUnknown = "record_unknown", NOT_FOUND, "The ledger has no such record";
-        /// The outcome is known, or it is too early (SPEC F2).
+        /// The outcome is known already, or it is too early to decide.
         DecisionRefused = "decision_refused", CONFLICT, "The record cannot be decided as it stands";
-        /// There is nothing at this path.
+        /// There is no such path.
         RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
-        /// The path is known, and not for this method.
+        /// The path does not support this method.
         MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path is not for this method";
-        /// The request's bytes could be read in two ways (RFC 9112).
+        /// The framing of the request is ambiguous (RFC 9112).
         FramingInvalid = "framing_invalid", BAD_REQUEST, "It is not clear where the request ends";
-        /// The request has more header fields, or more bytes of them, than are read.
+        /// The request has too many header fields, or too many bytes of them.
         HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
-        /// The request names another host than this one, and nothing but the address protects it.
+        /// The request names another host, and only the address protects this server.
         HostForeign = "host_foreign", FORBIDDEN, "The request is meant for another host";
-        /// A page of another origin asks, and nothing but the address protects this one.
+        /// The request comes from a page of another origin, and only the address protects this server.
         OriginForeign = "origin_foreign", FORBIDDEN, "A page of another origin may not ask for this";
-        /// A token is needed, and there is none.
+        /// The request needs a token, and has none.
         TokenMissing = "token_missing", UNAUTHORIZED, "The request needs a token";
-        /// The token lets nobody in.
+        /// The token is invalid, revoked or expired.
         TokenInvalid = "token_invalid", UNAUTHORIZED, "The token is not valid";
-        /// The token is good, and not for this.
+        /// The token is valid, but its role does not allow this.
         RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
-        /// The store cannot be used at the moment.
+        /// The store is not usable at the moment.
         StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
-        /// The token has as many feeds, batches or bytes of bodies under way as one may.
+        /// The token has its maximum of feeds, batches or body bytes in flight.
         TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has as much under way as one may";
-        /// As many listen to the feed of events as may.
+        /// The feed has its maximum of listeners.
         FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
-        /// The server runs, and should get no requests yet or any more.
+        /// The server runs, but should not get requests yet or any more.
         NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
-        /// The store holds something that it cannot read.
+        /// The store contains something that cannot be read.
         RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "What is stored cannot be read";
-        /// The store refused what was asked of it.
+        /// The store refused the statement.
         StoreRefused = "store_refused", INTERNAL_SERVER_ERROR, "The store refused the request";
     }
 }
 
 impl Problem {
-    /// With the name of what its detail is about.
+    /// Prefixes the detail with the name of what it is about.
     pub(crate) fn about(self, name: &str) -> Self {
         Self { detail: format!("{name} {}", self.detail).into(), ..self }
     }
@@ -182,20 +182,21 @@ impl Problem {
         }
     }
 
-    /// Every connection that is served at once is busy, or all of the caller's address.
+    /// All connections are busy, or all that the caller's address may have.
     pub(crate) fn overloaded() -> Self {
         let detail = "as many connections are busy as this server serves at once, in all or from one address; nothing was done; send the \
                       same request again, and keep fewer connections busy";
         Self::new(Code::ServerBusy, detail).after(OVERLOADED_RETRY_AFTER)
     }
 
-    /// The store cannot be used, and nothing was done.
+    /// The store is not usable, and nothing was done.
     pub(crate) fn unavailable() -> Self {
         let detail = "the store cannot be used at the moment; nothing was done; send the same request again";
         Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 
-    /// What the store said to a request under a key, which may be sent again. The cause goes into the log: it may name hosts and files.
+    /// Converts a store error of a request under a key, which may be sent again. The cause is only logged: it may name hosts and
+    /// files.
     pub(crate) fn from_store(error: &StoreError) -> Self {
         tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
         match error {
@@ -237,7 +238,7 @@ impl Problem {
     }
 }
 
-/// What the store said to a request under no key: whether it was done is seen at what it was about.
+/// Converts a store error of a request without a key: the caller must look whether it was done.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let problem = Self::from_store(&error);
@@ -253,7 +254,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// What is wrong with the parameters of a query.
+/// Errors in the parameters of a query.
 impl serde::de::Error for Problem {
     fn custom<T: fmt::Display>(what: T) -> Self {
         Self::new(Code::ParameterInvalid, what.to_string())
@@ -286,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// Each code has a page that opens with its word, status and title, and each page has a code.
+    /// Each code has a page that begins with its word, status and title, and each page has a code.
     #[test]
     fn every_code_has_its_page_and_every_page_its_code() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");

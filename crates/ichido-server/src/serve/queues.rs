@@ -74,7 +74,7 @@ async fn set_paused(
     paused: bool,
 ) -> Result<Response, Problem> {
     let name = QueueName::parse(queue).ok_or_else(unknown_queue)?;
-    // One that nobody ever put a message into, and that is not served here, was mistyped.
+    // A queue that never had a message and is not served here is a typing error.
     if current_queues(api, |name| name == queue).await?.is_empty() {
         return Err(unknown_queue());
     }
@@ -83,7 +83,7 @@ async fn set_paused(
     now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(unknown_queue)
 }
 
-/// How the queues stand: those that are served here, and those that the store knows of.
+/// Returns the current state of the queues that are served here or known to the store.
 pub(super) async fn current_queues(
     api: &ApiState,
     is_wanted: impl Fn(&str) -> bool,
@@ -130,7 +130,7 @@ pub(super) async fn list_nodes(
     Ok(json(StatusCode::OK, &Nodes { nodes }))
 }
 
-/// All nodes, and which of them live.
+/// Returns all nodes, and whether they are alive.
 pub(super) async fn current_nodes(api: &ApiState) -> Result<Vec<NodeStatus>, StoreError> {
     let listed = api.store.nodes().list().await?;
     let now = api.store.now().await?;

@@ -1,7 +1,9 @@
-//! The ledger over HTTP: records are looked up, and those of unknown outcome decided (SPEC A6, F2).
+//! The ledger over HTTP: looks up records, and decides those of unknown outcome.
 //!
-//! Guarantee: a viewer sees what came of a request and none of the bytes of its response. A decision changes one record, only while its
-//! outcome is unknown, and is an entry of the audit trail, with who decided.
+//! Guarantee: a viewer sees the outcome of a request and no bytes of its response. A decision changes one record, only while its
+//! outcome is unknown, and is recorded in the audit trail with who decided.
+
+// Spec: A6, F2.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
@@ -263,7 +265,8 @@ pub(super) struct DecidedRecord {
     record: Option<LedgerRecord>,
 }
 
-/// What was decided is kept for the default time: nobody knows how long its operation would have kept it.
+/// Returns the policy for a decision. A decided record is kept for the default time, since nobody knows how long its operation
+/// would have kept it.
 fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
     let wrong = |why: String| Problem::new(Code::BodyUnexpected, format!("settles_within: {why}"));
     let settles_within = settles_within.map(duration::parse).transpose();

@@ -1,4 +1,6 @@
-//! A new message in place of a dead one, with another request and a new key; the two point to each other (SPEC D17).
+//! Replaces a dead letter with a new message, which has another request and a new key; the two refer to each other.
+
+// Spec: D17.
 
 use std::num::NonZeroU32;
 
@@ -75,7 +77,7 @@ pub(super) async fn replace_message(
     let ParsedSubmission { message: new, schema_error } =
         build_replacement(&api, &caller, &old, key, content_type, body).await?;
     if let Some(schema_error) = schema_error {
-        // One that was made before the schema was as it is now stands.
+        // A replacement that was made under an earlier schema is still valid.
         let found = find_by_key(&api, &new).await?;
         if !found.is_some_and(|found| is_replacement(&found, &old, &new)) {
             return Err(Problem::from_submission(&schema_error));
@@ -109,7 +111,7 @@ pub(super) async fn replace_message(
     Ok(response)
 }
 
-/// The old one with another request and key.
+/// Builds the new message from the old one, with another request and key.
 async fn build_replacement(
     api: &ApiState,
     caller: &ApiCaller,
@@ -119,7 +121,7 @@ async fn build_replacement(
     body: Vec<u8>,
 ) -> Result<ParsedSubmission, Problem> {
     let submission = Submission {
-        // A row's queue is a name, and it was allowed a try: it was put in.
+        // A stored queue is a valid name, and a stored message allows at least one attempt.
         queue: QueueName::parse(&old.queue).ok_or_else(unknown_queue)?,
         identity: old.identity.clone(),
         key,
@@ -134,12 +136,12 @@ async fn build_replacement(
     Ok(ParsedSubmission { message: NewMessage { priority: old.priority, ..message }, schema_error })
 }
 
-/// Whether it is the one that was asked for, made from the old one.
+/// Whether a message is the requested replacement of the old one.
 fn is_replacement(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
     found.made_from == Some(old.id) && found.request_digest == new.digest
 }
 
-/// What stands under the new one's key.
+/// Returns the message under the new key, if there is one.
 async fn find_by_key(api: &ApiState, new: &NewMessage) -> Result<Option<MessageRow>, Problem> {
     let filter = MessageFilter {
         queue: Some(new.queue.clone()),

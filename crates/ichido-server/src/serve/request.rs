@@ -1,4 +1,4 @@
-//! Reading a request: its caller, its path, its query and its body, each within its bound.
+//! Reads requests: caller, path, query and body, each within its limit.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::api::ApiState;
 use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
 
-/// The one variable segment of a path, decoded.
+/// The variable segment of a path, decoded.
 pub(super) struct Segment(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Segment {
@@ -38,7 +38,7 @@ pub(super) fn unknown_route() -> Problem {
     Problem::new(Code::RouteUnknown, "there is nothing at this path; /openapi.json lists what there is")
 }
 
-/// A request of a caller who has the right `R`, with the parameters `Q`.
+/// A request whose caller has the role `R`, with the query parameters `Q`.
 pub(super) struct AuthorizedRequest<R, Q = NoParameters> {
     pub(super) api: Arc<ApiState>,
     pub(super) caller: ApiCaller,
@@ -46,16 +46,16 @@ pub(super) struct AuthorizedRequest<R, Q = NoParameters> {
     right: PhantomData<R>,
 }
 
-/// What a caller must be allowed before its request is read further.
+/// The role that a caller needs before more of its request is read.
 pub(super) trait RequiredRole {
     fn check(caller: &ApiCaller) -> Result<(), Problem>;
 }
 
-/// Every caller: the handler checks what is asked for.
+/// Any caller: the handler checks the permissions itself.
 pub(super) struct Anyone;
-/// A caller who may look at everything.
+/// A caller who may see everything.
 pub(super) struct Viewer;
-/// A caller who may act on what is there.
+/// A caller who may change things.
 pub(super) struct Operator;
 
 impl RequiredRole for Anyone {
@@ -85,7 +85,7 @@ impl<R: RequiredRole, Q: DeserializeOwned> FromRequestParts<Arc<ApiState>> for A
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<ApiState>) -> Result<Self, Problem> {
-        // The door puts it there, before every route but the public ones.
+        // `guard` inserts it before every route except the public ones.
         let caller = parts.extensions.get::<ApiCaller>().cloned().ok_or_else(unknown_route)?;
         R::check(&caller)?;
         let query = parse_query(&parts.uri)?;
@@ -93,7 +93,7 @@ impl<R: RequiredRole, Q: DeserializeOwned> FromRequestParts<Arc<ApiState>> for A
     }
 }
 
-/// The parameters of a query, each known and given once.
+/// Parses the parameters of a query, each known and given once.
 pub(super) fn parse_query<Q: DeserializeOwned>(uri: &Uri) -> Result<Q, Problem> {
     Q::deserialize(MapAccessDeserializer::new(Parameters { rest: query_pairs(uri)?.into_iter(), next: None }))
 }
@@ -118,7 +118,7 @@ impl<'de> MapAccess<'de> for Parameters {
     }
 }
 
-/// The value of a parameter: a text, or what it says.
+/// The value of a parameter.
 struct Parameter(String);
 
 impl<'de> Deserializer<'de> for Parameter {
@@ -142,7 +142,7 @@ impl<'de> Deserializer<'de> for Parameter {
     }
 }
 
-/// The names and values of a query. What is no text is refused: read with a replacement, it would find what was not asked for.
+/// Returns the names and values of a query. Invalid UTF-8 is refused: with replacement characters, it would match something else.
 pub(super) fn query_pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     let query = uri.query().unwrap_or_default();
     let mut pairs = Vec::new();
@@ -157,10 +157,10 @@ pub(super) fn query_pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     Ok(pairs)
 }
 
-/// One name or value, as forms encode it; `at` is where in the query it begins.
+/// Decodes one name or value of a form; `at` is its position in the query.
 fn percent_decode(text: &str, at: usize) -> Result<String, Problem> {
     let mut bytes = Vec::with_capacity(text.len());
-    // Where in the text each byte began.
+    // The position in the text of each decoded byte.
     let mut places = Vec::with_capacity(text.len());
     let mut index = 0;
     while let Some(byte) = text.as_bytes().get(index) {
@@ -182,7 +182,7 @@ fn percent_decode(text: &str, at: usize) -> Result<String, Problem> {
     })
 }
 
-/// Of an encoded body nothing but its bytes is known, so that none is taken.
+/// Refuses an encoded body, which is never decoded here.
 pub(super) fn reject_encoded(headers: &HeaderMap) -> Result<(), Problem> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
@@ -192,8 +192,8 @@ pub(super) fn reject_encoded(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
-/// A body to its end. One that says that it is too large is not waited for, and one for which there is no memory is not read; a
-/// small one may do without a permit for its memory.
+/// Reads a whole body. A body that announces that it is too large is refused at once, and one without enough memory is not read;
+/// a small one may do without a permit for its memory.
 pub(super) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
@@ -208,10 +208,10 @@ pub(super) async fn read_body(
         Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::from_body(BodyFault::NoMemory(full))),
         None => Ok(()),
     };
-    // All that was announced at once, so that what was begun can end.
+    // Takes the announced size at once, so a body that was begun can be finished.
     let mut permitted = body.size_hint().exact().and_then(|exact| usize::try_from(exact).ok()).unwrap_or(0);
     take(permitted)?;
-    // Copied into one piece as it comes: each little piece would keep the whole buffer alive that it came in.
+    // Copied into one buffer as it arrives: each small piece would keep the whole buffer alive that it arrived in.
     let mut whole = Vec::with_capacity(permitted);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Problem::from_body(body_fault(error.into())))?;
@@ -233,13 +233,13 @@ pub(super) fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::BodyTooLarge, detail)
 }
 
-/// What went wrong with a body, beneath what axum wrapped it in.
+/// Returns what went wrong with a body, unwrapped from axum's error.
 pub(super) fn body_fault(error: BoxError) -> BodyFault {
     let inner = match error.downcast::<axum::Error>() {
         Ok(wrapped) => wrapped.into_inner(),
         Err(error) => error,
     };
-    // Nothing else comes out of a body; should it, the body did not come to its end either.
+    // A body returns no other errors; if it did, the body would be incomplete too.
     inner.downcast::<BodyFault>().map_or(BodyFault::Cut, |fault| *fault)
 }
 

@@ -1,4 +1,4 @@
-//! Answers of the usual kinds.
+//! Common responses.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 use crate::limits::PIECE_BYTES_MAX;
 
-/// A value as JSON. It tells how things stand now, and is not to be kept by caches.
+/// Returns a value as JSON. It is a snapshot, which caches must not store.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let text = serde_json::to_string(value)
         .unwrap_or_else(|_| unreachable!("what we answer has names for keys, and writes to memory"));
     with_type(status, "application/json", text)
 }
 
-/// A text of a media type.
+/// Returns a text of a media type.
 pub(super) fn with_type(status: StatusCode, media_type: &'static str, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -33,7 +33,7 @@ pub(super) fn with_type(status: StatusCode, media_type: &'static str, text: impl
     response
 }
 
-/// A large body that keeps the permit for its memory until its client has taken nearly all of it.
+/// A large body that holds the permit for its memory until the client has read almost all of it.
 pub(super) struct PermittedBody {
     rest: Bytes,
     _permit: Permit<Uuid>,
@@ -49,7 +49,8 @@ impl http_body::Body for PermittedBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    /// In one piece it would be the connection's at once, and nobody would know how long that holds it.
+    /// Returns the body in pieces. In one piece the connection would own all of it, and nobody could tell how long that takes
+    /// memory.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,

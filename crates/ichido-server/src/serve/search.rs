@@ -1,7 +1,7 @@
-//! Looking for messages: by what the store can ask for, and by a field of their requests.
+//! Searches messages: by what the store can filter, and by a field of their requests.
 //!
-//! Guarantee: a listing looks at a bounded number of messages and holds a bounded number of requests at once, however many there are,
-//! and shows no byte of them; where it stops before its page is full, it says where to go on. A producer is shown its own alone.
+//! Guarantee: a search reads a bounded number of messages, holds a bounded number of requests at once, and shows no byte of them.
+//! If it stops before its page is full, it says where to continue. A producer sees only its own messages.
 
 use std::sync::Arc;
 
@@ -86,13 +86,13 @@ pub(super) async fn list_messages(
     AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, MessageQuery>,
 ) -> Result<Response, Problem> {
     let search = MessageSearch::new(query, &caller)?;
-    // Requests may be large, and a listing holds some of them: only a few listings at a time.
+    // Requests may be large, and a listing holds some of them, so only a few listings run at once.
     let _permit = api.listings.acquire(&caller).await;
     let page = search.run(&api, &caller).await?;
     Ok(json(StatusCode::OK, &page))
 }
 
-/// What is asked for.
+/// A search with its filters.
 struct MessageSearch {
     filter: MessageFilter,
     field: Option<Arc<Field>>,
@@ -139,7 +139,7 @@ impl MessageSearch {
         let mut page = MessagePage { messages: Vec::new(), next: None, looked_at: 0 };
         loop {
             let remaining = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);
-            // Where each one fits, no more are read than are wanted.
+            // Without a field every message matches, so no more are read than needed.
             let part = if self.field.is_some() { LIST_PART } else { LIST_PART.min(remaining) };
             let rows = api.store.messages().list(&self.filter, part).await?;
             let is_last = rows.len() < part as usize;
@@ -166,7 +166,7 @@ impl MessageSearch {
         }
     }
 
-    /// Which of them have the field; looked at aside, because understanding large requests takes its time.
+    /// Checks which messages have the field, on a blocking thread, because parsing large requests takes time.
     async fn matched(&self, rows: Vec<MessageRow>) -> Result<Vec<(MessageRow, bool)>, Problem> {
         let Some(field) = self.field.clone() else {
             return Ok(rows.into_iter().map(|row| (row, true)).collect());

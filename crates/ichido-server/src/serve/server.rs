@@ -1,6 +1,6 @@
-//! One request, from its head to its answer.
+//! Handles one request, from its head to its response.
 //!
-//! Guarantee: every answer has a new `x-request-id`, and every refusal is a problem; what a request may do is decided before its body
+//! Guarantee: every response has a new `x-request-id`, and every refusal is a problem. Authorization is decided before the body
 //! is read.
 
 use std::sync::Arc;
@@ -32,12 +32,12 @@ use super::problem::{Code, Problem};
 use super::waiting::WAITING;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// How many are being answered.
+/// The number of requests in flight.
 const IN_FLIGHT: &str = "ichido_http_under_way";
-/// How many requests were answered, and how.
+/// The number of responses, by method and status.
 const REQUESTS: &str = "ichido_http_requests_total";
 
-/// The server behind the listening.
+/// The service behind the HTTP server.
 pub(super) struct ApiServer {
     router: Router,
     api: Arc<ApiState>,
@@ -77,7 +77,7 @@ impl Answers for ApiServer {
         RequestLog::new(request).finish(Problem::overloaded().into_response())
     }
 
-    /// Which method it was is not known, and no handler ever saw it.
+    /// The method is unknown, and no handler saw the request.
     fn refused(&self, fault: Fault) -> Option<Response<Bytes>> {
         let problem = Problem::new(
             Code::FramingInvalid,
@@ -123,13 +123,13 @@ impl RequestLog {
         let status = response.status().as_u16();
         metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
         tracing::info!(method, status, request_id = id, key, "answered");
-        // A UUID is hexadecimal digits and hyphens.
+        // A UUID consists of hexadecimal digits and hyphens.
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         response.map(|body| body.map_err(Into::into).boxed_unsync())
     }
 }
 
-/// Counts one request as under way for as long as it lives, hung up on or not.
+/// Counts a request as in flight until it is dropped, even if the client hangs up.
 struct InFlightGuard<'a>(&'a Gauge);
 
 impl<'a> InFlightGuard<'a> {
@@ -145,7 +145,7 @@ impl Drop for InFlightGuard<'_> {
     }
 }
 
-/// Says what the server measures, for the metrics page.
+/// Describes the metrics of the server.
 pub(super) fn describe_metrics() {
     metrics::describe_counter!(REQUESTS, "Requests that were answered");
     arrivals::describe();
@@ -154,13 +154,14 @@ pub(super) fn describe_metrics() {
     metrics::gauge!(WAITING).set(0.0);
 }
 
-/// What logs carry of the key (SPEC C5): its hash; nothing where there is none, or no valid one.
+/// Returns the hash of the key for logs; `None` without a valid key.
+// Spec: C5.
 fn key_hash(headers: &HeaderMap) -> Option<String> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     key::read(fields).ok().flatten().map(|key| key.log_hash())
 }
 
-/// A method for the metrics page; clients may make up as many as they like.
+/// Returns the method as a metrics label; clients may invent any number of methods.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,8 +1,8 @@
-//! A server's parts, from their start to their end: the worker, the API on the same store, and what both tell.
+//! Runs a server from start to end: the worker, the API on the same store, and their metrics.
 //!
-//! Guarantee: nothing is answered before the worker works. After the first stop nothing new is accepted, what is in flight is answered,
-//! and then the worker ends without losing anything; after the second both end at once. A database file that is lost is a stop too,
-//! after which the worker ends at once: nothing that it does could be written down.
+//! Guarantee: no request is served before the worker runs. After the first stop nothing new is accepted, requests in flight are
+//! finished, and then the worker ends without losing anything; after the second both end immediately. Losing the database file is
+//! a stop too, after which the worker ends immediately: nothing that it does could be stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::limits::{WAITERS_SHARE, WORKER_START_TIMEOUT};
 use crate::worker;
 
-/// A server that is ready to answer.
+/// A server that is ready to serve requests.
 pub struct Serving {
     server: Arc<ApiServer>,
     store: Store,
@@ -37,12 +37,12 @@ pub struct Serving {
     worker: Arc<Running>,
     operations: Arc<bulk_runner::BulkRunner>,
     upkeep: JoinHandle<()>,
-    /// The longest lease of a queue, for who is told that it was cut.
+    /// The longest lease of a queue, for the message after an immediate stop.
     lease_max: Duration,
 }
 
 impl Serving {
-    /// Starts the worker, and makes the API ready.
+    /// Starts the worker and prepares the API.
     pub async fn start(
         config: &Config,
         store: &Store,
@@ -53,11 +53,11 @@ impl Serving {
         let recorder = metrics::install_recorder()?;
         server::describe_metrics();
         let upkeep = tokio::spawn(metrics::run_upkeep(recorder.clone()));
-        // What counts its calls is made once they can be counted.
+        // Built after the recorder is installed, so their calls are counted.
         let targets = worker::on_store(config, store, targets);
         let worker = worker::start(store, config, targets).map_err(Error::Misconfigured)?;
         let worker = Arc::new(worker);
-        // Operators are answered by what workers have published. Should the store be away just now, only they wait for it.
+        // Operators' requests need what workers have published. If the store is unreachable now, only they have to wait.
         drop(timeout(WORKER_START_TIMEOUT, worker.started()).await);
         let api = in_process::api(store.clone(), Some(config));
         let operations = Arc::clone(&api.operations);
@@ -75,7 +75,7 @@ impl Serving {
         Ok(Self { server, store, limits, worker, operations, upkeep, lease_max: worker::lease_max(config) })
     }
 
-    /// Answers until it is asked to stop, and then ends in good order unless it is asked again.
+    /// Serves until it is asked to stop, then ends gracefully unless it is asked again.
     pub async fn until(self, listener: TcpListener, stops: &Stops) -> Result<(), Error> {
         let loss = async { _ = self.store.files_lost().await };
         let ready = std::future::ready(());
@@ -96,7 +96,7 @@ impl Serving {
         stopped
     }
 
-    /// The server has ended; now the worker does, in good order unless a second stop came or comes.
+    /// Stops the worker after the server has ended, gracefully unless there is a second stop.
     async fn stop_worker(&self, ended: Ended, stops: &Stops) -> Result<(), Error> {
         self.worker.stop();
         let is_cut = tokio::select! {

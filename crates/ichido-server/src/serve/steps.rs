@@ -1,7 +1,9 @@
-//! What operators do to one message: requeue, cancel, discard, decide (SPEC D17, E4, F2).
+//! Operators' actions on one message: requeue, cancel, discard, decide.
 //!
-//! Guarantee: the lifecycle and the queue's policy judge each step at the moment it is taken, as they do for `ichido dead`; what they
-//! refuse changes nothing and is answered 409 with the reason. Who took a step is in the message's history.
+//! Guarantee: the lifecycle and the queue's policy judge each step when it is taken, as they do for `ichido dead`. A refused step
+//! changes nothing and gets 409 with the reason. The message's history records who took a step.
+
+// Spec: D17, E4, F2.
 
 use axum::response::Response;
 use ichido::letters::{Policies, Resolution, Work, tell_resolved};
@@ -78,7 +80,7 @@ pub(super) enum Decided {
 }
 
 impl Decided {
-    /// What follows for a letter. A dead one stays dead, and more is known of it.
+    /// Returns the event for a dead or parked message. A dead one stays dead, and its effect becomes known.
     const fn event(self, state: LetterState, now: Timestamp) -> Event {
         match (self, state) {
             (Self::Sent, LetterState::Parked) => Event::Decided(Decision::WasDone),
@@ -109,7 +111,7 @@ pub(super) async fn requeue_message(
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
     let event = |letter: &LetterRow, now| policies.event(letter, now);
-    // In the words of a preflight, which say how to mend it.
+    // With the reason of the preflight, which says how to fix it.
     let why_not = |why| match policies.judge(&letter.row, letter.now) {
         Err(refusal) => step_refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
         Ok(()) => lifecycle_refused(why),
@@ -117,7 +119,7 @@ pub(super) async fn requeue_message(
     letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
 }
 
-/// A producer, who may withdraw its own messages, or a caller who may act on all.
+/// A producer, who may cancel its own messages, or a caller who may change everything.
 pub(super) struct Canceller;
 
 impl RequiredRole for Canceller {
@@ -179,7 +181,7 @@ pub(super) async fn discard_message(
     JsonBody(Discard { reason: because }): JsonBody<Discard>,
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
-    // A discard asks nothing of the queue.
+    // A discard does not depend on the queue's policy.
     let why_not = |why| match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
         Err(refusal) => step_refused(reason(why), refusal.to_string()),
         Ok(()) => lifecycle_refused(why),
@@ -209,7 +211,7 @@ pub(super) async fn decide_message(
     letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }
 
-/// A dead or parked message, as it was found.
+/// A dead or parked message that was found.
 struct FoundLetter {
     row: LetterRow,
     now: Timestamp,
@@ -221,7 +223,7 @@ impl FoundLetter {
         Ok(Self { row, now })
     }
 
-    /// Takes a step, and shows the message as it is then; how long it waited for this is measured.
+    /// Takes a step and returns the message; records how long it waited for this.
     async fn step(
         &self,
         api: &ApiState,
@@ -242,7 +244,7 @@ impl FoundLetter {
         }
     }
 
-    /// Why what a person found out changes nothing.
+    /// Describes why a decision changes nothing.
     fn why_undecided(&self, why: Why) -> String {
         match (why, self.row.history.doubt) {
             (Why::TooEarly, Some(doubt)) => {
@@ -275,7 +277,7 @@ fn moved_meanwhile() -> Problem {
     step_refused("no_letter", "it was dead or parked, and is not any more: somebody else was quicker")
 }
 
-/// Why the lifecycle refused, for programs.
+/// Returns why the lifecycle refused, as a code.
 const fn reason(why: Why) -> &'static str {
     match why {
         Why::NotFromHere => "not_from_here",

@@ -1,6 +1,6 @@
-//! The texts and numbers of parameters and bodies: how each is read, and how the description shows it.
+//! Texts and numbers in parameters and bodies: their parsers and their schemas.
 //!
-//! Guarantee: a value that fits its schema is accepted by its reader; both use the same constants.
+//! Guarantee: a parser accepts every value that matches its schema; both use the same constants.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::accept;
 use crate::limits::{LIST_MAX, UNKNOWN_MAX, WAIT_MAX};
 
-/// How many entries a page has where the caller gives no limit.
+/// The number of entries on a page if the caller gives no limit.
 pub(super) const PAGE_DEFAULT: u32 = 50;
 
-/// Types with a schema of their own. With `as T = reader`, the text is read as a `T` as well.
+/// Declares types with a schema of their own. With `as T = reader`, the text is also parsed into a `T`.
 macro_rules! texts {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $inner:ty = $read:expr)?, $schema:expr;)+) => {
         $(
@@ -39,7 +39,7 @@ macro_rules! texts {
 
             $(
                 impl $name {
-                    /// Reads a text, or says what it should be.
+                    /// Parses a text, or returns what it should be.
                     pub(super) fn read(text: &str) -> Result<$inner, String> {
                         let read: fn(&str) -> Result<$inner, String> = $read;
                         read(text)
@@ -62,7 +62,7 @@ macro_rules! texts {
             impl ToSchema for $name {}
         )+
 
-        /// Every schema, by its name.
+        /// Returns every schema with its name.
         pub(super) fn schemas() -> impl Iterator<Item = (String, RefOr<Schema>)> {
             vec![$(($name::name().into_owned(), $name::schema()),)+].into_iter()
         }
@@ -130,9 +130,9 @@ texts! {
     Rate, ObjectBuilder::new().schema_type(Type::Number).minimum(Some(PerSecond::MIN.get())).maximum(Some(PerSecond::MAX.get()));
 }
 
-/// Both databases take every text without a NUL.
+/// Both databases accept every text without a NUL.
 const NO_NUL: &str = r"^[^\x00]*$";
-/// A pointer is bounded in bytes, of which a character has at most four.
+/// A pointer is limited in bytes, and a character has at most four.
 const POINTER_CHARS_MAX: usize = Pointer::BYTES_MAX / 4;
 const FIRING: &str = "firing";
 
@@ -160,20 +160,20 @@ fn none_of(names: &[&str]) -> String {
     format!("is none; there are {}", names.join(", "))
 }
 
-/// Reads a member that may be left out, but not be null.
+/// Reads a member that may be absent, but not null.
 pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads a member that is `true`, or left out.
+/// Reads a member that is `true` or absent.
 pub(super) fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let is_true = bool::deserialize(deserializer)?;
     is_true.then_some(true).ok_or_else(|| D::Error::custom("is true, or left out"))
 }
 
-/// Counts characters, as the schema does; what is stored of them is bounded in bytes.
+/// Checks the length in characters, as the schema does; the store limits it in bytes.
 fn reason(text: &str) -> Result<String, String> {
     if text.contains('\0') {
         Err("has a NUL character, which cannot be stored; leave it out".to_owned())

@@ -1,20 +1,20 @@
 //! The text of a token: a prefix that secret scanners can find, its id, and its secret.
 //!
-//! Guarantee: what [`text`] writes, [`parse`] reads.
+//! Guarantee: [`parse`] reads what [`text`] writes.
 
 use uuid::Uuid;
 
-/// How a token begins, so that people and scanners know it when they see one.
+/// The prefix of a token, so people and scanners recognize one.
 const PREFIX: &str = "ichido_";
-/// The random bytes of a secret: nobody guesses as many.
+/// The random bytes of a secret, too many to guess.
 pub const SECRET_BYTES: usize = 32;
 
-/// The text of a token, with its secret in hexadecimal digits.
+/// Formats a token, with its secret in hexadecimal digits.
 pub fn text(id: Uuid, secret: &str) -> String {
     format!("{PREFIX}{}_{secret}", id.simple())
 }
 
-/// The id and the secret of a token's text.
+/// Returns the id and the secret of a token.
 pub fn parse(text: &str) -> Option<(Uuid, &str)> {
     let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     let is_secret = secret.len() == 2 * SECRET_BYTES && secret.bytes().all(|byte| byte.is_ascii_hexdigit());

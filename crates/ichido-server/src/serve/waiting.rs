@@ -1,7 +1,7 @@
-//! Those who wait for their message to end.
+//! Requests that wait for the outcome of their message.
 //!
-//! Guarantee: however many wait, one task looks for all of them, with one statement for each thousand; who waits holds no connection
-//! to the database, and who hangs up leaves nothing behind.
+//! Guarantee: however many wait, one task polls for all of them, with one statement per thousand. Waiting requests hold no
+//! database connection, and leave nothing behind when they hang up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use uuid::Uuid;
 
 use crate::limits::{WAIT_POLL_INTERVAL, WAIT_POLL_RETRY_INTERVAL};
 
-/// How many wait, for the metrics page.
+/// The number of waiting requests, for the metrics page.
 pub(super) const WAITING: &str = "ichido_http_waiting";
 
 ichido_core::words! {
-    /// Why it is not known that a message has ended.
+    /// Why the outcome of a message is not known.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum NotEnded {
-        /// It has not, in the time that was given.
+        /// It did not end in time.
         InTime = "not_in_time",
-        /// As many wait as may: it was not waited for.
+        /// The maximum number of requests waits, so this one did not.
         Full = "no_room",
-        /// The server stops: it was not waited for to the end.
+        /// The server stops, which ended the wait.
         Stopping = "server_stops",
     }
 }
 
-/// The room in which they wait.
+/// The waiting requests, and the task that polls for them.
 pub(super) struct OutcomeWaiters {
     list: Arc<WaitList>,
     poller: JoinHandle<()>,
@@ -44,12 +44,12 @@ pub(super) struct OutcomeWaiters {
 struct WaitList {
     permits: Semaphore,
     waiters: Waiters<Uuid>,
-    /// Somebody came.
+    /// Notified when a request begins to wait.
     joined: Notify,
 }
 
 impl OutcomeWaiters {
-    /// Opens a room for so many.
+    /// Starts polling for up to this many waiting requests.
     pub(super) fn start(store: Store, waiters_max: usize) -> Self {
         let permits = Semaphore::new(waiters_max.min(Semaphore::MAX_PERMITS));
         let list = Arc::new(WaitList { permits, waiters: Waiters::default(), joined: Notify::new() });
@@ -57,7 +57,7 @@ impl OutcomeWaiters {
         Self { list, poller, stop: watch::channel(false).0 }
     }
 
-    /// Waits until a message has ended or is parked, at most so long.
+    /// Waits up to `within` until a message has ended or is parked.
     pub(super) async fn wait_for_end(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
         let mut stopping = self.stop.subscribe();
         let _permit = self.list.permits.try_acquire().map_err(|_| NotEnded::Full)?;
@@ -70,7 +70,7 @@ impl OutcomeWaiters {
         }
     }
 
-    /// Sends everybody home: the server stops.
+    /// Ends all waits, because the server stops.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -83,11 +83,11 @@ impl Drop for OutcomeWaiters {
 }
 
 impl WaitList {
-    /// One look for all.
+    /// Polls once for all waiting requests.
     async fn poll_once(&self, store: &Store) -> Result<(), StoreError> {
         for part in self.waiters.keys().chunks(PAGE_MAX as usize) {
             for (id, stage, _) in store.messages().stages(part).await? {
-                // A parked one waits for a person, and who waits for it may be one.
+                // A parked message waits for a person, who may be the one waiting.
                 if stage.is_final() || stage == Stage::Parked {
                     self.waiters.wake(&id);
                 }
@@ -97,7 +97,7 @@ impl WaitList {
     }
 }
 
-/// Somebody who waits, for the metrics page, until this is dropped.
+/// Counts a waiting request in the metrics until it is dropped.
 struct WaitingGauge;
 
 impl WaitingGauge {

@@ -1,15 +1,15 @@
-//! `traceparent` (W3C Trace Context, level 1), read and written.
+//! Parses and formats `traceparent` (W3C Trace Context, level 1).
 
 use std::fmt;
 
 use http::HeaderMap;
 
-/// The header.
+/// The name of the header.
 const NAME: &str = "traceparent";
-/// The bit of its flags that says that somebody records it.
+/// The flag that says that the trace is recorded.
 const SAMPLED: u8 = 1;
 
-/// A place in a trace.
+/// A position in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) trace: u128,
@@ -18,14 +18,14 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// As a request says it; `None` where it says nothing, or nothing clear.
+    /// Reads the header of a request; `None` if it is missing or invalid.
     pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(NAME).iter();
         let (line, None) = (lines.next()?, lines.next()) else { return None };
         Self::parse(line.to_str().ok()?)
     }
 
-    /// `00-<trace>-<span>-<flags>` in lower-case hexadecimal digits; a later version may have more behind it.
+    /// Parses `00-<trace>-<span>-<flags>` in lower-case hexadecimal digits; later versions may append more.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let version: u8 = hex(parts.next()?, 2)?;
@@ -36,12 +36,12 @@ impl Context {
         is_clear.then_some(Self { trace, span, flags })
     }
 
-    /// The beginning of a trace.
+    /// Starts a new trace.
     pub(super) fn new_trace() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: SAMPLED }
     }
 
-    /// A span further down in the same trace.
+    /// Returns a child span in the same trace.
     pub(super) fn child(self) -> Self {
         Self { span: fastrand::u64(1..), ..self }
     }
@@ -51,7 +51,7 @@ impl Context {
     }
 }
 
-/// The header's value.
+/// Formats the header's value.
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { trace, span, flags } = self;
@@ -59,7 +59,7 @@ impl fmt::Display for Context {
     }
 }
 
-/// A number in so many lower-case hexadecimal digits.
+/// Parses a number with this many lower-case hexadecimal digits.
 fn hex<N: TryFrom<u128>>(text: &str, digits: usize) -> Option<N> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_clear = text.len() == digits && text.bytes().all(plain);

@@ -1,4 +1,4 @@
-//! Hears of each try from the worker, which tells it as an event of `tracing` and knows nothing of collectors.
+//! Receives delivery attempts from the worker, which emits them as `tracing` events and knows nothing of collectors.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::context::Context;
 use super::{SPANS, SpanKind, TraceSpan};
 
-/// What listens.
+/// Returns the layer that receives delivery attempts.
 pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     Deliveries.with_filter(filter_fn(|about| about.target() == DELIVERY))
 }
@@ -34,7 +34,7 @@ impl<S: Subscriber> Layer<S> for Deliveries {
     }
 }
 
-/// What the worker tells of one try.
+/// The fields of one delivery attempt.
 #[derive(Default)]
 struct DeliveryEvent {
     trace: Option<Context>,
@@ -45,7 +45,7 @@ struct DeliveryEvent {
 }
 
 impl DeliveryEvent {
-    /// A child of what the message was stored with; a message without a trace, or of one that nobody records, has no span.
+    /// Builds a child of the span that the message was stored with; `None` if it has no trace, or an unrecorded one.
     fn span(self) -> Option<TraceSpan> {
         let parent = self.trace.filter(|trace| trace.is_sampled())?;
         Some(TraceSpan {

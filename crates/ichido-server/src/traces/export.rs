@@ -1,4 +1,4 @@
-//! Sends spans to a collector, batch after batch.
+//! Sends spans to a collector in batches.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use uuid::Uuid;
 use super::settings::{self, Collector};
 use super::{LOST_SPANS, QUEUED_SPANS_MAX, SPANS, TraceSpan, json};
 
-/// The most spans of one request.
+/// Maximum spans in one request.
 const BATCH_MAX: usize = 512;
-/// How long the last spans may take when everything stops.
+/// Time limit for the last spans at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The export of this process, for as long as it runs.
+/// The running exporter of this process.
 pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 
-/// Begins it if the environment or the configuration, whose endpoint is given, has one.
+/// Starts the exporter if the environment or the given endpoint of the configuration names a collector.
 pub fn start(endpoint: Option<&str>) -> Result<Exporting, Faults> {
     let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
@@ -30,16 +30,16 @@ pub fn start(endpoint: Option<&str>) -> Result<Exporting, Faults> {
     metrics::describe_counter!(LOST_SPANS, "Spans that no collector took");
     let (spans, waiting) = mpsc::channel(QUEUED_SPANS_MAX);
     let (stop, stopped) = oneshot::channel();
-    // A process has one.
+    // Each process has one exporter.
     _ = SPANS.set(spans);
     Ok(Exporting(Some((stop, tokio::spawn(run(collector, waiting, stopped))))))
 }
 
 impl Exporting {
-    /// Sends what is left, for as long as that may take.
+    /// Sends the remaining spans, up to a timeout.
     pub async fn end(self) {
         let Some((stop, running)) = self.0 else { return };
-        // Whether it still runs is seen next.
+        // An exporter that has ended is noticed next.
         _ = stop.send(());
         if timeout(FLUSH_TIMEOUT, running).await.is_err() {
             tracing::warn!("the last spans were not taken in time");
@@ -47,7 +47,7 @@ impl Exporting {
     }
 }
 
-/// While one batch is under way the next gathers.
+/// Sends batches; while one is in flight, the next one fills.
 async fn run(collector: Collector, mut spans: mpsc::Receiver<TraceSpan>, mut stopped: oneshot::Receiver<()>) {
     loop {
         let mut batch = Vec::new();
@@ -70,7 +70,8 @@ async fn run(collector: Collector, mut spans: mpsc::Receiver<TraceSpan>, mut sto
     }
 }
 
-/// The same key on every try, so that a collector that knows keys takes it once; others ignore it.
+/// Sends a batch with the same key on every attempt, so a collector that deduplicates by key accepts it once; others ignore the
+/// key.
 async fn send(collector: &Collector, spans: &[TraceSpan]) {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string());
     let action = key.ok().and_then(|key| {

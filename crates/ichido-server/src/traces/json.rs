@@ -1,4 +1,4 @@
-//! The JSON of an export (OTLP/JSON): ids in hexadecimal digits, 64-bit integers as strings, enums as integers.
+//! The body of an export (OTLP/JSON): ids in hexadecimal digits, 64-bit integers as strings, enums as integers.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! The collector and what is said to it, by the standard environment variables or the configuration.
+//! The collector and its headers, from the standard environment variables or the configuration.
 //!
-//! Guarantee: no error contains a part of a value. A header's value is a secret, and what is not written as one may be one too.
+//! Guarantee: no error contains a part of a value. Header values are secrets, and malformed entries may be too.
 
 use std::collections::BTreeMap;
 use std::env::VarError;
@@ -12,24 +12,24 @@ use ichido_core::settings::Faults;
 use ichido_http::url::{HttpUrl, UrlError, percent_decoded};
 use uuid::Uuid;
 
-/// The environment variables. The first of two wins.
+/// The environment variables; the first one wins.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
 const RESOURCE_ATTRIBUTES: [&str; 1] = ["OTEL_RESOURCE_ATTRIBUTES"];
 const SERVICE_NAME: [&str; 1] = ["OTEL_SERVICE_NAME"];
-/// The setting that counts where no variable is set.
+/// The setting that applies if no variable is set.
 const SETTING: &str = "traces.endpoint";
-/// The path of traces at an endpoint that is not for traces alone.
+/// The path of traces at an endpoint for all signals.
 const PATH: &str = "/v1/traces";
 /// The attribute that `OTEL_SERVICE_NAME` sets.
 const NAME: &str = "service.name";
-/// How long a batch may take, retries included.
+/// Time limit for a batch, including retries.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How a list is written.
+/// The syntax of a list.
 const HELP: &str =
     "write the list like name=value,name=value and percent-encode commas (%2C) and percent signs (%25)";
 
-/// A collector, and the process as it is described there.
+/// A collector, and how this process describes itself to it.
 #[derive(Debug)]
 pub(super) struct Collector {
     pub(super) client: Client,
@@ -38,7 +38,7 @@ pub(super) struct Collector {
     pub(super) resource: BTreeMap<String, String>,
 }
 
-/// Finds the collector; `None` where there is no endpoint. The other variables are read only if there is one.
+/// Finds the collector; `None` if there is no endpoint. Other variables are read only if there is one.
 pub(super) fn resolve(
     endpoint: Option<&str>,
     variable: impl Fn(&str) -> Result<String, VarError>,
@@ -53,14 +53,14 @@ pub(super) fn resolve(
     variables.faults.or(client.map(|(client, path)| Some(Collector { client, path, resource })))
 }
 
-/// The environment, and what is wrong with it.
+/// The environment, and its errors so far.
 struct Variables<V> {
     variable: V,
     faults: Faults,
 }
 
 impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
-    /// The first variable that is set, with its value. An empty one counts as not set.
+    /// Returns the first variable that is set, with its value. An empty one counts as unset.
     fn first<const N: usize>(&mut self, names: [&'static str; N]) -> Option<(&'static str, String)> {
         names.into_iter().find_map(|name| match (self.variable)(name) {
             Ok(value) => Some((name, value)).filter(|(_, value)| !value.is_empty()),
@@ -72,7 +72,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
         })
     }
 
-    /// The entries of a list, with their positions from 1.
+    /// Returns the entries of a list, with their positions from 1.
     fn entries(&mut self, place: &'static str, list: &str) -> Vec<(usize, String, String)> {
         let written = list.split(',').map(str::trim).zip(1..).filter(|(entry, _)| !entry.is_empty());
         let mut entries = Vec::new();
@@ -92,7 +92,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
         entries
     }
 
-    /// A client of the collector, and the path of traces there.
+    /// Returns a client of the collector, and the path of traces.
     fn client(&mut self, place: &'static str, url: &str) -> Option<(Client, String)> {
         let headers = self.first(HEADERS).map(|(place, list)| (place, self.headers(place, &list)));
         let (base, path) = self.faults.check(place, endpoint(place, url))?;
@@ -140,7 +140,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
     }
 }
 
-/// The URL of the server, and the path of traces there. An endpoint for traces alone is used as it is.
+/// Returns the URL of the server, and the path of traces. An endpoint for traces is used unchanged.
 fn endpoint(place: &str, text: &str) -> Result<(String, String), UrlError> {
     let (url, path) = if place == ENDPOINTS[0] {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {

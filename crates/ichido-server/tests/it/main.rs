@@ -1,4 +1,4 @@
-//! The server as its users meet it: mounted in an app, over real sockets.
+//! The server from a user's perspective: mounted in an app, over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 

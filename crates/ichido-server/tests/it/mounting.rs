@@ -1,4 +1,6 @@
-//! The API inside an axum app that is not ours (SPEC D11).
+//! The API inside a foreign axum app.
+
+// Spec: D11.
 
 use std::path::PathBuf;
 
@@ -45,13 +47,13 @@ async fn the_api_works_inside_a_foreign_app() {
     let shown = answer(bearer.read(&format!("/v1/messages/{id}")).await.unwrap());
     assert_eq!(shown.text_at("/idempotency_key").as_deref(), Some("order-1"));
 
-    // The rest is still the app's.
+    // The other routes still belong to the app.
     assert_eq!(answer(stranger.read("/hello").await.unwrap()).body, "hello");
     let missing = answer(stranger.read("/missing").await.unwrap());
     assert_eq!((missing.status, &missing.body[..]), (404, &b"not here"[..]));
 }
 
-/// An app with routes and a fallback of its own; its address.
+/// Starts an app with its own routes and fallback; returns its address.
 async fn foreign_app(store: &Store) -> String {
     let outside = Outside {
         variable: &|_| None,

@@ -1,4 +1,4 @@
-//! What is said of alerts, and what is wrong with it.
+//! Alert settings, and the errors they report.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A receiver that is called over HTTP, and the mock broker, which is one with other defaults.
+//! HTTP destinations, and the mock broker, which is an HTTP destination with other defaults.
 
 use ichido::destination::Destination;
 use ichido::destination::http::{Found, HttpSettings, Meaning, ReconcileSettings, Rule};
@@ -9,13 +9,14 @@ use super::super::setting::Presets;
 use super::PLACEHOLDER;
 use crate::redacted::origin;
 
-/// Where `ichido paper` listens by default.
+/// The default address of `ichido paper`.
 const MOCK_BROKER_URL: &str = "http://127.0.0.1:8090/orders";
-/// Names of header fields whose values are secrets, if a part of the name is one of these.
+/// A header field is secret if its name contains one of these.
 const SECRET_PARTS: [&str; 7] =
     ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
 
-/// The defaults of the mock broker (SPEC D18). It never forgets a key, and is asked at the host of its URL.
+/// Returns the defaults of the mock broker. It never forgets a key, and is asked about effects at the host of its URL.
+// Spec: D18.
 pub(in super::super) fn mock_broker_presets(section: &Section<'_>) -> Presets {
     let url = section.explicit::<String>("url").and_then(|url| section.source.outside.resolve(&url).ok());
     let url = url.unwrap_or_else(|| MOCK_BROKER_URL.to_owned());
@@ -40,7 +41,7 @@ pub(in super::super) fn mock_broker_presets(section: &Section<'_>) -> Presets {
     presets.into_iter().chain(keeps_keys_for).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Reads what there is of HTTP in a destination's section: where it is, for people, and the destination.
+/// Reads an HTTP destination: its address for display, and the destination.
 pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
     let url = section.resolved("url");
     let secrets = section.resolved_list("signing_secrets");
@@ -89,13 +90,13 @@ fn headers(section: &Section<'_>) -> Vec<(String, String)> {
     fields.collect()
 }
 
-/// Where a setting is in the file: mostly under the same name.
+/// Returns the path of a setting in the file, usually its own name.
 fn setting_path(place: &str, settings: &HttpSettings, secrets: &[(usize, String)]) -> String {
     let index = |name: &str| {
         let index: usize = place.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
         Some(index)
     };
-    // In the file header fields have names, and what could not be referred to is counted with the rest.
+    // In the file, header fields have names, and secrets that could not be resolved count too.
     if let Some((name, _)) = index("headers").and_then(|index| settings.headers.get(index)) {
         format!("headers.{name}")
     } else if let Some((index, _)) = index("signing_secrets").and_then(|index| secrets.get(index)) {
@@ -107,7 +108,8 @@ fn setting_path(place: &str, settings: &HttpSettings, secrets: &[(usize, String)
     }
 }
 
-/// What it promises about repetitions (SPEC F2): nothing, unless it is said.
+/// Reads the guarantee; none, unless one is configured.
+// Spec: F2.
 fn guarantee(section: &Section<'_>) -> Guarantee {
     let (honours_key, repeatable) =
         (section.get_or_default("honours_key"), section.get_or_default("repeatable"));
@@ -132,10 +134,10 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
     Guarantee::Nothing
 }
 
-/// Stands for a status that is missing.
+/// Replaces a missing status.
 const PLACEHOLDER_STATUS: &str = "200";
 
-/// Reads rules. What is wrong with one was reported, and something stands for it, so the others keep their numbers.
+/// Reads rules. Errors were reported; a placeholder replaces a wrong rule, so the others keep their numbers.
 fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeholder: M) -> Vec<Rule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {

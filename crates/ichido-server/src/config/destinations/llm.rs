@@ -1,4 +1,4 @@
-//! A language model that messages are put to: `kind = "openai"` and `kind = "anthropic"`.
+//! Language models as destinations: `kind = "openai"` and `kind = "anthropic"`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::super::document::Section;
 use super::PLACEHOLDER;
 use crate::redacted;
 
-/// Stands for the address of a model that was not understood.
+/// Replaces the URL of a model that could not be parsed.
 const PLACEHOLDER_URL: &str = "http://localhost";
-/// What a form is called whose file has no name that a provider takes.
+/// The name of a form whose file has no name that providers accept.
 const FORM_NAME: &str = "answer";
 
-/// Reads what there is of a model in a destination's section: where it is, for people, and what is asked of it.
+/// Reads a model destination: its address for display, and its plan.
 pub(super) fn read(section: &Section<'_>, is_openai: bool) -> Option<(String, LlmPlan)> {
     let model = model(section, is_openai).map_err(|faults| section.report_all(faults)).ok();
     let settings = llm_settings(section);
-    // What is wrong with the questions is reported whatever is wrong with the model.
+    // Errors in the prompt settings are reported even if the model's are wrong too.
     let to = model.clone().or_else(placeholder_model)?;
     let plan = settings.resolve(to).map_err(|faults| section.report_all(faults)).ok();
     let (model, plan) = (model?, plan?);
@@ -28,13 +28,13 @@ pub(super) fn read(section: &Section<'_>, is_openai: bool) -> Option<(String, Ll
     section.has("answers_to").then(|| (format!("{} at {}", model.name(), urls.join(", ")), plan))
 }
 
-/// Stands for a model that was not understood.
+/// Returns a placeholder for a model that could not be parsed.
 fn placeholder_model() -> Option<Arc<dyn Model>> {
     let settings = OpenAiSettings::new(ServiceSettings::new(PLACEHOLDER, PLACEHOLDER_URL));
     settings.resolve().ok().map(|model| Arc::new(model) as Arc<dyn Model>)
 }
 
-/// The model itself.
+/// Reads the model.
 fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Faults> {
     let service = ServiceSettings {
         base_urls: section.all_resolved("base_urls").unwrap_or_else(|| vec![PLACEHOLDER_URL.to_owned()]),
@@ -60,7 +60,7 @@ fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Fault
     }
 }
 
-/// What it is asked about each message, and where its answers go.
+/// Reads what the model is asked about each message, and where its answers go.
 fn llm_settings(section: &Section<'_>) -> LlmSettings {
     let prompt = section.get("prompt").unwrap_or_else(|| "{/missing}".to_owned());
     let answers_to = section.get("answers_to").unwrap_or_else(|| PLACEHOLDER.to_owned());
@@ -72,7 +72,7 @@ fn llm_settings(section: &Section<'_>) -> LlmSettings {
     }
 }
 
-/// A form by the file of its schema, whose name it has.
+/// Reads a form from its schema file, and names it after the file.
 fn form(section: &Section<'_>) -> Option<Form> {
     let text = section.resolved("form")?;
     let path: String = section.get("form")?;

@@ -1,11 +1,11 @@
-//! A stream of NATS `JetStream`: read and judged here, connected to when a worker starts.
+//! NATS `JetStream` destinations: validated here, connected when a worker starts.
 
 use ichido::destination::nats::{Credentials, NatsPlan, NatsSettings};
 
 use super::super::document::Section;
 use super::PLACEHOLDER;
 
-/// Reads what there is of NATS in a destination's section: where it is, for people, and how to connect to it.
+/// Reads a NATS destination: its address for display, and how to connect to it.
 pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
     let placeholder = || PLACEHOLDER.to_owned();
     let settings = NatsSettings {
@@ -21,7 +21,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
     Some((format!("{}, {}", plan.servers(), settings.subject), plan))
 }
 
-/// Who we are to the server.
+/// Reads the credentials for the server.
 fn credentials(section: &Section<'_>, inside: &Section<'_>) -> Option<Credentials> {
     let [password, token, nkey, creds] =
         ["password", "token", "nkey", "creds"].map(|name| inside.resolved(name));

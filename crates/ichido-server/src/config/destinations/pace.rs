@@ -1,4 +1,4 @@
-//! How fast a destination may be called, and when it counts as down.
+//! The pace of a destination, and its circuit breaker.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

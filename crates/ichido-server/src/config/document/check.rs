@@ -1,4 +1,4 @@
-//! What the table refuses in a document.
+//! Checks a document against the table of settings.
 
 use toml::de::DeValue;
 
@@ -6,10 +6,10 @@ use super::super::kind::Kind;
 use super::super::setting::{Absent, Setting};
 use super::Section;
 
-/// Two names that are less alike than this are not taken for a slip.
+/// Names less similar than this are not taken for a typing error.
 const ALIKE_MIN: f64 = 0.8;
 impl Section<'_> {
-    /// Reports everything that the table refuses, here and inside.
+    /// Reports every error that the table can find, here and in nested tables.
     pub(in super::super) fn check(&self) {
         let missing = self.settings().filter(|setting| {
             let is_there = self.has(setting.name) || self.default(setting).is_some();
@@ -29,7 +29,7 @@ impl Section<'_> {
         }
     }
 
-    /// Members whose names were chosen are tables or texts.
+    /// Checks members whose names the user chose: they must be tables or texts.
     fn check_user_named(&self, setting: &'static Setting) {
         let expected = match setting.kind {
             Kind::Named(_) => "a table",
@@ -59,19 +59,19 @@ impl Section<'_> {
     }
 }
 
-/// The name that is meant, where one is close.
+/// Returns the most similar known name, if one is similar enough.
 fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let name = name.to_lowercase().replace('-', "_");
     let alike = known.into_iter().map(|known| (strsim::jaro_winkler(&name, known), known));
     alike.filter(|(alike, _)| ALIKE_MIN <= *alike).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
-/// `; did you mean orders`, where a name is close.
+/// Returns `; did you mean orders`, if a known name is similar.
 pub(in super::super) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(name, known).map(|meant| format!("; did you mean {meant}")).unwrap_or_default()
 }
 
-/// What a value is; never the value, which may be a secret in the wrong place.
+/// Describes the kind of a value, never the value itself, which may be a misplaced secret.
 pub(in super::super) fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",

@@ -1,4 +1,4 @@
-//! The tables inside a table, and what holds where one says nothing.
+//! Nested tables, and defaults.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::super::table::KIND;
 use super::Section;
 
 impl<'a> Section<'a> {
-    /// A table whose members have names that were chosen.
+    /// Returns a table whose members have names that the user chose.
     pub(super) fn user_named(&self, name: &str) -> Section<'a> {
         let value = self.member(name);
         let at = value.map_or(self.at, |value| value.span().start);
         self.nested_section(self.path_of(name), at, value.and_then(|value| value.get_ref().as_table()), &[])
     }
 
-    /// A table inside; `None` where there is none, also not by default.
+    /// Returns a nested table; `None` if there is none, not even by default.
     pub(in super::super) fn section(&self, name: &str) -> Option<Section<'a>> {
         let setting = self.setting(name)?;
         self.nested(setting).into_iter().next().or_else(|| {
@@ -32,7 +32,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A list of tables, as it was said or by default.
+    /// Returns a list of tables, as configured or by default.
     pub(in super::super) fn rows(&self, name: &str) -> Vec<Section<'a>> {
         let Some(setting) = self.setting(name) else { return Vec::new() };
         let (Kind::Rows(table), false) = (&setting.kind, self.has(name)) else { return self.nested(setting) };
@@ -43,12 +43,12 @@ impl<'a> Section<'a> {
         rows.map(|row| Self { presets: presets(row.get_ref()), ..empty.clone() }).collect()
     }
 
-    /// The tables inside whose names were chosen, in the order of the file.
+    /// Returns the nested tables with user-chosen names, in the order of the file.
     pub(in super::super) fn sections(&self, name: &str) -> Vec<Section<'a>> {
         self.setting(name).map(|setting| self.nested(setting)).unwrap_or_default()
     }
 
-    /// The tables that a setting has as its value.
+    /// Returns the tables that are the value of a setting.
     pub(super) fn nested(&self, setting: &'static Setting) -> Vec<Section<'a>> {
         let (path, given) = (self.path_of(setting.name), self.member(setting.name));
         let at = given.map_or(self.at, |value| value.span().start);
@@ -63,7 +63,7 @@ impl<'a> Section<'a> {
                     .unwrap_or_default();
                 vec![Self { presets, ..self.nested_section(path, at, Some(members), table) }]
             }
-            // The tables of the document are there whether or not it has them.
+            // The top-level tables exist even if the document leaves them out.
             (Kind::Table(table), None) if self.path.is_empty() => {
                 vec![self.nested_section(path, at, None, table)]
             }
@@ -101,7 +101,7 @@ impl<'a> Section<'a> {
         let kind = members.get(KIND).and_then(|value| value.get_ref().as_str()).unwrap_or_default();
         let variant = named.variants.iter().find(|variant| variant.word.is_empty() || variant.word == kind);
         let name: &'a str = key.get_ref();
-        // Of an unknown kind no more than that is reported.
+        // For an unknown kind, report only that.
         let table =
             variant.or(named.variants.first()).map_or::<SettingTable, _>(&[], |variant| variant.table);
         let table = if variant.is_some() { table } else { &table[..1] };
@@ -114,7 +114,7 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// What a setting is where nobody says it, as TOML.
+    /// Returns the default of a setting as TOML.
     pub(super) fn default(&self, setting: &'static Setting) -> Option<String> {
         if let Some((_, value)) = self.presets.iter().find(|(name, _)| name == setting.name) {
             return Some(value.clone());
@@ -134,7 +134,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The members of a table, as TOML.
+/// Returns the members of a table as TOML.
 fn presets(value: &DeValue<'_>) -> Presets {
     let members = value.as_table().into_iter().flatten();
     members

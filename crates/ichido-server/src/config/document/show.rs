@@ -1,21 +1,21 @@
-//! Every setting of a document as it holds, and who said so.
+//! The effective value of every setting, with its origin.
 
 use super::super::kind::Kind;
 use super::super::setting::Setting;
 use super::super::show::{EffectiveValue, HIDDEN, Shown, is_hidden, redacted};
 use super::{Section, SpannedValue};
 
-/// The origin of a value that nobody gave.
+/// The origin of a default value.
 const DEFAULT: &str = "default";
 
 impl Section<'_> {
-    /// Adds every setting as it holds, here and inside, in the order of the table.
+    /// Appends the effective value of every setting, here and in nested tables, in the order of the table.
     pub(in super::super) fn show(&self, shown: &mut Vec<Shown>) {
         for setting in self.settings() {
             let inside = self.nested(setting);
             match setting.kind {
                 Kind::Fields if self.has(setting.name) => self.show_fields(setting, shown),
-                // A list is shown as one value, and tables whose names were chosen are none.
+                // A list is one value; tables with user-chosen names are shown one by one.
                 Kind::Rows(_) => self.show_one(setting, shown),
                 Kind::Named(_) => inside.iter().for_each(|section| section.show(shown)),
                 _ if inside.is_empty() => self.show_one(setting, shown),
@@ -40,7 +40,7 @@ impl Section<'_> {
         }
     }
 
-    /// What a setting is, and who said so.
+    /// Returns the effective value of a setting, with its origin.
     fn effective(&self, setting: &'static Setting) -> Option<EffectiveValue> {
         match (self.member(setting.name), &self.fallback) {
             (Some(value), _) => Some(self.effective_value(&self.path_of(setting.name), &setting.kind, value)),

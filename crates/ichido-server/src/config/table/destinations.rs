@@ -21,7 +21,7 @@ use super::settings;
 
 /// Maximum failures and probes.
 const COUNT_MAX: u32 = 1_000_000;
-/// A wait that is not longer than any other.
+/// A wait up to the maximum.
 const WAIT: Kind = Time(Duration::ZERO, WAIT_MAX);
 const RATE: Kind = Number(PerSecond::MIN.get(), PerSecond::MAX.get());
 

@@ -7,11 +7,11 @@ use super::super::kind::Kind;
 use super::super::setting::{Absent, Setting, SettingTable};
 use super::super::table::ROOT;
 
-/// What follows this line in the file is generated.
+/// Everything after this line in the file is generated.
 const MARK: &str =
     "<!-- Generated from the table of settings: ICHIDO_BLESS=1 cargo test -p ichido-server reference -->\n";
 
-/// Every setting, by table.
+/// Formats every setting, by table.
 pub(super) fn reference() -> String {
     let mut out = String::new();
     for section in ROOT.iter().copied().flatten() {
@@ -29,7 +29,7 @@ pub(super) fn reference() -> String {
                     chapter(&mut out, &format!("## `[{name}.NAME]`"), &about, &own);
                     continue;
                 }
-                // The first groups are those of all kinds.
+                // The first groups are common to all kinds.
                 let shared = first.table.len() - 1;
                 chapter(&mut out, &format!("## `[{name}.NAME]`"), about, &first.table[..shared]);
                 for variant in named.variants {
@@ -48,7 +48,7 @@ pub(super) fn reference() -> String {
 
 const PAPER: &str = "The settings of `kind = \"http\"`, with the defaults of the mock broker: `url` is `http://127.0.0.1:8090/orders`, `honours_key` is `true` for `365d`, and `rules`, `reconcile`, `receipt_pointer`, `echoes_key` and `settles_within` are as it answers. `ichido config show` prints them.";
 
-/// Whether a group of settings is that of a table of the document.
+/// Whether a group of settings belongs to a top-level table.
 fn is_of(section: &str, group: &[Setting]) -> bool {
     let section = ROOT.iter().copied().flatten().find(|setting| setting.name == section);
     section.is_some_and(
@@ -78,7 +78,7 @@ fn chapter(out: &mut String, heading: &str, about: &str, groups: &[&'static [Set
     rows(out, "", groups, &mut seen);
 }
 
-/// A row for each setting, and for those inside, unless they are the same as above.
+/// Writes a row for each setting and nested setting, unless it is the same as above.
 fn rows(out: &mut String, prefix: &str, groups: &[&'static [Setting]], seen: &mut Vec<&'static [Setting]>) {
     for group in groups {
         if seen.iter().any(|seen| is_same(seen, group)) {

@@ -28,7 +28,7 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
     assert!(!text.contains("s3cret"), "{text}");
     let flagged = shown(&traced, &[Over::store("sqlite:b.db", "the flag --store")], true);
     assert!(flagged.contains("url = \"sqlite:b.db\"  # the flag --store\n"), "{flagged}");
-    // Without who said it, it is TOML, and says the same.
+    // Without origins it is TOML, with the same values.
     let plain = shown(&traced, &[], false);
     assert!(!plain.contains("# the") && DeTable::parse(&plain).is_ok(), "{plain}");
 }

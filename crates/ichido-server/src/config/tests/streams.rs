@@ -67,7 +67,7 @@ fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
         let [bus] = &config.destinations[..] else { panic!("one destination") };
         assert_eq!(bus.whereto, "nats://bus:4222, orders.placed");
         assert_eq!(
-            (bus.time_out(), bus.guarantee(), bus.can_be_asked()),
+            (bus.timeout(), bus.guarantee(), bus.can_be_asked()),
             (Duration::from_secs(2), None, false)
         );
         let shown = format!("{config:?}");

@@ -1,4 +1,4 @@
-//! The table of settings, and everything that is made of it.
+//! The table of settings, and everything generated from it.
 
 use ichido::destination::Destination;
 use ichido::destination::http::HttpSettings;
@@ -12,7 +12,7 @@ use super::super::table::ROOT;
 use super::*;
 use crate::limits::RequestLimits;
 
-/// Every setting of a table and of the tables inside.
+/// Returns every setting of a table and its nested tables.
 fn settings(table: SettingTable) -> Vec<&'static Setting> {
     let inside = |setting: &'static Setting| {
         let tables: Vec<SettingTable> = match &setting.kind {
@@ -32,7 +32,7 @@ fn validator() -> jsonschema::Validator {
     options.build(&json_schema()).expect("it is a schema")
 }
 
-/// A document as the schema sees it.
+/// Converts a document to JSON, as the schema sees it.
 fn as_json(text: &str) -> Value {
     toml::from_str(text).expect("it is TOML")
 }
@@ -41,7 +41,7 @@ fn as_json(text: &str) -> Value {
 fn every_setting_that_can_be_given_is_in_the_commented_file() {
     let all = settings(ROOT);
     assert!(150 < all.len(), "{}", all.len());
-    // A comment may be broken anywhere.
+    // A comment may wrap anywhere.
     let file = commented_file().replace("\n# ", " ");
     for Setting { name, kind, .. } in all {
         let written = match kind {

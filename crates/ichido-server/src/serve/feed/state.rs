@@ -1,4 +1,4 @@
-//! One look for all who listen: what there is, and what is new.
+//! The state of the feed: one poll for all listeners finds what is new.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,50 +17,50 @@ use super::super::models::{Event, NodeStatus, Queue};
 use super::super::queues;
 use crate::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_FULL_READS};
 
-/// What was learnt so far.
+/// The state after the latest poll.
 #[derive(Default)]
 pub(super) struct FeedState {
     pub(super) queues: Vec<Queue>,
-    /// Each part of the state as the feed tells it; empty before the first look.
+    /// Each part as an event; empty before the first poll.
     pub(super) nodes: String,
     pub(super) destinations: String,
     pub(super) alerts: String,
-    /// What has changed is told by these: without ages, which change always.
+    /// These detect changes. They leave out ages, which always change.
     queues_key: String,
     pauses_key: String,
     nodes_key: String,
-    /// The last actions by their numbers; none before the first look.
+    /// The numbers of the latest actions; `None` before the first poll.
     actions: Option<BTreeSet<u64>>,
     messages: HashMap<Uuid, WatchedMessage>,
-    /// Which of the messages are looked at whole next.
+    /// Which messages are read in full next.
     round: usize,
 }
 
-/// A message that somebody watches.
+/// A message that a listener watches.
 struct WatchedMessage {
     stage: Stage,
     tries: u32,
-    /// Each of its transitions as the feed tells it, in order.
+    /// Its transitions as events, in order.
     events: Vec<String>,
 }
 
-/// What a look found.
+/// What a poll found.
 #[derive(Default)]
 pub(super) struct FeedChanges {
-    /// Whether there is a state to tell.
+    /// Whether there is a state to publish.
     pub(super) has_state: bool,
     pub(super) queues_changed: bool,
-    /// Whether that shows where their counts do not.
+    /// Whether queues changed in what a producer may see, which excludes counts.
     pub(super) pauses_changed: bool,
     pub(super) nodes_changed: bool,
     pub(super) destinations_changed: bool,
     pub(super) alerts_changed: bool,
-    /// New actions, in order.
+    /// New actions as events, in order.
     pub(super) actions: String,
 }
 
 impl FeedChanges {
-    /// The store did not answer.
+    /// Returns no changes, because the store did not respond.
     pub(super) fn none() -> Self {
         Self::default()
     }
@@ -122,19 +122,20 @@ impl FeedState {
         Ok(changes)
     }
 
-    /// The queues, as somebody may see them.
+    /// Returns the queues as an event, as the caller may see them.
     pub(super) fn queues_event(&self, caller: &ApiCaller) -> String {
         let own = self.queues.iter().filter(|queue| caller.can_see_queue(&queue.name));
         let own: Vec<Queue> = own.map(|queue| queue.clone().redacted_for(caller)).collect();
         sse_event("queues", &BTreeMap::from([("queues", own)]))
     }
 
-    /// The transitions of a message after so many.
+    /// Returns the transitions of a message after the first `after`.
     pub(super) fn transitions(&self, id: Uuid, after: usize) -> &[String] {
         self.messages.get(&id).and_then(|watched| watched.events.get(after..)).unwrap_or_default()
     }
 
-    /// Those that were not there before. A number may be had early and committed late, so that they are compared with all of the last.
+    /// Returns the actions that are new. A number may be assigned early and committed late, so they are compared with all recent
+    /// ones.
     fn new_actions(&mut self, mut page: Vec<ActionRow>) -> Vec<ActionRow> {
         let numbers: BTreeSet<u64> = page.iter().map(|row| row.number).collect();
         let Some(known) = self.actions.replace(numbers) else { return Vec::new() };
@@ -144,7 +145,8 @@ impl FeedState {
         page
     }
 
-    /// Reads the history of those that have moved, and of a few others in turn: not every step shows in state and tries.
+    /// Reads the history of messages that changed, and of a few others in turn: not every transition changes the state or the
+    /// attempts.
     async fn poll_messages(&mut self, api: &ApiState, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
         self.messages.retain(|id, _| watched.contains(id));
         let ids: Vec<Uuid> = watched.into_iter().collect();
@@ -187,7 +189,7 @@ fn queues_key(queues: &[Queue]) -> String {
     to_json(&stand.collect::<Vec<_>>())
 }
 
-/// Those of their parts that a producer sees.
+/// Returns the parts that a producer may see.
 fn pauses_key(queues: &[Queue]) -> String {
     to_json(&queues.iter().map(|queue| (&queue.name, queue.paused, &queue.paused_at)).collect::<Vec<_>>())
 }
@@ -210,7 +212,7 @@ fn feed_action(row: ActionRow) -> FeedAction {
     }
 }
 
-/// A named event. JSON has no line breaks of its own.
+/// Formats a named event. JSON contains no raw line breaks.
 fn sse_event(name: &str, value: &impl Serialize) -> String {
     format!("event: {name}\ndata: {}\n\n", to_json(value))
 }

@@ -1,4 +1,4 @@
-//! One who listens.
+//! A listener to the feed.
 
 use bytes::Bytes;
 use ichido_http::server::permits::Permit;
@@ -11,10 +11,10 @@ use super::super::caller::ApiCaller;
 use super::state::{FeedChanges, FeedState};
 use crate::limits::{FEED_HEARTBEAT_INTERVAL, FEED_SLOW_MAX};
 
-/// How soon a client that lost the feed comes back, in milliseconds.
+/// How soon a disconnected client reconnects, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
 const RESET: &str = "event: reset\ndata: {}\n\n";
-/// A comment, which clients pass over.
+/// A comment, which clients ignore.
 const HEARTBEAT: &str = ": still here\n\n";
 
 pub(super) struct Subscriber {
@@ -22,29 +22,29 @@ pub(super) struct Subscriber {
     messages: Vec<MessageProgress>,
     sender: Sender<Bytes>,
     state: SubscriberState,
-    /// When it was last told something.
+    /// When something was last sent to it.
     sent_at: Option<Instant>,
-    /// When it must come back, so that no stream lasts for ever.
+    /// When it must reconnect, so no stream lasts forever.
     expires_at: Instant,
     _permit: Permit<Uuid>,
 }
 
-/// A message that it watches, and how many transitions it was told.
+/// A watched message, and how many of its transitions were sent.
 struct MessageProgress {
     id: Uuid,
     sent: usize,
 }
 
 enum SubscriberState {
-    /// It was told nothing.
+    /// Nothing was sent yet.
     New,
-    /// It was told everything.
+    /// Everything was sent.
     Current,
-    /// It missed something, as what was before is not read yet.
+    /// It missed something, because it has not read what was sent before.
     Lagging { since: Instant },
 }
 
-/// It listens no more.
+/// The listener is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Disconnected;
 
@@ -72,7 +72,7 @@ impl Subscriber {
         &self.caller
     }
 
-    /// Whether it has not hung up.
+    /// Whether the client is still connected.
     pub(super) fn is_connected(&self) -> bool {
         !self.sender.is_closed()
     }
@@ -81,7 +81,7 @@ impl Subscriber {
         self.messages.iter().map(|watched| watched.id)
     }
 
-    /// Tells it what is new to it.
+    /// Sends what is new to this listener.
     pub(super) fn publish(
         &mut self,
         feed: &FeedState,
@@ -127,7 +127,7 @@ impl Subscriber {
         }
     }
 
-    /// The whole state, as it may see it.
+    /// Formats the whole state, as the caller may see it.
     fn snapshot(&mut self, feed: &FeedState) -> String {
         let mut text = feed.queues_event(&self.caller);
         if self.caller.require_viewer().is_ok() {
@@ -142,11 +142,11 @@ impl Subscriber {
         text
     }
 
-    /// What has changed, as it may see it.
+    /// Formats the changes, as the caller may see them.
     fn changes(&mut self, feed: &FeedState, changes: &FeedChanges) -> String {
         let mut text = String::new();
         let sees_all = self.caller.require_viewer().is_ok();
-        // That something was counted is not told to who does not see counts.
+        // A caller that may not see counts must not notice that one changed.
         if if sees_all { changes.queues_changed } else { changes.pauses_changed } {
             text.push_str(&feed.queues_event(&self.caller));
         }

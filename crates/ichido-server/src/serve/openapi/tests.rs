@@ -1,4 +1,4 @@
-//! The description is that of the code, and what it calls valid is accepted.
+//! The description matches the code, and values that it calls valid are accepted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::text;
 use crate::config::{self, Outside};
 use crate::limits::{FEED_MESSAGES_MAX, LIST_MAX, UNKNOWN_MAX};
 
-/// Statuses that refuse a request for its form.
+/// Statuses of requests that are refused for their form.
 const REFUSED: [u16; 5] = [400, 413, 415, 422, 431];
 const CONFIG: &str = r#"
 [destinations.shop]
@@ -55,7 +55,7 @@ async fn parameters_that_fit_their_schema_are_accepted() {
     for operation in app.operations() {
         for parameter in operation.parameters() {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
-            // Only a page's own `next` is accepted, and a stream of events never ends.
+            // Only a page's own `next` is accepted, and an event stream never ends.
             if name == "cursor" || parameter["in"] == "path" || operation.path == "/v1/events" {
                 continue;
             }
@@ -129,7 +129,7 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
     }
 }
 
-/// The bound of a repeated parameter is a literal, as utoipa wants it.
+/// utoipa needs the limit of a repeated parameter as a literal.
 #[tokio::test]
 async fn as_many_messages_are_watched_as_the_description_says() {
     let app = App::start().await;
@@ -166,7 +166,7 @@ async fn bodies_that_fit_their_schema_are_accepted() {
     }
 }
 
-/// Members whose values depend on each other: every combination.
+/// Tests every combination of members whose values depend on each other.
 #[tokio::test]
 async fn operations_are_refused_exactly_where_their_schema_says() {
     let app = App::start().await;
@@ -248,7 +248,7 @@ async fn lines_of_a_batch_are_refused_where_their_schema_says() {
             if line["key"] == "k" {
                 line["key"] = json!(format!("k-{number}-{index}"));
             }
-            // Bytes that are not JSON are refused as JSON, whatever a schema can say.
+            // Bytes that are not JSON are refused as JSON, which a schema cannot express.
             let is_json = line["content_type"].as_str().is_some_and(|said| said.contains("json"));
             let is_valid = fits.is_valid(&line) && !(is_json && line.get("body_base64").is_some());
             let text = line.to_string();
@@ -263,7 +263,7 @@ async fn lines_of_a_batch_are_refused_where_their_schema_says() {
     assert!(20 < accepted, "{accepted}");
 }
 
-/// Texts at, within and beyond the bounds of everything that is read.
+/// Returns texts at, within and beyond all limits.
 fn samples() -> Vec<String> {
     let lengths = [1, 127, 128, 129, 254, 255, 256, 257, 1_023, 1_024, 1_025];
     let long = lengths.into_iter().flat_map(|length| ["a", "é"].map(|unit| unit.repeat(length)));
@@ -294,7 +294,7 @@ fn samples() -> Vec<String> {
     plain.split_whitespace().chain(odd).map(str::to_owned).chain(long).chain(deep).collect()
 }
 
-/// A body with each of its members left out, or set to each sample.
+/// Returns a body with each member removed, or set to each sample.
 fn variants<'a>(base: &Value, members: impl Iterator<Item = &'a String>) -> Vec<Value> {
     let mut variants = Vec::new();
     for member in members {
@@ -324,11 +324,11 @@ fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
-/// The API on a store of its own, and its description.
+/// The API on a store of its own, with its description.
 struct App {
     router: Router,
     description: Value,
-    /// A message that is there.
+    /// The id of an existing message.
     message: String,
     _file: File,
 }
@@ -377,7 +377,7 @@ impl App {
         options.offline().build(&whole).unwrap_or_else(|error| panic!("{schema}: {error}"))
     }
 
-    /// The value that a parameter's text stands for.
+    /// Returns the value that a parameter's text stands for.
     fn instance(&self, schema: &Value, text: &str) -> Value {
         let named =
             schema["$ref"].as_str().and_then(|path| self.description.pointer(path.trim_start_matches('#')));
@@ -387,7 +387,7 @@ impl App {
         }
     }
 
-    /// A path with its variable part filled in.
+    /// Fills in the variable part of a path.
     fn target(&self, path: &str) -> String {
         path.replace("{queue}", "orders").replace("{name}", "shop").replace("{id}", &self.message)
     }
@@ -409,7 +409,7 @@ impl App {
         *request.uri_mut() = sent.target.parse().unwrap();
         request.headers_mut().insert("content-type", HeaderValue::from_static(sent.content_type));
         for (name, value) in [("idempotency-key", &sent.key), ("ichido-identity", &sent.identity)] {
-            // What cannot be sent is not sent.
+            // Values that a header cannot carry are left out.
             if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
                 request.headers_mut().insert(name, value);
             }
@@ -422,7 +422,7 @@ impl App {
     }
 }
 
-/// What is sent.
+/// A request to send.
 struct TestRequest {
     method: Method,
     target: String,
@@ -444,7 +444,7 @@ impl TestRequest {
     }
 }
 
-/// One operation of the description.
+/// An operation in the description.
 struct DescribedOperation<'a> {
     app: &'a App,
     method: Method,
@@ -457,7 +457,7 @@ impl DescribedOperation<'_> {
         self.described["parameters"].as_array().cloned().unwrap_or_default()
     }
 
-    /// A request with what is required, and one parameter set.
+    /// Returns a request with everything required, and one parameter set.
     fn request(&self, name: &str, value: &str) -> TestRequest {
         let mut sent = TestRequest::to(self.method.clone(), "");
         let mut query: Vec<(&str, &str)> = Vec::new();
@@ -465,7 +465,7 @@ impl DescribedOperation<'_> {
             "Idempotency-Key" => sent.key = Some(value.to_owned()),
             "Ichido-Identity" => sent.identity = Some(value.to_owned()),
             "Ichido-Hops" => (),
-            // The two go together.
+            // The two belong together.
             "field" => query.extend([("field", value), ("value", "1")]),
             "value" => query.extend([("field", "/a"), ("value", value)]),
             name => query.push((name, value)),
