@@ -102,7 +102,7 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
     Ok(ParsedSubmission { message, schema_error })
 }
 
-/// Returns what enqueueing would return if the key was used before; `None` if it was not.
+/// Returns what enqueueing would return for a used key; `None` if the key is new.
 pub(crate) async fn find_existing(
     store: &Store,
     message: &NewMessage,
@@ -120,8 +120,10 @@ pub(crate) async fn find_existing(
     }))
 }
 
-/// Computes the digest of a request: canonical for JSON, without the members that the queue leaves out; over the bytes for
-/// everything else. Ambiguous JSON is refused.
+/// Computes the digest of a request.
+///
+/// JSON is hashed in its canonical form, without the members that the queue leaves out; everything else by its bytes. Ambiguous
+/// JSON is refused.
 // Spec: C9.
 pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
     let form = Form { leave_out: without.clone(), ..Form::default() };
@@ -137,8 +139,9 @@ pub(crate) fn check_schema(schema: &Schema, content_type: &str, body: &[u8]) -> 
     schema.check(body).map_err(SubmissionError::Schema)
 }
 
-/// Whether a text is `type/subtype`, with or without parameters. Only visible characters and spaces are allowed, because it is
-/// sent as a header field.
+/// Whether a text is `type/subtype`, with or without parameters.
+///
+/// Only visible characters and spaces are allowed, because it is sent as a header field.
 fn is_media_type(text: &str) -> bool {
     let visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     let essence = text.split(';').next().unwrap_or_default().trim();

@@ -93,7 +93,9 @@ impl ListedToken {
     }
 }
 
-/// Creates a token that is valid for `lives`, or until it is revoked. The audit trail records `by` as its creator.
+/// Creates a token that is valid for `lives`, or until it is revoked.
+///
+/// The audit trail records `by` as its creator.
 pub async fn create_token(
     store: &Store,
     name: String,

@@ -265,8 +265,9 @@ fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>
     format!("there is no [{table}.{name}]{meant}; add it, or name one that is there")
 }
 
-/// Checks the queue for answers of each model: it must exist, and must not go to the model itself. Takes the number of attempts
-/// for answers from that queue.
+/// Checks the queue for the answers of each model.
+///
+/// It must exist, and must not go to the model itself. Takes the number of attempts for answers from that queue.
 fn link_answer_queues(
     destinations: Vec<DestinationConfig>,
     queues: &[LocatedQueue<'_>],

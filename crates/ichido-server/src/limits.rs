@@ -39,12 +39,12 @@ impl Default for RequestLimits {
     }
 }
 
-/// Lower bound of the setting for a request's head: a key and the fields that browsers and proxies add must fit.
+/// Lower bound of the setting for a request's head. A key and the fields that browsers and proxies add must fit.
 pub(crate) const MIN_HEAD_BYTES: usize = 1 << 10;
 pub(crate) const MIN_HEADERS: u32 = 8;
 /// Upper bound of the setting for a body: the store accepts nothing larger.
 pub(crate) const MAX_BODY_BYTES: usize = REQUEST_BYTES_MAX;
-/// Upper bounds of the settings for a batch, whose results stay in memory until it ends.
+/// Upper bounds of the settings for a batch. Its results stay in memory until it ends.
 pub(crate) const MAX_BATCH_LINES: u32 = 1_000_000;
 pub(crate) const MAX_BATCH_BYTES: usize = 1 << 30;
 /// Upper bound of the setting for the feed: unread events take memory.
@@ -53,7 +53,7 @@ pub(crate) const MAX_LISTENERS: u32 = 10_000;
 pub(crate) const FIELD_BYTES_MAX: usize = 16 << 10;
 /// Maximum body that is parsed inline; a larger one is parsed on a blocking thread.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
-/// Maximum bodies that are parsed there at once, and maximum per token: parsing a small text may take much memory.
+/// Maximum bodies that are parsed there at once, and maximum per token. Parsing a small text may take much memory.
 pub(crate) const LARGE_PARSES_MAX: usize = 4;
 pub(crate) const LARGE_PARSES_PER_TOKEN_MAX: usize = 2;
 /// Maximum bytes of a body that are handed to a connection at once.
@@ -67,7 +67,7 @@ pub(crate) const WAITERS_SHARE: usize = 2;
 pub(crate) const WAIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The same after the store failed.
 pub(crate) const WAIT_POLL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum length of a line in a batch: a message in base64, its key, and some room.
+/// Maximum length of a line in a batch. It has a message in base64, its key, and some room.
 pub(crate) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX / 3 * 4 + 16 * 1024;
 /// Maximum batches at once: each holds a chunk and its results in memory.
 pub(crate) const BATCHES_MAX: usize = 16;
@@ -77,18 +77,18 @@ pub(crate) const BATCHES_PER_TOKEN_MAX: usize = 4;
 pub(crate) const CHUNK_LINES_MAX: usize = 500;
 /// Maximum bytes of a batch that are enqueued together, less one line.
 pub(crate) const CHUNK_BYTES_MAX: usize = 4 << 20;
-/// How often the queues with limits are counted, all with one statement, and how long that may take.
+/// How often the queues with limits are counted, and the time limit for it. One statement counts all of them.
 pub(crate) const COUNTS_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit for the store's readiness check.
 pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a node counts as alive after its last heartbeat, which it sends every ten seconds.
+/// How long a node counts as alive after its last heartbeat. It sends one every ten seconds.
 pub(crate) const NODE_ALIVE_WITHIN: Duration = ichido_store::facts::ALIVE_WITHIN;
 /// How long a server waits for its own worker to start before it serves requests.
 pub(crate) const WORKER_START_TIMEOUT: Duration = Duration::from_secs(5);
 /// How old the token list may be before it is read again. A revoked token is refused after this time and one read; the event feed
 /// rechecks its listeners.
 pub(crate) const TOKENS_FRESH: Duration = Duration::from_secs(2);
-/// Time limit for reading the list, and how long to wait after a failed read: requests do not queue up behind a store that does
+/// Time limit for reading the list, and how long to wait after a failed read. Requests do not queue up behind a store that does
 /// not respond.
 pub(crate) const TOKENS_READ_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const TOKENS_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -112,7 +112,7 @@ pub(crate) const JSON_BODY_BYTES_MAX: usize = 32 * 1024;
 pub(crate) const OPERATIONS_MAX: usize = 4;
 /// How many finished bulk operations keep their result in memory.
 pub(crate) const OPERATIONS_REMEMBERED: usize = 50;
-/// How long they may take to end when the server stops: each has at most one batch in flight.
+/// How long they may take to end when the server stops. Each has at most one batch in flight.
 pub(crate) const OPERATIONS_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum records of unknown outcome on one page.
 pub(crate) const UNKNOWN_MAX: u32 = 100;
@@ -126,13 +126,13 @@ pub(crate) const FEED_LISTENERS_PER_TOKEN_MAX: usize = 16;
 pub(crate) const FEED_MESSAGES_MAX: usize = 20;
 /// How often one task polls for all listeners.
 pub(crate) const FEED_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How many watched messages are read in full at each poll, in turn, even if they seem unchanged.
+/// How many watched messages are read in full at each poll. They take turns, even if they seem unchanged.
 pub(crate) const FEED_FULL_READS: usize = 10;
 /// How many of the last actions are checked for new ones.
 pub(crate) const FEED_ACTIONS_MAX: u32 = 200;
 /// How many pieces, at most one per poll, are buffered for a slow listener.
 pub(crate) const FEED_BUFFERED_MAX: usize = 16;
-/// How long a listener with a full buffer may not read before it is cut off.
+/// How long a listener with a full buffer has before it is cut off.
 pub(crate) const FEED_SLOW_MAX: Duration = Duration::from_secs(30);
 /// Maximum silence on a stream.
 pub(crate) const FEED_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@
 const HIDDEN: &str = "…";
 /// A longer part of a path is a token, not a word.
 const WORD_CHARS_MAX: usize = 20;
-/// A part of a path with more digits is a token, not a word such as `v1` or `index-2026`.
+/// A part of a path with more digits is a token. Words such as `v1` and `index-2026` have fewer.
 const WORD_DIGITS_MAX: usize = 4;
 
 /// Hides everything in a URL that may be secret; returns any other text unchanged.
@@ -35,15 +35,19 @@ pub(crate) fn url(text: &str) -> String {
     format!("{scheme}://{authority}{}{query}{fragment}", path.join("/"))
 }
 
-/// Returns scheme, host and port of a URL, without the path and query, which may hold a secret.
+/// Returns scheme, host and port of a URL.
+///
+/// The path and query may hold a secret.
 pub(crate) fn origin(url: &str) -> &str {
     let host_at = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
     &url[..end]
 }
 
-/// Whether the text before an `@` may be a name and a password, even one with an unescaped `/`, `?` or `#`. An `@` in the path of
-/// a plain web address, as in `https://a.test/users/@me`, is not credentials.
+/// Whether the text before an `@` may be a name and a password.
+///
+/// They may have an unescaped `/`, `?` or `#`. An `@` in the path of a plain web address, as in `https://a.test/users/@me`, is
+/// not credentials.
 fn may_be_credentials(scheme: &str, before: &str) -> bool {
     let (authority, path) = before.split_at(before.find(['/', '?', '#']).unwrap_or(before.len()));
     path.is_empty() || authority.contains([':', '@']) || !scheme.starts_with("http")
@@ -53,7 +57,9 @@ fn cut(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// Whether a part of a path is a word that a person chose. Tokens are long, or have capitals and digits.
+/// Whether a part of a path is a word that a person chose.
+///
+/// Tokens are long, or have capitals and digits.
 fn is_word(part: &str) -> bool {
     let is_plain = |char: char| matches!(char, 'a'..='z' | '0'..='9' | '-' | '_' | '.' | '{' | '}');
     part.len() <= WORD_CHARS_MAX

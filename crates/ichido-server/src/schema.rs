@@ -21,8 +21,8 @@ use serde_json::Value;
 pub(crate) const SCHEMA_BYTES_MAX: usize = 256 << 10;
 /// Maximum violations that are reported for one message.
 pub(crate) const VIOLATIONS_MAX: usize = 20;
-/// For a longer body only the first violation is reported: the validator finds all of them first, and there may be as many as the
-/// body has values.
+/// Maximum body whose violations are all reported. For a longer one only the first is: the validator would find all of them, and
+/// there may be as many as the body has values.
 pub(crate) const ALL_VIOLATIONS_BYTES_MAX: usize = 64 << 10;
 /// Maximum characters of a violation's location and description, which contain names that the sender chose.
 const VIOLATION_CHARS_MAX: usize = 200;

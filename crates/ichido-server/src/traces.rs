@@ -71,7 +71,9 @@ pub struct Accepting {
     began: Timestamp,
 }
 
-/// Starts the span of an acceptance; `None` without an exporter, or if the caller opts out of tracing.
+/// Starts the span of an acceptance.
+///
+/// Returns `None` without an exporter, or if the caller opts out of tracing.
 pub fn accept(headers: &HeaderMap) -> Option<Accepting> {
     SPANS.get()?;
     let before = Context::from_headers(headers);
@@ -84,7 +86,9 @@ pub fn accept(headers: &HeaderMap) -> Option<Accepting> {
 }
 
 impl Accepting {
-    /// Returns the value to store with the message, so its attempts are children of this span.
+    /// Returns the value to store with the message.
+    ///
+    /// Its attempts are then children of this span.
     pub fn traceparent(&self) -> String {
         self.context.to_string()
     }

@@ -19,8 +19,9 @@ use crate::config::{Config, DestinationConfig};
 /// Time limit for connecting to each destination when a worker starts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Describes what happens to messages in flight after an immediate stop. Their lease holds until it expires, even if the same
-/// worker starts again.
+/// Describes what happens to messages in flight after an immediate stop.
+///
+/// Their lease holds until it expires, even if the same worker starts again.
 pub fn cut(lease_max: Duration) -> String {
     format!(
         "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
@@ -44,8 +45,9 @@ pub fn lease_max(config: &Config) -> Duration {
     config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default()
 }
 
-/// Checks that no queue changes its kind of outbound key. A retry under the other kind would be a different action to the
-/// receiver.
+/// Checks that no queue changes its kind of outbound key.
+///
+/// A retry under the other kind would be a different action to the receiver.
 // Spec: D7.
 pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), Error> {
     let mut faults = Faults::default();
@@ -67,7 +69,7 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
     faults.or(Some(())).map_err(Error::Misconfigured)
 }
 
-/// Connects every destination that needs a connection before its first call, or returns all errors at once.
+/// Connects every destination that needs it before its first call. Returns all errors at once.
 pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
     let mut faults = Faults::default();
     // Connect concurrently, so the total wait is that of the slowest destination.

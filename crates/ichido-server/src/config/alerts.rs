@@ -1,4 +1,4 @@
-//! `[alerts]`: the terms of each alert, for all queues and for single ones, and the receivers.
+//! `[alerts]`: the terms of each alert, for all queues or one, and the receivers.
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,9 @@ pub(super) fn read<'a>(section: &Section<'a>) -> LocatedAlerts<'a> {
     located
 }
 
-/// Returns the changes that a table makes to each alert: its terms, or whether it is on.
+/// Returns the changes that a table makes to each alert.
+///
+/// They are its terms, or whether it is on.
 fn changes(section: &Section<'_>) -> Vec<(Rule, RuleChange)> {
     let of_rule = |rule: Rule| {
         let name = rule.as_str();

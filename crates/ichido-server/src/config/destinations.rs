@@ -93,7 +93,9 @@ impl DestinationConfig {
         }
     }
 
-    /// Connects and returns what a worker calls; `None` if that needs the store. A NATS server is first asked about its stream.
+    /// Connects and returns what a worker calls; `None` if that needs the store.
+    ///
+    /// A NATS server is first asked about its stream.
     pub fn connect(&self) -> impl Future<Output = Result<Option<Target>, StartError>> + use<> {
         let described = self.clone();
         async move {

@@ -23,7 +23,7 @@ use super::table::ROOT;
 
 pub(super) use check::{did_you_mean, kind_of};
 
-/// The text of a file with its display name, its overrides, and the errors found so far.
+/// The text of a file, its display name, its overrides, and its errors so far.
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
@@ -63,7 +63,7 @@ pub(super) struct Section<'a> {
     /// The members from the file and the environment.
     given: Option<&'a DeTable<'a>>,
     table: SettingTable,
-    /// Where to look for absent settings: first in this section, then in these values instead of the table's defaults.
+    /// Where to look for absent settings. It comes first, then the presets, then the defaults of the table.
     fallback: Option<Box<Section<'a>>>,
     presets: Presets,
     /// Whether absent settings have no default.
@@ -146,8 +146,9 @@ impl<'a> Section<'a> {
         self.member(name).is_some_and(|value| self.source.end() <= value.span().start)
     }
 
-    /// Formats the location and full name of a path such as `rules[1].status`. If it is missing, uses the nearest part that
-    /// exists; without a path, the table itself.
+    /// Formats the location and full name of a path such as `rules[1].status`.
+    ///
+    /// If it is missing, uses the nearest part that exists; without a path, the table itself.
     pub(super) fn location(&self, path: &str) -> String {
         let first = path.split(['.', '[']).next().unwrap_or(path);
         if let Some(fallback) = self.fallback.as_ref().filter(|other| !self.has(first) && other.has(first)) {
@@ -220,8 +221,9 @@ impl<'a> Section<'a> {
         parse(&self.get::<String>(name)?)
     }
 
-    /// Returns the text of a setting with its reference resolved. A secret must be a reference; a path is replaced by the text of
-    /// its file.
+    /// Returns the text of a setting with its reference resolved.
+    ///
+    /// A secret must be a reference; a path is replaced by the text of its file.
     pub(super) fn resolved(&self, name: &str) -> Option<String> {
         self.checked(name, self.look_up(name, &self.get::<String>(name)?))
     }

@@ -46,7 +46,9 @@ pub(super) struct Override {
     value: String,
 }
 
-/// Collects all overrides: first the variables named after settings, then those with names of their own, which win.
+/// Collects all overrides.
+///
+/// Variables with names of their own follow those named after settings, and win.
 pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Override> {
     let named = outside.named.iter().cloned();
     let mut all: Vec<_> =
@@ -68,7 +70,9 @@ pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Overr
     all
 }
 
-/// Applies the overrides to a document. The n-th variable is at position `end + n`, which is beyond the text.
+/// Applies the overrides to a document.
+///
+/// The n-th variable is at position `end + n`, which is beyond the text.
 pub(super) fn apply<'a>(
     document: &mut DeTable<'a>,
     variables: &'a [Override],

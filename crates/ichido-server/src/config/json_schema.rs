@@ -12,8 +12,9 @@ const TIME_ABOVE_ZERO: &str = "^0*[1-9][0-9]*(ms|s|m|h|d)$";
 const SIZE: &str = "^[0-9]+( ?(KiB|MiB|GiB))?$";
 const REFERENCE: &str = "^(env|file):";
 
-/// Returns the JSON Schema (draft 2020-12) of `ichido.toml`. It refuses unknown names, wrong kinds and numbers out of range; the
-/// reader refuses more.
+/// Returns the JSON Schema (draft 2020-12) of `ichido.toml`.
+///
+/// It refuses unknown names, wrong kinds and numbers out of range; the reader refuses more.
 pub fn json_schema() -> Value {
     let mut schema = object(ROOT);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");

@@ -50,7 +50,7 @@ pub(super) enum Kind {
 /// Tables with user-chosen names.
 #[derive(Debug)]
 pub(super) struct NamedTables {
-    /// The variants by the value of `kind`; one without a word if there are no kinds.
+    /// The variants by the value of `kind`. There is one without a word if there are no kinds.
     pub(super) variants: &'static [Variant],
     /// The table that provides what these leave out.
     pub(super) fallback: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! The retry schedule of a queue: a named one of the specification, or a custom one.
+//! The retry schedule of a queue: one of the specification's named ones, or a custom one.
 
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::settings::duration;
@@ -18,7 +18,9 @@ pub(super) fn preset(name: &str) -> Option<Retry> {
     PRESETS.into_iter().find(|(known, _)| *known == name).map(|(_, retry)| retry)
 }
 
-/// Reads `retry` of a queue's section. The number of attempts is a setting of its own.
+/// Reads `retry` of a queue's section.
+///
+/// The number of attempts is a setting of its own.
 pub(super) fn read(queue: &Section<'_>) -> Option<Retry> {
     match queue.section("retry") {
         Some(section) => custom(&section),

@@ -59,7 +59,9 @@ impl Over {
     }
 }
 
-/// Whether a value may be secret: a store URL with a password, or a URL or header field from a variable.
+/// Whether a value may be secret.
+///
+/// That is a store URL with a password, or a URL or header field from a variable.
 pub(super) fn is_hidden(path: &str, value: &DeValue<'_>, is_by_variable: bool) -> bool {
     let is_receiver =
         path.starts_with("destinations.") && matches!(path.rsplit('.').next(), Some("url" | "urls"));

@@ -11,7 +11,9 @@ use super::sqlite_file;
 /// Maximum size of a secret or certificate.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Reads the text of a file, up to one byte beyond the limit. Devices and pipes are refused: they may have no end, or block.
+/// Reads the text of a file, up to one byte beyond the limit.
+///
+/// Devices and pipes are refused: they may have no end, or block.
 pub(super) fn read_file(path: &Path) -> io::Result<String> {
     // Check before opening, because opening a pipe blocks until it has a writer.
     if !std::fs::metadata(path)?.is_file() {
@@ -20,14 +22,18 @@ pub(super) fn read_file(path: &Path) -> io::Result<String> {
     read_up_to(path, BYTES_MAX)
 }
 
-/// Reads text up to one byte beyond a limit, so the caller can tell that there is more.
+/// Reads text up to one byte beyond a limit.
+///
+/// The caller can then tell that there is more.
 pub(super) fn read_up_to(path: &Path, bytes_max: usize) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The environment and the files that a configuration may refer to. Passed in, so tests can replace both.
+/// The environment and the files that a configuration may refer to.
+///
+/// Passed in, so tests can replace both.
 pub struct Outside<'a> {
     /// Returns the value of a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,

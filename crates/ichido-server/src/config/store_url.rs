@@ -10,8 +10,9 @@ pub const CONNECTIONS_DEFAULT: u32 = 16;
 /// The default store.
 pub const DEFAULT_URL: &str = "sqlite:ichido.db";
 
-/// Checks whether [`Store::open`](ichido_store::Store::open) accepts a URL, without opening it. The error does not repeat the
-/// URL, which may contain a password.
+/// Checks whether [`Store::open`](ichido_store::Store::open) accepts a URL, without opening it.
+///
+/// The error does not repeat the URL, which may contain a password.
 pub fn check(url: &str) -> Result<(), &'static str> {
     let in_memory = |file: &str| file.contains(":memory:") || file.contains("mode=memory");
     match (url.split_once(':'), sqlite_file(url).and_then(Path::to_str)) {

@@ -24,7 +24,9 @@ fn store_summary(config: &Config) -> Option<String> {
     })
 }
 
-/// Returns the terms of every alert as JSON, and those of single queues, in the API's units.
+/// Returns the terms of every alert as JSON, and those of single queues.
+///
+/// Units are those of the API.
 fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
     let alert = |rule: Rule, terms: Option<Terms>| match terms {
         None => json!({ "rule": rule.as_str(), "on": false }),

@@ -1,5 +1,7 @@
-//! References in a schema: each points into the same document, and none leads back to itself without descending into the message,
-//! which would not terminate.
+//! References in a schema.
+//!
+//! Guarantee: each points into the same document, and none leads back to itself without descending into the message, which would
+//! not terminate.
 
 use std::collections::HashMap;
 
@@ -7,7 +9,7 @@ use serde_json::Value;
 
 use super::{SchemaError, invalid};
 
-/// Maximum steps from schema to schema at one location in a message, through nesting or references.
+/// Maximum steps from schema to schema at one location in a message. A step is a nested schema or a reference.
 pub(super) const STEPS_MAX: usize = 64;
 
 /// Keywords whose value is data.
@@ -72,8 +74,9 @@ impl<'a> SchemaIndex<'a> {
         }
     }
 
-    /// Returns how many steps a schema leads to at one location in a message. `depths` caches results, and holds `None` while one
-    /// is being computed.
+    /// Returns how many steps a schema leads to at one location in a message.
+    ///
+    /// `depths` caches results, and holds `None` while one is being computed.
     fn depth(
         &self,
         place: &str,

@@ -1,4 +1,4 @@
-//! Authentication: with tokens, or, as long as no token was ever created, for every user of this machine.
+//! Authentication: with tokens, or for all local users while no token was ever created.
 //!
 //! Guarantee: a revoked token is refused once [`TOKENS_STALE`] has passed, whatever happens to the store, and its event streams
 //! end. Secrets are compared in constant time, and never logged. Without tokens, only requests that name this machine as their
@@ -96,7 +96,9 @@ impl Access {
         authenticate(&known.tokens, headers, clock::now())
     }
 
-    /// Authorizes a request for a worker's metrics: on loopback anyone who names this machine, beyond it viewers.
+    /// Authorizes a request for a worker's metrics.
+    ///
+    /// On loopback it must name this machine; beyond it, the caller needs a role that may see everything.
     pub(crate) async fn admit_to_metrics(
         &self,
         method: &Method,
@@ -109,7 +111,9 @@ impl Access {
         self.admit(method, uri, headers).await?.require_viewer()
     }
 
-    /// Returns a check of whether earlier callers still have access. If the tokens cannot be read, nobody has.
+    /// Returns a check of whether earlier callers still have access.
+    ///
+    /// If the tokens cannot be read, nobody has.
     pub(super) async fn recheck(&self) -> impl Fn(&ApiCaller) -> bool + use<> {
         let known = self.current_tokens().await.ok();
         let (is_loopback, now) = (self.is_loopback, clock::now());
@@ -204,7 +208,9 @@ fn bearer(field: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
 }
 
-/// Checks that the host is this machine. Another name could be pointed here by somebody else's DNS; `localhost` cannot.
+/// Checks that the host is this machine.
+///
+/// Another name could be pointed here by somebody else's DNS; `localhost` cannot.
 fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let lines: Vec<_> = headers.get_all(HOST).iter().collect();
     let named = lines.iter().map(|line| Authority::try_from(line.as_bytes()).ok());
@@ -230,8 +236,10 @@ fn is_this_machine(host: &str) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Checks the origin of a change. Our own pages have our host as their origin. A page of another origin may send reads, whose
-/// responses its browser hides, but must not change anything.
+/// Checks the origin of a change.
+///
+/// Our own pages have our host as their origin. A page of another origin may send reads, whose responses its browser hides, but
+/// must not change anything.
 fn check_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());

@@ -52,7 +52,9 @@ impl Admission {
         Self { limiters: Arc::default(), poller: None }
     }
 
-    /// Polls once, and then every second. If the store does not respond now, it refuses messages anyway.
+    /// Polls once, and then every second.
+    ///
+    /// If the store does not respond now, it refuses messages anyway.
     pub(super) async fn start(store: Store, queues: &BTreeMap<String, ServedQueue>) -> Self {
         let limiters = queues.iter().filter_map(|(name, known)| {
             let bounds = known.intake.bounds;

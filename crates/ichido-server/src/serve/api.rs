@@ -90,7 +90,9 @@ impl ApiState {
         Ok(Policies::published(&self.store).await?)
     }
 
-    /// Returns a queue that is served here and visible to the caller; to others it does not exist.
+    /// Returns a queue that is served here and visible to the caller.
+    ///
+    /// To others it does not exist.
     pub(super) fn queue(&self, name: &str, caller: &ApiCaller) -> Result<&ServedQueue, Problem> {
         self.queues.get(name).filter(|_| caller.can_see_queue(name)).ok_or_else(unknown_queue)
     }
@@ -158,7 +160,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(events::stream_events))
 }
 
-/// Refuses a method that a path does not support with a problem, like every other refusal.
+/// Refuses an unsupported method with a problem, like every other refusal.
 fn with_refusals(routes: Router<Arc<ApiState>>) -> Router<Arc<ApiState>> {
     routes.method_not_allowed_fallback(async || {
         Problem::new(

@@ -1,4 +1,6 @@
-//! Counts arriving messages by result: how many have a key, how many arrived before, and how many are retries.
+//! Counts arriving messages by result.
+//!
+//! The counts show how many have a key, how many arrived before, and whose retries those are.
 
 // Spec: A14.
 

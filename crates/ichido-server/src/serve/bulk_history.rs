@@ -97,7 +97,9 @@ impl BulkOperation {
     }
 }
 
-/// Formats the detail of an entry. The person who stops an operation may not be the one who started it.
+/// Formats the detail of an entry.
+///
+/// The person who stops an operation may not be the one who started it.
 fn detail(row: &ActionRow) -> String {
     if row.action.to == STOPPING {
         return format!("asked to stop by {}", row.action.actor.as_deref().unwrap_or_default());

@@ -50,7 +50,9 @@ pub(super) struct BulkRunner {
 }
 
 impl BulkRunner {
-    /// Starts an operation. The receiver gets its id once it is in the audit trail, or why it was refused.
+    /// Starts an operation.
+    ///
+    /// The receiver gets its id once it is in the audit trail, or why it was refused.
     pub(super) fn start(
         self: &Arc<Self>,
         bulk: Bulk,

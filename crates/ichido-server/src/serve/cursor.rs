@@ -73,7 +73,9 @@ pub(super) fn encode(key: &impl CursorKey) -> String {
     URL_SAFE_NO_PAD.encode([&*key, checksum(&key).as_slice()].concat())
 }
 
-/// Returns the cursor of the next page, which begins after the last entry of a full page.
+/// Returns the cursor of the next page.
+///
+/// It begins after the last entry of a full page.
 pub(super) fn next<T, P: CursorKey>(page: &[T], limit: u32, key: impl Fn(&T) -> P) -> Option<String> {
     page.last().filter(|_| page.len() == limit as usize).map(|last| encode(&key(last)))
 }

@@ -201,7 +201,9 @@ pub(super) async fn get_dead_letter(
     Ok(json(StatusCode::OK, &Letter::new(&PublishedQueues::read(&api).await?, &row, now)))
 }
 
-/// Returns a dead or parked message that the caller may see, and the time at which it was read.
+/// Returns a dead or parked message that the caller may see.
+///
+/// Also returns the time at which it was read.
 pub(super) async fn find_letter(
     api: &ApiState,
     caller: &ApiCaller,

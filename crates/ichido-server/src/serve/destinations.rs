@@ -53,7 +53,9 @@ impl ConfiguredDestination {
         config.destinations.iter().map(known).collect()
     }
 
-    /// Returns until when the receiver asked not to be called, if that is in the future.
+    /// Returns until when the receiver asked not to be called.
+    ///
+    /// Returns `None` if that has passed.
     fn paused_until(&self, pace: &Pace, now: Timestamp) -> Option<Timestamp> {
         Some(pace.paused_until.min(now.plus(self.pace.pause_max))).filter(|until| now < *until)
     }
@@ -195,7 +197,9 @@ pub(super) async fn resume_destination(
     destination_response(&api, known).await
 }
 
-/// Applies a change after recording it in the audit trail, so every change has an author; records a failure too.
+/// Applies a change after recording it in the audit trail.
+///
+/// So every change has an author; a failure is recorded too.
 async fn record_and_apply(
     api: &ApiState,
     record: Action,

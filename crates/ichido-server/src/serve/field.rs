@@ -33,7 +33,9 @@ impl Field {
     }
 }
 
-/// Whether two values are equal, regardless of spelling. The recursion is bounded by the depth of a document.
+/// Whether two values are equal, regardless of spelling.
+///
+/// The recursion is bounded by the depth of a document.
 fn are_same(one: Value<'_, '_>, other: Value<'_, '_>) -> bool {
     match (one.kind(), other.kind()) {
         (Kind::Null, Kind::Null) => true,

@@ -45,7 +45,9 @@ async fn authorize(guard: &RequestGuard, request: &mut Request) -> Result<(), Pr
     Ok(())
 }
 
-/// Checks the size of the head. The HTTP server has wider limits, whose responses have no body.
+/// Checks the size of the head.
+///
+/// The HTTP server has wider limits, whose responses have no body.
 fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Problem> {
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();

@@ -66,7 +66,9 @@ pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result
     ready(&api.store, works, &uri).await
 }
 
-/// Reports readiness, for every server of this program: whether the store responds and the worker runs.
+/// Reports whether the store responds and the worker runs.
+///
+/// Every server of this program uses it.
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
     let ReadinessQuery { verbose } = parse_query(uri)?;
     let store = match timeout(READY_TIMEOUT, store.check_ready()).await {

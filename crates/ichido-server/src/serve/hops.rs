@@ -34,8 +34,9 @@ pub(super) async fn read(
     Ok(Some(hops).filter(|hops| !hops.is_empty()).map(|hops| hops.to_string()))
 }
 
-/// Whether one of the hops is a message that this queue delivered. There are few such hops, and the store is asked only if the
-/// header is full.
+/// Whether one of the hops is a message that this queue delivered.
+///
+/// There are few such hops, and the store is asked only if the header is full.
 async fn has_passed(api: &ApiState, queue: &QueueName, hops: &Hops) -> Result<bool, Problem> {
     let outboxes = hops.iter().filter(|hop| hop.name.as_str() == OUTBOX);
     for id in outboxes.filter_map(|hop| Uuid::try_parse(hop.request_id.as_str()).ok()) {

@@ -47,14 +47,16 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Creates an API on a store, with the destinations and schemas of a configuration, if there is one. What its queues allow is
-    /// read from the store.
+    /// Creates an API on a store.
+    ///
+    /// It has the destinations and schemas of a configuration, if there is one. What its queues allow is read from the store.
     pub fn new(store: Store, config: Option<&Config>, by: String) -> Self {
         Self::with_state(api(store, config), by)
     }
 
-    /// Creates an API that accepts messages for one queue, even if no configuration has it. The maximum attempts are those that
-    /// its workers have published.
+    /// Creates an API that accepts messages for one queue, even if no configuration has it.
+    ///
+    /// The maximum attempts are those that its workers have published.
     pub async fn taking(
         store: Store,
         config: Option<&Config>,
@@ -91,7 +93,9 @@ impl Inside {
         self.answer(request).await
     }
 
-    /// Enqueues a body as it is, under a key, and for an identity if one is given.
+    /// Enqueues a body as it is, under a key.
+    ///
+    /// It is for an identity if one is given.
     pub async fn put_in(
         &self,
         target: Uri,

@@ -164,8 +164,9 @@ pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem
     }
 }
 
-/// Returns the message under the key of a submission that violates the schema: one that was accepted under an earlier schema is
-/// replayed.
+/// Returns the message under the key of a submission that violates the schema.
+///
+/// One that was accepted under an earlier schema is replayed.
 pub(super) async fn existing_result(
     api: &ApiState,
     message: &NewMessage,
@@ -201,7 +202,9 @@ pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
     }
 }
 
-/// Reads the trace, if it can be stored; an invalid one must not stop a message.
+/// Reads the trace, if it can be stored.
+///
+/// An invalid one must not stop a message.
 fn read_trace(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(TRACEPARENT).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };

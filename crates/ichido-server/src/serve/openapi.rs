@@ -34,7 +34,7 @@ const OCTETS: &str = "application/octet-stream";
 /// Describes a refusal.
 const REFUSED: &str =
     "It was refused, and nothing was changed; `code` says why, and has a page in docs/errors";
-/// Describe a failure: of a read, of a change under a key, and of any other change.
+/// Descriptions of a failed read, change under a key, and other change.
 const FAILED_LOOKING: &str = "It cannot be answered now; ask again after `Retry-After`";
 const FAILED_UNDER_KEY: &str = "Send the same request again";
 const FAILED_ACTING: &str = "Look at how it stands before you ask again";
@@ -76,8 +76,9 @@ fn text(mut description: OpenApi) -> String {
     format!("{text}\n")
 }
 
-/// Adds what all operations have in common, unless an operation sets it: the name of its function, the first part of its path as
-/// its tag, and how it is refused or fails.
+/// Adds what all operations have in common, unless an operation sets it.
+///
+/// It has the name of its function, the first part of its path as its tag, and may be refused or fail.
 fn complete(operation: &mut Operation, path: &str, failed: &str) {
     let words = operation.operation_id.iter().flat_map(|name| name.split('_')).enumerate();
     let name = words.map(|(index, word)| if index == 0 { word.to_owned() } else { capitalized(word) });

@@ -20,7 +20,9 @@ impl BodyParser {
         Self { permits: Permits::new(LARGE_PARSES_MAX, LARGE_PARSES_PER_TOKEN_MAX) }
     }
 
-    /// Parses a submission into a message. A large one waits for a permit; a small one is parsed at once.
+    /// Parses a submission into a message.
+    ///
+    /// A large one waits for a permit; a small one is parsed at once.
     pub(super) async fn parse(
         &self,
         caller: &ApiCaller,

@@ -96,7 +96,7 @@ ichido_http::problems! {
         HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
         /// The request names another host, and only the address protects this server.
         HostForeign = "host_foreign", FORBIDDEN, "The request is meant for another host";
-        /// The request comes from a page of another origin, and only the address protects this server.
+        /// A page of another origin sends the request, and only the address protects this server.
         OriginForeign = "origin_foreign", FORBIDDEN, "A page of another origin may not ask for this";
         /// The request needs a token, and has none.
         TokenMissing = "token_missing", UNAUTHORIZED, "The request needs a token";
@@ -195,8 +195,9 @@ impl Problem {
         Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 
-    /// Converts a store error of a request under a key, which may be sent again. The cause is only logged: it may name hosts and
-    /// files.
+    /// Converts a store error of a request under a key, which may be sent again.
+    ///
+    /// The cause is only logged: it may name hosts and files.
     pub(crate) fn from_store(error: &StoreError) -> Self {
         tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
         match error {
@@ -238,7 +239,9 @@ impl Problem {
     }
 }
 
-/// Converts a store error of a request without a key: the caller must look whether it was done.
+/// Converts a store error of a request without a key.
+///
+/// The caller must look whether it was done.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let problem = Self::from_store(&error);
@@ -287,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// Each code has a page that begins with its word, status and title, and each page has a code.
+    /// Each page begins with its code's word, status and title, and each page has a code.
     #[test]
     fn every_code_has_its_page_and_every_page_its_code() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");

@@ -83,7 +83,7 @@ async fn set_paused(
     now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(unknown_queue)
 }
 
-/// Returns the current state of the queues that are served here or known to the store.
+/// Returns the current state of all queues served here or known to the store.
 pub(super) async fn current_queues(
     api: &ApiState,
     is_wanted: impl Fn(&str) -> bool,

@@ -265,8 +265,9 @@ pub(super) struct DecidedRecord {
     record: Option<LedgerRecord>,
 }
 
-/// Returns the policy for a decision. A decided record is kept for the default time, since nobody knows how long its operation
-/// would have kept it.
+/// Returns the policy for a decision.
+///
+/// A decided record is kept for the default time, since nobody knows how long its operation would have kept it.
 fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
     let wrong = |why: String| Problem::new(Code::BodyUnexpected, format!("settles_within: {why}"));
     let settles_within = settles_within.map(duration::parse).transpose();

@@ -1,4 +1,6 @@
-//! Replaces a dead letter with a new message, which has another request and a new key; the two refer to each other.
+//! Replaces a dead letter with a new message.
+//!
+//! The new message has another request and a new key; the two refer to each other.
 
 // Spec: D17.
 

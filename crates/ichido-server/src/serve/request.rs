@@ -142,7 +142,9 @@ impl<'de> Deserializer<'de> for Parameter {
     }
 }
 
-/// Returns the names and values of a query. Invalid UTF-8 is refused: with replacement characters, it would match something else.
+/// Returns the names and values of a query.
+///
+/// Invalid UTF-8 is refused: with replacement characters, it would match something else.
 pub(super) fn query_pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     let query = uri.query().unwrap_or_default();
     let mut pairs = Vec::new();
@@ -192,8 +194,10 @@ pub(super) fn reject_encoded(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
-/// Reads a whole body. A body that announces that it is too large is refused at once, and one without enough memory is not read;
-/// a small one may do without a permit for its memory.
+/// Reads a whole body.
+///
+/// A body that announces that it is too large is refused at once, and one without enough memory is not read; a small one may do
+/// without a permit for its memory.
 pub(super) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,

@@ -33,7 +33,9 @@ pub(super) fn with_type(status: StatusCode, media_type: &'static str, text: impl
     response
 }
 
-/// A large body that holds the permit for its memory until the client has read almost all of it.
+/// A large body that holds the permit for its memory while it is sent.
+///
+/// It is released when the client has read almost all of the body.
 pub(super) struct PermittedBody {
     rest: Bytes,
     _permit: Permit<Uuid>,
@@ -49,8 +51,9 @@ impl http_body::Body for PermittedBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    /// Returns the body in pieces. In one piece the connection would own all of it, and nobody could tell how long that takes
-    /// memory.
+    /// Returns the body in pieces.
+    ///
+    /// In one piece the connection would own all of it, and nobody could tell how long that takes memory.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,

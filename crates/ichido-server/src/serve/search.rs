@@ -166,7 +166,9 @@ impl MessageSearch {
         }
     }
 
-    /// Checks which messages have the field, on a blocking thread, because parsing large requests takes time.
+    /// Checks which messages have the field.
+    ///
+    /// Runs on a blocking thread, because parsing large requests takes time.
     async fn matched(&self, rows: Vec<MessageRow>) -> Result<Vec<(MessageRow, bool)>, Problem> {
         let Some(field) = self.field.clone() else {
             return Ok(rows.into_iter().map(|row| (row, true)).collect());

@@ -129,7 +129,7 @@ impl RequestLog {
     }
 }
 
-/// Counts a request as in flight until it is dropped, even if the client hangs up.
+/// Counts a request as in flight until dropped, even if the client hangs up.
 struct InFlightGuard<'a>(&'a Gauge);
 
 impl<'a> InFlightGuard<'a> {

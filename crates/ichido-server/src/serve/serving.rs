@@ -1,4 +1,4 @@
-//! Runs a server from start to end: the worker, the API on the same store, and their metrics.
+//! Runs a server: the worker, the API on the same store, and their metrics.
 //!
 //! Guarantee: no request is served before the worker runs. After the first stop nothing new is accepted, requests in flight are
 //! finished, and then the worker ends without losing anything; after the second both end immediately. Losing the database file is

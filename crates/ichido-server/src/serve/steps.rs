@@ -80,7 +80,9 @@ pub(super) enum Decided {
 }
 
 impl Decided {
-    /// Returns the event for a dead or parked message. A dead one stays dead, and its effect becomes known.
+    /// Returns the event for a dead or parked message.
+    ///
+    /// A dead one stays dead, and its effect becomes known.
     const fn event(self, state: LetterState, now: Timestamp) -> Event {
         match (self, state) {
             (Self::Sent, LetterState::Parked) => Event::Decided(Decision::WasDone),

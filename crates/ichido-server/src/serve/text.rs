@@ -29,7 +29,9 @@ use crate::limits::{LIST_MAX, UNKNOWN_MAX, WAIT_MAX};
 /// The number of entries on a page if the caller gives no limit.
 pub(super) const PAGE_DEFAULT: u32 = 50;
 
-/// Declares types with a schema of their own. With `as T = reader`, the text is also parsed into a `T`.
+/// Declares types with a schema of their own.
+///
+/// With `as T = reader`, the text is also parsed into a `T`.
 macro_rules! texts {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $inner:ty = $read:expr)?, $schema:expr;)+) => {
         $(

@@ -1,4 +1,4 @@
-//! The text of a token: a prefix that secret scanners can find, its id, and its secret.
+//! Tokens as text: a prefix for secret scanners, the id, and the secret.
 //!
 //! Guarantee: [`parse`] reads what [`text`] writes.
 

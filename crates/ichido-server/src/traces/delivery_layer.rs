@@ -1,4 +1,6 @@
-//! Receives delivery attempts from the worker, which emits them as `tracing` events and knows nothing of collectors.
+//! Receives delivery attempts from the worker.
+//!
+//! The worker emits them as `tracing` events and knows nothing of collectors.
 
 use std::fmt;
 
@@ -45,7 +47,9 @@ struct DeliveryEvent {
 }
 
 impl DeliveryEvent {
-    /// Builds a child of the span that the message was stored with; `None` if it has no trace, or an unrecorded one.
+    /// Builds a child of the span that the message was stored with.
+    ///
+    /// Returns `None` if the message has no trace, or an unrecorded one.
     fn span(self) -> Option<TraceSpan> {
         let parent = self.trace.filter(|trace| trace.is_sampled())?;
         Some(TraceSpan {

@@ -22,7 +22,9 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// The running exporter of this process.
 pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 
-/// Starts the exporter if the environment or the given endpoint of the configuration names a collector.
+/// Starts the exporter if there is a collector.
+///
+/// The environment names it, or the given endpoint of the configuration.
 pub fn start(endpoint: Option<&str>) -> Result<Exporting, Faults> {
     let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
@@ -70,8 +72,9 @@ async fn run(collector: Collector, mut spans: mpsc::Receiver<TraceSpan>, mut sto
     }
 }
 
-/// Sends a batch with the same key on every attempt, so a collector that deduplicates by key accepts it once; others ignore the
-/// key.
+/// Sends a batch with the same key on every attempt.
+///
+/// A collector that deduplicates by key accepts it once; others ignore the key.
 async fn send(collector: &Collector, spans: &[TraceSpan]) {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string());
     let action = key.ok().and_then(|key| {

@@ -1,4 +1,6 @@
-//! The body of an export (OTLP/JSON): ids in hexadecimal digits, 64-bit integers as strings, enums as integers.
+//! The body of an export (OTLP/JSON).
+//!
+//! Ids are hexadecimal digits, 64-bit integers are strings, and enums are integers.
 
 use std::collections::BTreeMap;
 

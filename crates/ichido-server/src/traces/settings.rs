@@ -38,7 +38,9 @@ pub(super) struct Collector {
     pub(super) resource: BTreeMap<String, String>,
 }
 
-/// Finds the collector; `None` if there is no endpoint. Other variables are read only if there is one.
+/// Finds the collector; `None` if there is no endpoint.
+///
+/// Other variables are read only if there is one.
 pub(super) fn resolve(
     endpoint: Option<&str>,
     variable: impl Fn(&str) -> Result<String, VarError>,
@@ -60,7 +62,9 @@ struct Variables<V> {
 }
 
 impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
-    /// Returns the first variable that is set, with its value. An empty one counts as unset.
+    /// Returns the first variable that is set, with its value.
+    ///
+    /// An empty one counts as unset.
     fn first<const N: usize>(&mut self, names: [&'static str; N]) -> Option<(&'static str, String)> {
         names.into_iter().find_map(|name| match (self.variable)(name) {
             Ok(value) => Some((name, value)).filter(|(_, value)| !value.is_empty()),
@@ -140,7 +144,9 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
     }
 }
 
-/// Returns the URL of the server, and the path of traces. An endpoint for traces is used unchanged.
+/// Returns the URL of the server, and the path of traces.
+///
+/// An endpoint for traces is used unchanged.
 fn endpoint(place: &str, text: &str) -> Result<(String, String), UrlError> {
     let (url, path) = if place == ENDPOINTS[0] {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -15,7 +15,9 @@ const MOCK_BROKER_URL: &str = "http://127.0.0.1:8090/orders";
 const SECRET_PARTS: [&str; 7] =
     ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
 
-/// Returns the defaults of the mock broker. It never forgets a key, and is asked about effects at the host of its URL.
+/// Returns the defaults of the mock broker.
+///
+/// It never forgets a key, and is asked about effects at the host of its URL.
 // Spec: D18.
 pub(in super::super) fn mock_broker_presets(section: &Section<'_>) -> Presets {
     let url = section.explicit::<String>("url").and_then(|url| section.source.outside.resolve(&url).ok());
@@ -137,7 +139,9 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
 /// Replaces a missing status.
 const PLACEHOLDER_STATUS: &str = "200";
 
-/// Reads rules. Errors were reported; a placeholder replaces a wrong rule, so the others keep their numbers.
+/// Reads rules.
+///
+/// Errors were reported; a placeholder replaces a wrong rule, so the others keep their numbers.
 fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeholder: M) -> Vec<Rule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {

@@ -71,7 +71,9 @@ pub(in super::super) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<It
     nearest(name, known).map(|meant| format!("; did you mean {meant}")).unwrap_or_default()
 }
 
-/// Describes the kind of a value, never the value itself, which may be a misplaced secret.
+/// Describes the kind of a value.
+///
+/// It never shows the value, which may be a misplaced secret.
 pub(in super::super) fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",

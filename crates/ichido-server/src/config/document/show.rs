@@ -9,7 +9,9 @@ use super::{Section, SpannedValue};
 const DEFAULT: &str = "default";
 
 impl Section<'_> {
-    /// Appends the effective value of every setting, here and in nested tables, in the order of the table.
+    /// Appends the effective value of every setting, here and in nested tables.
+    ///
+    /// Keeps the order of the table.
     pub(in super::super) fn show(&self, shown: &mut Vec<Shown>) {
         for setting in self.settings() {
             let inside = self.nested(setting);

@@ -78,7 +78,7 @@ fn chapter(out: &mut String, heading: &str, about: &str, groups: &[&'static [Set
     rows(out, "", groups, &mut seen);
 }
 
-/// Writes a row for each setting and nested setting, unless it is the same as above.
+/// Writes a row for each setting and nested setting, except repeated ones.
 fn rows(out: &mut String, prefix: &str, groups: &[&'static [Setting]], seen: &mut Vec<&'static [Setting]>) {
     for group in groups {
         if seen.iter().any(|seen| is_same(seen, group)) {

@@ -134,8 +134,9 @@ impl FeedState {
         self.messages.get(&id).and_then(|watched| watched.events.get(after..)).unwrap_or_default()
     }
 
-    /// Returns the actions that are new. A number may be assigned early and committed late, so they are compared with all recent
-    /// ones.
+    /// Returns the actions that are new.
+    ///
+    /// A number may be assigned early and committed late, so they are compared with all recent ones.
     fn new_actions(&mut self, mut page: Vec<ActionRow>) -> Vec<ActionRow> {
         let numbers: BTreeSet<u64> = page.iter().map(|row| row.number).collect();
         let Some(known) = self.actions.replace(numbers) else { return Vec::new() };
@@ -145,8 +146,9 @@ impl FeedState {
         page
     }
 
-    /// Reads the history of messages that changed, and of a few others in turn: not every transition changes the state or the
-    /// attempts.
+    /// Reads the history of messages that changed, and of a few others in turn.
+    ///
+    /// Not every transition changes the state or the attempts.
     async fn poll_messages(&mut self, api: &ApiState, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
         self.messages.retain(|id, _| watched.contains(id));
         let ids: Vec<Uuid> = watched.into_iter().collect();
