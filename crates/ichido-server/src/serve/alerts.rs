@@ -11,7 +11,7 @@ use axum::response::Response;
 use http::StatusCode;
 use ichido_core::alert::words;
 use ichido_core::time::Timestamp;
-use ichido_store::alert::Alert as Kept;
+use ichido_store::alert::Alert as Incident;
 use ichido_store::error::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -76,21 +76,21 @@ pub struct Alert {
 }
 
 impl Alert {
-    pub(super) fn new(kept: &Kept) -> Self {
+    pub(super) fn new(incident: &Incident) -> Self {
         Self {
-            id: kept.id,
-            rule: kept.rule.to_string(),
-            about: kept.about.to_string(),
-            state: if kept.resolved_at.is_some() { "resolved" } else { "firing" }.to_owned(),
-            opened_at: kept.opened_at.to_string(),
-            clear_since: kept.clear_since.map(|at| at.to_string()),
-            resolved_at: kept.resolved_at.map(|at| at.to_string()),
-            value: kept.reading.value,
-            samples: kept.reading.samples,
-            above: kept.terms.above,
-            unit: kept.rule.unit().to_string(),
-            window_seconds: kept.terms.window.as_ref().map(Duration::as_secs),
-            text: words::opened(kept.rule, &kept.about, kept.terms, kept.reading),
+            id: incident.id,
+            rule: incident.rule.to_string(),
+            about: incident.about.to_string(),
+            state: if incident.resolved_at.is_some() { "resolved" } else { "firing" }.to_owned(),
+            opened_at: incident.opened_at.to_string(),
+            clear_since: incident.clear_since.map(|at| at.to_string()),
+            resolved_at: incident.resolved_at.map(|at| at.to_string()),
+            value: incident.reading.value,
+            samples: incident.reading.samples,
+            above: incident.terms.above,
+            unit: incident.rule.unit().to_string(),
+            window_seconds: incident.terms.window.as_ref().map(Duration::as_secs),
+            text: words::opened(incident.rule, &incident.about, incident.terms, incident.reading),
         }
     }
 }

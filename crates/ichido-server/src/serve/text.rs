@@ -10,13 +10,13 @@ use ichido_core::lifecycle::Stage;
 use ichido_core::pace::PerSecond;
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{self, Effect as Known};
+use ichido_core::verdict::{self, Effect as StoredEffect};
 use ichido_store::ledger::limits::OPERATION_BYTES_MAX;
-use ichido_store::letter::Standing as Stands;
+use ichido_store::letter::Standing as StoredStanding;
 use ichido_store::message::limits::{
     CONTENT_TYPE_BYTES_MAX, EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX,
 };
-use ichido_store::message::{LetterState as Letter, QueueName as Queue};
+use ichido_store::message::{LetterState as StoredLetterState, QueueName as StoredQueueName};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
@@ -73,7 +73,7 @@ macro_rules! texts {
 
 texts! {
     /// The name of a queue.
-    QueueName as Queue = |text: &str| accept::queue_name(text).map_err(str::to_owned),
+    QueueName as StoredQueueName = |text: &str| accept::queue_name(text).map_err(str::to_owned),
         string("^[A-Za-z0-9._:-]+$", 1, QUEUE_BYTES_MAX);
     /// An idempotency key: visible ASCII characters.
     IdempotencyKey, string("^[!-~]+$", 1, Key::LEN_MAX);
@@ -106,11 +106,11 @@ texts! {
     /// The state of a message.
     MessageState as Stage = |text: &str| Stage::parse(text).ok_or_else(|| none_of(&Stage::WORDS)), one_of(&Stage::WORDS);
     /// The state of a letter.
-    LetterState as Letter = |text: &str| Letter::parse(text).ok_or_else(|| none_of(&Letter::WORDS)), one_of(&Letter::WORDS);
+    LetterState as StoredLetterState = |text: &str| StoredLetterState::parse(text).ok_or_else(|| none_of(&StoredLetterState::WORDS)), one_of(&StoredLetterState::WORDS);
     /// Whether a letter waits for a person.
-    LetterStanding as Stands = |text: &str| Stands::parse(text).ok_or_else(|| none_of(&Stands::WORDS)), one_of(&Stands::WORDS);
+    LetterStanding as StoredStanding = |text: &str| StoredStanding::parse(text).ok_or_else(|| none_of(&StoredStanding::WORDS)), one_of(&StoredStanding::WORDS);
     /// What is known of an effect.
-    Effect as Known = |text: &str| Known::parse(text).ok_or_else(|| none_of(&Known::WORDS)), one_of(&Known::WORDS);
+    Effect as StoredEffect = |text: &str| StoredEffect::parse(text).ok_or_else(|| none_of(&StoredEffect::WORDS)), one_of(&StoredEffect::WORDS);
     /// The state of an alert's incident.
     AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("is {FIRING}, or left out for all")),
         one_of(&[FIRING]);
