@@ -42,7 +42,7 @@ pub(crate) struct Submission {
     pub(crate) hops: Option<String>,
     pub(crate) trace: Option<String>,
     /// The maximum number of attempts, from the queue.
-    pub(crate) tries: NonZeroU32,
+    pub(crate) max_attempts: NonZeroU32,
     /// The queue's schema, and which members its digest leaves out.
     pub(crate) intake: Intake,
 }
@@ -83,7 +83,8 @@ pub(crate) struct ParsedSubmission {
 
 /// Validates a submission and turns it into a message.
 pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, SubmissionError> {
-    let Submission { queue, identity, key, content_type, body, hops, trace, tries, intake } = submission;
+    let Submission { queue, identity, key, content_type, body, hops, trace, max_attempts, intake } =
+        submission;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(SubmissionError::Identity);
     }
@@ -98,7 +99,7 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
         .map_err(|error| SubmissionError::Json { error, at: LineColumn::of(&body, error.position) })?;
     let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
-    let message = NewMessage { digest, content_type, hops, trace, tries_allowed: tries, ..message };
+    let message = NewMessage { digest, content_type, hops, trace, tries_allowed: max_attempts, ..message };
     Ok(ParsedSubmission { message, schema_error })
 }
 
@@ -171,7 +172,7 @@ mod tests {
             body: body.as_bytes().to_vec(),
             hops: None,
             trace: None,
-            tries: NonZeroU32::MIN,
+            max_attempts: NonZeroU32::MIN,
             intake: Intake { digest_without: Arc::new(without()), ..Intake::default() },
         })
         .map(|parsed| parsed.message)

@@ -27,7 +27,7 @@ use crate::Error;
 use crate::serve::token::{SECRET_BYTES, text};
 
 /// How often sealing is retried while another process seals or prunes.
-const BUSY_TRIES: u32 = 50;
+const BUSY_RETRIES: u32 = 50;
 /// How many answers are deleted in one step.
 const FORGET_STEP: u32 = 1_000;
 
@@ -93,17 +93,17 @@ impl ListedToken {
     }
 }
 
-/// Creates a token that is valid for `lives`, or until it is revoked.
+/// Creates a token that is valid for `lifetime`, or until it is revoked.
 ///
 /// The audit trail records `by` as its creator.
 pub async fn create_token(
     store: &Store,
     name: String,
     role: Role,
-    lives: Option<Duration>,
+    lifetime: Option<Duration>,
     by: &str,
 ) -> Result<MadeToken, Error> {
-    let (token, text) = new_token(name, role, lives)?;
+    let (token, text) = new_token(name, role, lifetime)?;
     store.tokens().add(&token, by).await.map_err(failed("the token was not made"))?;
     Ok(MadeToken { id: token.id, name: token.name, role: token.role.as_str(), token: text })
 }
@@ -119,13 +119,13 @@ pub async fn revoke_token(store: &Store, id: Uuid, by: &str) -> Result<bool, Err
     store.tokens().revoke(id, by).await.map_err(failed("the token was not revoked"))
 }
 
-fn new_token(name: String, role: Role, lives: Option<Duration>) -> Result<(NewToken, String), Error> {
+fn new_token(name: String, role: Role, lifetime: Option<Duration>) -> Result<(NewToken, String), Error> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random)
         .map_err(|error| Error::Failed(format!("the system gives no random bytes: {error}")))?;
     let secret = hex(&random);
     let (id, hash) = (Uuid::now_v7(), *Digest::of_bytes(secret.as_bytes()).as_bytes());
-    Ok((NewToken { id, name, role, hash, lives }, text(id, &secret)))
+    Ok((NewToken { id, name, role, hash, lives: lifetime }, text(id, &secret)))
 }
 
 /// What was sealed.
@@ -154,7 +154,7 @@ pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error
                 let why = "the seals so far were made under a key: give the same one by --key-file";
                 return Err(Error::Failed(why.to_owned()));
             }
-            Err(StoreError::Busy) if busy < BUSY_TRIES => busy += 1,
+            Err(StoreError::Busy) if busy < BUSY_RETRIES => busy += 1,
             Err(error) => return Err(failed("not all was sealed")(error)),
         }
     }

@@ -285,7 +285,7 @@ fn link_answer_queues(
             let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
             root.report(&place, what);
         }
-        described.answer_tries(located.queue.retry.tries)
+        described.with_answer_attempts(located.queue.retry.tries)
     });
     checked.collect()
 }

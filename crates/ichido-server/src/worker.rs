@@ -31,13 +31,13 @@ pub fn cut(lease_max: Duration) -> String {
 
 /// Returns a watch that turns false when the worker ends.
 pub fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
-    let (tell, lives) = watch::channel(true);
+    let (sender, alive) = watch::channel(true);
     let worker = Arc::clone(worker);
     tokio::spawn(async move {
         worker.ended().await;
-        tell.send_replace(false);
+        sender.send_replace(false);
     });
-    lives
+    alive
 }
 
 /// Returns the longest lease of any queue.
@@ -54,15 +54,15 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
     for queue in &config.queues {
         // Invalid names were refused with the configuration.
         let Some(name) = QueueName::parse(&queue.name) else { continue };
-        let stands = queue.key.contradicted_by(store, &name).await;
-        let stands = stands
+        let published = queue.key.contradicted_by(store, &name).await;
+        let published = published
             .map_err(|error| Error::Failed(format!("the store cannot be asked for its queues: {error}")))?;
-        if let Some(stands) = stands {
+        if let Some(published) = published {
             let (place, wanted) =
                 (format!("{}: [queues.{}]", file.display(), queue.name), queue.key.as_str());
             faults.add(
                 place,
-                format!("outbound_key is \"{wanted}\", and its messages have gone out under \"{stands}\" so far: a further try would be another action to the receiver; set it to \"{stands}\", or put new messages into a queue of another name"),
+                format!("outbound_key is \"{wanted}\", and its messages have gone out under \"{published}\" so far: a further try would be another action to the receiver; set it to \"{published}\", or put new messages into a queue of another name"),
             );
         }
     }

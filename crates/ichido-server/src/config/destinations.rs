@@ -84,7 +84,7 @@ impl DestinationConfig {
     }
 
     /// Sets the maximum attempts for delivering an answer.
-    pub(super) fn answer_tries(self, tries: NonZeroU32) -> Self {
+    pub(super) fn with_answer_attempts(self, tries: NonZeroU32) -> Self {
         match self.plan {
             DestinationPlan::Model(plan) => {
                 Self { plan: DestinationPlan::Model(Box::new(plan.answer_tries(tries))), ..self }

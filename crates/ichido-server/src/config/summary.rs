@@ -42,9 +42,9 @@ fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
     let common = Rule::ALL.into_iter().map(|rule| alert(rule, rules.common(rule))).collect();
     let own = rules.of_queues().into_iter().flat_map(|(queue, own)| {
         own.into_iter().map(move |(rule, terms)| {
-            let mut told = alert(rule, terms);
-            told["queue"] = json!(queue);
-            told
+            let mut entry = alert(rule, terms);
+            entry["queue"] = json!(queue);
+            entry
         })
     });
     (common, own.collect())

@@ -484,12 +484,12 @@ fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
     let text = "[serve]\nbody_bytes_max = 65536\nbatch_bytes_max = \"3MiB\"\nhead_bytes_max = \"2000\"\nlisteners_max = 3\nwaiters_max = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nanswer_bytes_max = 2048\n";
     let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__BATCH_LINES_MAX", "7".to_owned())]));
     let traced = traced.unwrap_or_else(|faults| panic!("{faults}"));
-    let chosen = traced.config.serve.chosen;
+    let limits = traced.config.serve.request_limits;
     assert_eq!(
-        (chosen.body_bytes_max, chosen.batch_bytes_max, chosen.head_bytes_max),
+        (limits.body_bytes_max, limits.batch_bytes_max, limits.head_bytes_max),
         (65_536, 3 << 20, 2_000)
     );
-    assert_eq!((chosen.batch_lines_max, chosen.listeners_max, chosen.waiters_max), (7, 3, 0));
+    assert_eq!((limits.batch_lines_max, limits.listeners_max, limits.waiters_max), (7, 3, 0));
     let shown = shown(&traced, &[], true);
     for line in [
         "body_bytes_max = \"64 KiB\"  # ichido.toml:2:18\n",
@@ -501,7 +501,7 @@ fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
     ] {
         assert!(shown.contains(line), "{line}\nin\n{shown}");
     }
-    assert_eq!(resolved(&shown).serve.chosen.batch_bytes_max, 3 << 20, "what is shown can be given");
+    assert_eq!(resolved(&shown).serve.request_limits.batch_bytes_max, 3 << 20, "what is shown can be given");
     assert_problems(
         "[serve]\nbody_bytes_max = \"5 MiB\"\nbatch_bytes_max = \"64 KB\"\nhead_bytes_max = \"1 kib\"\nheaders_max = 101\nlisteners_max = \"3\"\n",
         &[

@@ -18,16 +18,16 @@ const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
 /// Keywords whose schemas apply to the same location in the message.
-const SAME_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const SAME_LOCATION: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 
 /// Checks the references of a schema.
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
     let mut found = SchemaIndex { schemas: HashMap::new(), anchors: HashMap::new() };
     found.walk(schema, String::new())?;
     let mut depths = HashMap::new();
-    let mut places: Vec<&String> = found.schemas.keys().collect();
-    places.sort_unstable();
-    places.into_iter().try_for_each(|place| found.depth(place, 0, &mut depths).map(|_| ()))
+    let mut pointers: Vec<&String> = found.schemas.keys().collect();
+    pointers.sort_unstable();
+    pointers.into_iter().try_for_each(|pointer| found.depth(pointer, 0, &mut depths).map(|_| ()))
 }
 
 /// Every schema in a document, by its location.
@@ -38,21 +38,21 @@ struct SchemaIndex<'a> {
 }
 
 impl<'a> SchemaIndex<'a> {
-    fn walk(&mut self, schema: &'a Value, place: String) -> Result<(), SchemaError> {
+    fn walk(&mut self, schema: &'a Value, pointer: String) -> Result<(), SchemaError> {
         match schema {
             Value::Object(members) => {
                 for (name, value) in members {
-                    let inside = child_pointer(&place, name);
+                    let inside = child_pointer(&pointer, name);
                     match (name.as_str(), value) {
                         (name, Value::String(to)) if REFERENCES.contains(&name) => {
                             check_reference(to, &inside)?;
                         }
-                        ("$id", Value::String(_)) if !place.is_empty() => {
+                        ("$id", Value::String(_)) if !pointer.is_empty() => {
                             let what = "is a document of its own inside another, which is not taken; leave $id out, and refer by \"#/$defs/…\"";
                             return Err(invalid(&inside, what));
                         }
                         ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
-                            self.anchors.entry(anchor).or_default().push(place.clone());
+                            self.anchors.entry(anchor).or_default().push(pointer.clone());
                         }
                         (name, _) if DATA.contains(&name) => {}
                         (name, Value::Object(named)) if NAMED.contains(&name) => {
@@ -63,12 +63,14 @@ impl<'a> SchemaIndex<'a> {
                         (_, value) => self.walk(value, inside)?,
                     }
                 }
-                self.schemas.insert(place, schema);
+                self.schemas.insert(pointer, schema);
                 Ok(())
             }
             Value::Array(items) => {
                 let mut items = items.iter().enumerate();
-                items.try_for_each(|(index, item)| self.walk(item, child_pointer(&place, &index.to_string())))
+                items.try_for_each(|(index, item)| {
+                    self.walk(item, child_pointer(&pointer, &index.to_string()))
+                })
             }
             _ => Ok(()),
         }
@@ -79,33 +81,33 @@ impl<'a> SchemaIndex<'a> {
     /// `depths` caches results, and holds `None` while one is being computed.
     fn depth(
         &self,
-        place: &str,
+        pointer: &str,
         taken: usize,
         depths: &mut HashMap<String, Option<usize>>,
     ) -> Result<usize, SchemaError> {
-        let depth = match depths.get(place) {
+        let depth = match depths.get(pointer) {
             Some(Some(depth)) => *depth,
             Some(None) => {
                 return Err(invalid(
-                    place,
+                    pointer,
                     "comes back to itself without going into the message, which has no end",
                 ));
             }
             None => {
-                depths.insert(place.to_owned(), None);
+                depths.insert(pointer.to_owned(), None);
                 let mut deepest = 0;
                 if taken < STEPS_MAX {
-                    for next in self.next(place) {
+                    for next in self.next(pointer) {
                         deepest = deepest.max(1 + self.depth(&next, taken + 1, depths)?);
                     }
                 }
-                depths.insert(place.to_owned(), Some(deepest));
+                depths.insert(pointer.to_owned(), Some(deepest));
                 deepest
             }
         };
         if STEPS_MAX <= taken + depth {
             return Err(invalid(
-                place,
+                pointer,
                 &format!("is {STEPS_MAX} steps from schema to schema, and more; make it flatter"),
             ));
         }
@@ -113,22 +115,22 @@ impl<'a> SchemaIndex<'a> {
     }
 
     /// Returns the schemas that apply to the same location in the message.
-    fn next(&self, place: &str) -> Vec<String> {
-        let Some(members) = self.schemas.get(place).and_then(|schema| schema.as_object()) else {
+    fn next(&self, pointer: &str) -> Vec<String> {
+        let Some(members) = self.schemas.get(pointer).and_then(|schema| schema.as_object()) else {
             return Vec::new();
         };
         let mut next = Vec::new();
         for (name, value) in members {
-            let inside = child_pointer(place, name);
+            let inside = child_pointer(pointer, name);
             match value {
                 Value::String(to) if REFERENCES.contains(&name.as_str()) => {
                     let to = to.trim_start_matches('#');
                     match self.anchors.get(to) {
-                        Some(places) => next.extend(places.iter().cloned()),
+                        Some(pointers) => next.extend(pointers.iter().cloned()),
                         None => next.push(to.to_owned()),
                     }
                 }
-                _ if !SAME_PLACE.contains(&name.as_str()) => {}
+                _ if !SAME_LOCATION.contains(&name.as_str()) => {}
                 Value::Array(items) => {
                     next.extend((0..items.len()).map(|index| child_pointer(&inside, &index.to_string())));
                 }
@@ -142,15 +144,15 @@ impl<'a> SchemaIndex<'a> {
     }
 }
 
-fn check_reference(to: &str, place: &str) -> Result<(), SchemaError> {
+fn check_reference(to: &str, pointer: &str) -> Result<(), SchemaError> {
     if !to.starts_with('#') {
         let what = "leads out of the document; a schema is whole in its file: put what is meant under $defs, and refer to it by \"#/$defs/…\"";
-        return Err(invalid(place, what));
+        return Err(invalid(pointer, what));
     }
     // Each location then has one spelling.
     if to.contains('%') {
         return Err(invalid(
-            place,
+            pointer,
             "has an escape with %, which is not taken; give what it refers to a plainer name",
         ));
     }
@@ -158,6 +160,6 @@ fn check_reference(to: &str, place: &str) -> Result<(), SchemaError> {
 }
 
 /// Returns the pointer to a member.
-fn child_pointer(place: &str, name: &str) -> String {
-    format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
+fn child_pointer(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -87,13 +87,13 @@ impl Access {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<ApiCaller, Problem> {
-        let known = self.current_tokens().await?;
-        if known.tokens.is_empty() && self.is_loopback {
+        let cached = self.current_tokens().await?;
+        if cached.tokens.is_empty() && self.is_loopback {
             check_host(uri, headers)?;
             check_origin(method, uri, headers)?;
             return Ok(ApiCaller::local());
         }
-        authenticate(&known.tokens, headers, clock::now())
+        authenticate(&cached.tokens, headers, clock::now())
     }
 
     /// Authorizes a request for a worker's metrics.
@@ -115,10 +115,10 @@ impl Access {
     ///
     /// If the tokens cannot be read, nobody has.
     pub(super) async fn recheck(&self) -> impl Fn(&ApiCaller) -> bool + use<> {
-        let known = self.current_tokens().await.ok();
+        let cached = self.current_tokens().await.ok();
         let (is_loopback, now) = (self.is_loopback, clock::now());
         move |caller| {
-            known.as_ref().is_some_and(|CachedTokens { tokens, .. }| match caller.token {
+            cached.as_ref().is_some_and(|CachedTokens { tokens, .. }| match caller.token {
                 Some(id) => tokens.get(&id).is_some_and(|token| token.is_live(now)),
                 None => is_loopback && tokens.is_empty(),
             })
@@ -126,28 +126,28 @@ impl Access {
     }
 
     async fn current_tokens(&self) -> Result<CachedTokens, Problem> {
-        let fresh = |known: &CachedTokens| known.at.elapsed() < TOKENS_FRESH;
+        let fresh = |cached: &CachedTokens| cached.at.elapsed() < TOKENS_FRESH;
         let last = self.cached();
-        if let Some(known) = last.clone().filter(fresh) {
-            return Ok(known);
+        if let Some(cached) = last.clone().filter(fresh) {
+            return Ok(cached);
         }
         // While one request reads the list, others use the cached one; without one they wait.
-        let still_good = |known: &CachedTokens| known.at.elapsed() < TOKENS_STALE;
+        let still_good = |cached: &CachedTokens| cached.at.elapsed() < TOKENS_STALE;
         let good = last.filter(still_good);
         let mut failed_at = match &good {
-            Some(known) => match self.reading.try_lock() {
+            Some(cached) => match self.reading.try_lock() {
                 Ok(reading) => reading,
-                Err(_) => return Ok(known.clone()),
+                Err(_) => return Ok(cached.clone()),
             },
             None => self.reading.lock().await,
         };
-        if let Some(known) = self.cached().filter(fresh) {
-            return Ok(known);
+        if let Some(cached) = self.cached().filter(fresh) {
+            return Ok(cached);
         }
         let is_tried = failed_at.is_none_or(|at| TOKENS_RETRY_AFTER <= at.elapsed());
         if is_tried {
             match timeout(TOKENS_READ_TIMEOUT, self.fetch()).await {
-                Ok(Ok(known)) => return Ok(known),
+                Ok(Ok(cached)) => return Ok(cached),
                 Ok(Err(error)) => tracing::warn!(%error, "the list of tokens could not be read anew"),
                 Err(_) => {
                     tracing::warn!(within = ?TOKENS_READ_TIMEOUT, "the list of tokens was not read in time");
@@ -163,9 +163,9 @@ impl Access {
         let at = Instant::now();
         let listed = self.store.tokens().list().await?;
         let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
-        let known = CachedTokens { tokens: Arc::new(tokens), at };
-        *lock(&self.cached) = Some(known.clone());
-        Ok(known)
+        let cached = CachedTokens { tokens: Arc::new(tokens), at };
+        *lock(&self.cached) = Some(cached.clone());
+        Ok(cached)
     }
 
     fn cached(&self) -> Option<CachedTokens> {

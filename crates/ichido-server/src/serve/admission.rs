@@ -56,8 +56,8 @@ impl Admission {
     ///
     /// If the store does not respond now, it refuses messages anyway.
     pub(super) async fn start(store: Store, queues: &BTreeMap<String, ServedQueue>) -> Self {
-        let limiters = queues.iter().filter_map(|(name, known)| {
-            let bounds = known.intake.bounds;
+        let limiters = queues.iter().filter_map(|(name, served)| {
+            let bounds = served.intake.bounds;
             (bounds != Bounds::default())
                 .then(|| (name.clone(), QueueLimiter { bounds, occupancy: Mutex::default() }))
         });

@@ -111,9 +111,9 @@ pub(super) async fn list_alerts(
     let (alerts, next) = if query.state.is_some() {
         (firing(&api).await?, None)
     } else {
-        let kept = api.store.alerts().list(query.cursor.map(|cursor| cursor.0), limit).await?;
-        let next = cursor::next(&kept, limit, |last| (last.opened_at, last.id));
-        (kept.iter().map(Alert::new).collect(), next)
+        let incidents = api.store.alerts().list(query.cursor.map(|cursor| cursor.0), limit).await?;
+        let next = cursor::next(&incidents, limit, |last| (last.opened_at, last.id));
+        (incidents.iter().map(Alert::new).collect(), next)
     };
     Ok(json(StatusCode::OK, &Alerts { alerts, next }))
 }

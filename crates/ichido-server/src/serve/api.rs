@@ -68,7 +68,7 @@ pub(super) struct ApiState {
 pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     /// Maximum attempts, including the first.
-    pub(super) tries: NonZeroU32,
+    pub(super) max_attempts: NonZeroU32,
     pub(super) intake: Intake,
 }
 
@@ -79,7 +79,7 @@ impl ApiState {
             let name = QueueName::parse(&queue.name)?;
             Some((
                 queue.name.clone(),
-                ServedQueue { name, tries: queue.retry.tries, intake: config.intake(&queue.name) },
+                ServedQueue { name, max_attempts: queue.retry.tries, intake: config.intake(&queue.name) },
             ))
         });
         known.collect()

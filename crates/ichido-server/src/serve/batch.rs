@@ -54,7 +54,7 @@ const TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
 /// When a permit for a batch may be free again.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
+const BATCH_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The members of a line.
 const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
@@ -162,16 +162,16 @@ pub(super) async fn enqueue_batch(
     request: Request,
 ) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
-    let known = api.queue(&queue, &caller)?;
-    let identity = caller.identity(&known.name, &head.headers)?;
+    let served = api.queue(&queue, &caller)?;
+    let identity = caller.identity(&served.name, &head.headers)?;
     reject_encoded(&head.headers)?;
     check_ndjson(&head.headers)?;
     let permit = api.batches.try_take(caller.token).map_err(batch_refused)?;
-    let hops = hops::read(&api, &known.name, &head.headers).await?;
+    let hops = hops::read(&api, &served.name, &head.headers).await?;
     let mut batch = BatchIntake {
         api: &api,
         caller: &caller,
-        known,
+        queue: served,
         identity,
         hops,
         chunk: Vec::new(),
@@ -212,7 +212,7 @@ fn batch_refused(why: Full) -> Problem {
         ),
     };
     Problem::new(code, format!("{detail}; nothing was put in; send the same batch again later"))
-        .after(AGAIN_AFTER)
+        .after(BATCH_RETRY_AFTER)
 }
 
 fn check_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
@@ -229,7 +229,7 @@ fn check_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
 struct BatchIntake<'a> {
     api: &'a ApiState,
     caller: &'a ApiCaller,
-    known: &'a ServedQueue,
+    queue: &'a ServedQueue,
     identity: String,
     /// The hops of the whole batch.
     hops: Option<String>,
@@ -307,15 +307,15 @@ impl BatchIntake<'_> {
             wrong("the line has body_base64 and no content_type; say what it is".to_owned())
         })?;
         Ok(Submission {
-            queue: self.known.name.clone(),
+            queue: self.queue.name.clone(),
             identity: self.identity.clone(),
             key,
             content_type: content_type.to_owned(),
             body,
             hops: self.hops.clone(),
             trace: None,
-            tries: self.known.tries,
-            intake: self.known.intake.clone(),
+            max_attempts: self.queue.max_attempts,
+            intake: self.queue.intake.clone(),
         })
     }
 
@@ -328,7 +328,7 @@ impl BatchIntake<'_> {
         for (number, parsed) in std::mem::take(&mut self.chunk) {
             let known = match parsed {
                 ParsedLine::Decided(known) => Some(known),
-                ParsedLine::New(message) => match self.api.admission.admit(self.known.name.as_str()) {
+                ParsedLine::New(message) => match self.api.admission.admit(self.queue.name.as_str()) {
                     Ok(permit) => {
                         permits.push(permit);
                         messages.push(*message);
@@ -351,7 +351,7 @@ impl BatchIntake<'_> {
                 },
             };
             // A line does not carry its client's attempt number.
-            arrivals::count(self.known.name.as_str(), &HeaderMap::new(), ended.as_ref());
+            arrivals::count(self.queue.name.as_str(), &HeaderMap::new(), ended.as_ref());
             self.write_result(number, ended);
         }
     }

@@ -31,7 +31,7 @@ impl ApiCaller {
     /// Returns the identity for a message that this caller enqueues, or why it may not.
     pub(super) fn identity(&self, queue: &QueueName, headers: &HeaderMap) -> Result<String, Problem> {
         let mut lines = headers.get_all(IDENTITY).iter();
-        let said = match (lines.next(), lines.next()) {
+        let given = match (lines.next(), lines.next()) {
             (None, _) => None,
             (Some(line), None) => {
                 let text = std::str::from_utf8(line.as_bytes());
@@ -45,9 +45,9 @@ impl ApiCaller {
             }
         };
         match &self.role {
-            Role::Admin => Ok(said.unwrap_or(IDENTITY_DEFAULT).to_owned()),
-            Role::Producer { identity, queues } if queues.contains(queue) => match said {
-                Some(said) if said != identity => Err(Problem::new(
+            Role::Admin => Ok(given.unwrap_or(IDENTITY_DEFAULT).to_owned()),
+            Role::Producer { identity, queues } if queues.contains(queue) => match given {
+                Some(given) if given != identity => Err(Problem::new(
                     Code::RoleInsufficient,
                     "the token puts messages in for another identity than Ichido-Identity names; leave the header out",
                 )),

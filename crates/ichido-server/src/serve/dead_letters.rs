@@ -105,9 +105,9 @@ pub struct Letter {
 }
 
 impl Letter {
-    fn new(known: &PublishedQueues, row: &LetterRow, now: Timestamp) -> Self {
-        let refused = |work: Work| work.judge(&known.policies, row, now).err().map(|why| why.to_string());
-        let key = known.keys.get(&row.queue);
+    fn new(published: &PublishedQueues, row: &LetterRow, now: Timestamp) -> Self {
+        let refused = |work: Work| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
+        let key = published.keys.get(&row.queue);
         let sent_as = key.map(|key| key.of(&row.queue, &row.identity, &row.key).as_str().to_owned());
         Self {
             id: row.id,
@@ -177,8 +177,8 @@ pub(super) async fn list_dead_letters(
     };
     let now = api.store.now().await?;
     let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;
-    let known = PublishedQueues::read(&api).await?;
-    let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&known, row, now)).collect();
+    let published = PublishedQueues::read(&api).await?;
+    let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&published, row, now)).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));
     Ok(json(StatusCode::OK, &Letters { letters, next }))
 }

@@ -40,7 +40,7 @@ pub(super) struct ConfiguredDestination {
 impl ConfiguredDestination {
     /// Returns the destinations of a configuration.
     pub(super) fn all(config: &Config) -> Vec<Self> {
-        let known = |described: &DestinationConfig| {
+        let configured = |described: &DestinationConfig| {
             let own = config.queues.iter().filter(|queue| queue.destination == described.name);
             Self {
                 name: described.name.clone(),
@@ -50,7 +50,7 @@ impl ConfiguredDestination {
                 pace: described.pace(),
             }
         };
-        config.destinations.iter().map(known).collect()
+        config.destinations.iter().map(configured).collect()
     }
 
     /// Returns until when the receiver asked not to be called.
@@ -93,9 +93,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    fn new(known: &ConfiguredDestination, shared: SharedRate, now: Timestamp) -> Self {
+    fn new(configured: &ConfiguredDestination, shared: SharedRate, now: Timestamp) -> Self {
         let SharedRate { pace, rate_max } = shared;
-        let settings = Settings { rate_max: rate_max.or(known.pace.rate_max), ..known.pace };
+        let settings = Settings { rate_max: rate_max.or(configured.pace.rate_max), ..configured.pace };
         let (circuit, open_until) = match pace.circuit {
             Circuit::Closed { .. } => ("closed", None),
             Circuit::Open { until, .. } if now < until => ("open", Some(until)),
@@ -103,15 +103,15 @@ impl Destination {
             Circuit::Open { .. } | Circuit::HalfOpen { .. } => ("half_open", None),
         };
         Self {
-            name: known.name.clone(),
-            kind: known.kind.to_owned(),
-            address: known.address.clone(),
-            queues: known.queues.clone(),
+            name: configured.name.clone(),
+            kind: configured.kind.to_owned(),
+            address: configured.address.clone(),
+            queues: configured.queues.clone(),
             rate: pace.limit(&settings).map(PerSecond::get),
-            rate_configured: known.pace.rate_max.map(PerSecond::get),
+            rate_configured: configured.pace.rate_max.map(PerSecond::get),
             rate_set: rate_max.map(PerSecond::get),
             slowed: matches!(pace.rate, Rate::Paced(_)),
-            paused_until: known.paused_until(&pace, now).map(|until| until.to_string()),
+            paused_until: configured.paused_until(&pace, now).map(|until| until.to_string()),
             circuit: circuit.to_owned(),
             circuit_open_until: open_until.map(|until| until.to_string()),
         }
@@ -162,14 +162,14 @@ pub(super) async fn set_destination_pace(
     Segment(name): Segment,
     JsonBody(SetPace { rate }): JsonBody<SetPace>,
 ) -> Result<Response, Problem> {
-    let known = find_destination(&api, &name)?;
+    let configured = find_destination(&api, &name)?;
     let rate = rate.map(per_second).transpose()?;
     let paces = Paces::of(api.store.clone());
     let before = paces.read(&name).await?;
     let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
-    let record = action(known, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
+    let record = action(configured, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
     record_and_apply(&api, record, "pace_not_set", paces.set_rate_max(&name, rate)).await?;
-    destination_response(&api, known).await
+    destination_response(&api, configured).await
 }
 
 /// Ends the pause that a destination asked for. One call asks it first; the others follow when that was accepted.
@@ -185,16 +185,16 @@ pub(super) async fn resume_destination(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     Segment(name): Segment,
 ) -> Result<Response, Problem> {
-    let known = find_destination(&api, &name)?;
+    let configured = find_destination(&api, &name)?;
     let paces = Paces::of(api.store.clone());
     let before = paces.read(&name).await?;
     let now = api.store.now().await?;
-    if let Some(until) = known.paused_until(&before.pace, now) {
+    if let Some(until) = configured.paused_until(&before.pace, now) {
         let (from, to) = (format!("paused until {until}"), "not paused".to_owned());
-        let record = action(known, "pause_lifted", (from, to), &caller.name);
+        let record = action(configured, "pause_lifted", (from, to), &caller.name);
         record_and_apply(&api, record, "pause_not_lifted", paces.lift_pause(&name)).await?;
     }
-    destination_response(&api, known).await
+    destination_response(&api, configured).await
 }
 
 /// Applies a change after recording it in the audit trail.
@@ -222,10 +222,13 @@ async fn record_and_apply(
 }
 
 /// Returns a destination in its current state.
-async fn destination_response(api: &ApiState, known: &ConfiguredDestination) -> Result<Response, Problem> {
+async fn destination_response(
+    api: &ApiState,
+    configured: &ConfiguredDestination,
+) -> Result<Response, Problem> {
     let now = api.store.now().await?;
-    let shared = Paces::of(api.store.clone()).read(&known.name).await?;
-    Ok(json(StatusCode::OK, &Destination::new(known, shared, now)))
+    let shared = Paces::of(api.store.clone()).read(&configured.name).await?;
+    Ok(json(StatusCode::OK, &Destination::new(configured, shared, now)))
 }
 
 /// Returns the current state of all configured destinations.
@@ -233,17 +236,17 @@ pub(super) async fn current_destinations(api: &ApiState) -> Result<Vec<Destinati
     let paces = Paces::of(api.store.clone());
     let now = api.store.now().await?;
     let mut destinations = Vec::with_capacity(api.destinations.len());
-    for known in &api.destinations {
-        destinations.push(Destination::new(known, paces.read(&known.name).await?, now));
+    for configured in &api.destinations {
+        destinations.push(Destination::new(configured, paces.read(&configured.name).await?, now));
     }
     Ok(destinations)
 }
 
 fn per_second(rate: f64) -> Result<PerSecond, Problem> {
-    let kept = PerSecond::clamped(rate);
+    let clamped = PerSecond::clamped(rate);
     // A rate that cannot be stored exactly is refused, not changed.
-    if kept.get().total_cmp(&rate).is_eq() {
-        return Ok(kept);
+    if clamped.get().total_cmp(&rate).is_eq() {
+        return Ok(clamped);
     }
     let (least, most) = (PerSecond::MIN.get(), PerSecond::MAX.get());
     let detail = format!(
@@ -257,13 +260,13 @@ fn format_rate(rate: Option<PerSecond>) -> String {
 }
 
 /// Creates the entry for the audit trail.
-fn action(known: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
+fn action(configured: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
     // All entries of one destination form one chain.
-    let digest = Digest::of_bytes(&[b"destination\0", known.name.as_bytes()].concat());
+    let digest = Digest::of_bytes(&[b"destination\0", configured.name.as_bytes()].concat());
     let (first, _) = digest.as_bytes().split_at(16);
     Action {
         subject: uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid(),
-        about: format!("destination {}", known.name),
+        about: format!("destination {}", configured.name),
         kind: kind.to_owned(),
         from,
         to,
@@ -273,7 +276,7 @@ fn action(known: &ConfiguredDestination, kind: &str, (from, to): (String, String
 }
 
 fn find_destination<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
-    api.destinations.iter().find(|known| known.name == name).ok_or_else(|| {
+    api.destinations.iter().find(|configured| configured.name == name).ok_or_else(|| {
         let detail =
             "there is no destination of this name here; GET /v1/destinations lists those that there are";
         Problem::new(Code::DestinationUnknown, detail)

@@ -65,9 +65,9 @@ impl Inside {
         let mut api = api(store, config);
         if !api.queues.contains_key(queue.as_str()) {
             let published = api.store.facts().list().await?.into_iter().find(|known| known.queue == *queue);
-            let tries = published.map_or(Retry::OUTBOX.tries, |known| known.facts.max_attempts);
-            let known = ServedQueue { name: queue.clone(), tries, intake: Intake::default() };
-            api.queues.insert(queue.as_str().to_owned(), known);
+            let max_attempts = published.map_or(Retry::OUTBOX.tries, |known| known.facts.max_attempts);
+            let served = ServedQueue { name: queue.clone(), max_attempts, intake: Intake::default() };
+            api.queues.insert(queue.as_str().to_owned(), served);
         }
         Ok(Self::with_state(api, ApiCaller::local().name))
     }
@@ -85,8 +85,8 @@ impl Inside {
     }
 
     /// Sends a request, and reads the whole response. A body is JSON.
-    pub async fn ask(&self, method: Method, target: Uri, told: String) -> Result<Answer, String> {
-        let mut request = Request::new(Body::from(told));
+    pub async fn ask(&self, method: Method, target: Uri, body: String) -> Result<Answer, String> {
+        let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = target;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

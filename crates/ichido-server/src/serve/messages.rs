@@ -39,7 +39,7 @@ const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 /// Why the response does not wait for the message to end.
 const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
 /// When to ask again for a message that has not ended.
-const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
+const ASK_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// Whether the answer waits for the message's end.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -83,25 +83,25 @@ pub(super) async fn enqueue_message(
 ) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
     let span = traces::accept(&head.headers);
-    let known = api.queue(&queue, &caller)?;
-    let identity = caller.identity(&known.name, &head.headers)?;
+    let served = api.queue(&queue, &caller)?;
+    let identity = caller.identity(&served.name, &head.headers)?;
     let counted = |problem: &Problem| arrivals::count(&queue, &head.headers, Err(problem));
     let key = read_key(&head.headers).inspect_err(counted)?;
     reject_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
-    let hops = hops::read(&api, &known.name, &head.headers).await?;
+    let hops = hops::read(&api, &served.name, &head.headers).await?;
     let mut permit = api.bodies.empty(caller.token);
     let body = read_body(&head.headers, body, api.request_limits.body_bytes_max, Some(&mut permit)).await?;
     let submission = Submission {
-        queue: known.name.clone(),
+        queue: served.name.clone(),
         identity,
         key: key.clone(),
         content_type,
         body,
         hops,
         trace: span.as_ref().map(Accepting::traceparent).or_else(|| read_trace(&head.headers)),
-        tries: known.tries,
-        intake: known.intake.clone(),
+        max_attempts: served.max_attempts,
+        intake: served.intake.clone(),
     };
     let ParsedSubmission { message, schema_error } =
         api.parsing.parse(&caller, submission).await.inspect_err(counted)?;
@@ -130,7 +130,7 @@ pub(super) async fn enqueue_message(
                 let mut response = json(StatusCode::ACCEPTED, &accepted);
                 response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
                 response.headers_mut().insert(WAIT, HeaderValue::from_static(why.as_str()));
-                response.headers_mut().insert(RETRY_AFTER, AGAIN_AFTER);
+                response.headers_mut().insert(RETRY_AFTER, ASK_AGAIN_AFTER);
                 response
             }
         },

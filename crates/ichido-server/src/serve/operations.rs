@@ -257,8 +257,8 @@ pub struct NotMoved {
 }
 
 impl From<letters::Watched> for Watched {
-    fn from(seen: letters::Watched) -> Self {
-        Self { waiting: seen.waiting, well: seen.well, ill: seen.ill }
+    fn from(counts: letters::Watched) -> Self {
+        Self { waiting: counts.waiting, well: counts.well, ill: counts.ill }
     }
 }
 

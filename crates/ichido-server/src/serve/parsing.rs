@@ -88,7 +88,7 @@ mod tests {
             body: vec![b'x'; bytes],
             hops: None,
             trace: None,
-            tries: NonZeroU32::MIN,
+            max_attempts: NonZeroU32::MIN,
             intake: Intake::default(),
         }
     }

@@ -131,7 +131,7 @@ async fn build_replacement(
         body,
         hops: old.hops.clone(),
         trace: old.trace.clone(),
-        tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
+        max_attempts: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
     let ParsedSubmission { message, schema_error } = api.parsing.parse(caller, submission).await?;

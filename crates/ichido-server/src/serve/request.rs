@@ -216,19 +216,19 @@ pub(super) async fn read_body(
     let mut permitted = body.size_hint().exact().and_then(|exact| usize::try_from(exact).ok()).unwrap_or(0);
     take(permitted)?;
     // Copied into one buffer as it arrives: each small piece would keep the whole buffer alive that it arrived in.
-    let mut whole = Vec::with_capacity(permitted);
+    let mut buffer = Vec::with_capacity(permitted);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Problem::from_body(body_fault(error.into())))?;
         let data = frame.into_data().unwrap_or_default();
-        let length = whole.len() + data.len();
+        let length = buffer.len() + data.len();
         if bytes_max < length {
             return Err(too_large(bytes_max));
         }
         take(length.saturating_sub(permitted))?;
         permitted = permitted.max(length);
-        whole.extend_from_slice(&data);
+        buffer.extend_from_slice(&data);
     }
-    Ok(whole)
+    Ok(buffer)
 }
 
 pub(super) fn too_large(bytes_max: usize) -> Problem {

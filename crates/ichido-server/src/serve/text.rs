@@ -86,19 +86,19 @@ texts! {
     /// The name of an operation in the ledger.
     OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, OPERATION_BYTES_MAX);
     /// Why something is done.
-    Reason as String = reason, string(NO_NUL, 0, EXCERPT_BYTES_MAX);
+    Reason as String = parse_reason, string(NO_NUL, 0, EXCERPT_BYTES_MAX);
     /// A part of an error's text.
     ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
     /// A moment in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six digits of a fraction.
-    Moment as Timestamp = moment,
+    Moment as Timestamp = parse_moment,
         text("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$")
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
     /// Where a page begins: `next` of the page before. It has no meaning of its own.
     PageCursor, text("^[A-Za-z0-9_-]+$");
     /// How many entries a page has at most.
-    Limit as u32 = |text: &str| whole(text, LIST_MAX), number(LIST_MAX);
+    Limit as u32 = |text: &str| whole_number(text, LIST_MAX), number(LIST_MAX);
     /// How many records a page has at most.
-    RecordLimit as u32 = |text: &str| whole(text, UNKNOWN_MAX), number(UNKNOWN_MAX);
+    RecordLimit as u32 = |text: &str| whole_number(text, UNKNOWN_MAX), number(UNKNOWN_MAX);
     /// The code of an error.
     ErrorCode as verdict::ErrorCode = |text: &str| verdict::ErrorCode::parse_any_case(text).ok_or_else(|| {
         format!("is no error's code; there are {}", verdict::ErrorCode::WORDS.join(", "))
@@ -115,7 +115,7 @@ texts! {
     AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("is {FIRING}, or left out for all")),
         one_of(&[FIRING]);
     /// How long to wait: a whole number of `ms` or `s`, at most 30 seconds.
-    Wait as Duration = wait,
+    Wait as Duration = parse_wait,
         text("^(([0-9]{1,4}|[12][0-9]{4}|30000)ms|([0-9]|[12][0-9]|30)s)$");
     /// How long a call may travel: a whole number of `s`, `m`, `h` or `d`, above 0 and at most a week.
     SettlesWithin, text("^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9]|16[0-8])h|[1-7]d)$");
@@ -176,7 +176,7 @@ pub(super) fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bo
 }
 
 /// Checks the length in characters, as the schema does; the store limits it in bytes.
-fn reason(text: &str) -> Result<String, String> {
+fn parse_reason(text: &str) -> Result<String, String> {
     if text.contains('\0') {
         Err("has a NUL character, which cannot be stored; leave it out".to_owned())
     } else if EXCERPT_BYTES_MAX < text.chars().count() {
@@ -186,19 +186,19 @@ fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-fn whole(text: &str, max: u32) -> Result<u32, String> {
+fn whole_number(text: &str, max: u32) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| format!("is a whole number from 1 to {max}"))
 }
 
-fn moment(text: &str) -> Result<Timestamp, String> {
+fn parse_moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| {
         "is no moment; write it in UTC, as 2026-11-15T03:00:00Z, a fraction of 1 to 6 digits if any"
             .to_owned()
     })
 }
 
-fn wait(text: &str) -> Result<Duration, String> {
+fn parse_wait(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(wait) if wait <= WAIT_MAX => Ok(wait),
         Ok(_) => Err(format!("is longer than {}; ask again instead", duration::shown(WAIT_MAX))),

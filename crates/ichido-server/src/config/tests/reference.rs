@@ -126,8 +126,8 @@ fn row(out: &mut String, prefix: &str, setting: &Setting) {
 #[test]
 fn the_reference_in_the_documentation_is_that_of_the_table() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    let kept = std::fs::read_to_string(&file).expect("docs/configuration.md is there");
-    let (before, generated) = kept.split_once(MARK).expect("it says where it is generated");
+    let checked_in = std::fs::read_to_string(&file).expect("docs/configuration.md is there");
+    let (before, generated) = checked_in.split_once(MARK).expect("it says where it is generated");
     if std::env::var_os("ICHIDO_BLESS").is_some() {
         std::fs::write(&file, format!("{before}{MARK}{}", reference())).expect("it can be written");
         return;

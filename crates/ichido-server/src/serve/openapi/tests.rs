@@ -41,9 +41,9 @@ fn the_description_that_is_checked_in_is_that_of_the_code() {
     if std::env::var_os("ICHIDO_BLESS").is_some() {
         std::fs::write(&file, text(served().into_openapi())).expect("it can be written");
     }
-    let kept = std::fs::read_to_string(&file).expect("docs/openapi.json is there");
+    let checked_in = std::fs::read_to_string(&file).expect("docs/openapi.json is there");
     assert!(
-        kept == text(served().into_openapi()),
+        checked_in == text(served().into_openapi()),
         "docs/openapi.json is out of date; write it by ICHIDO_BLESS=1 cargo test -p ichido-server openapi"
     );
 }
@@ -158,10 +158,10 @@ async fn bodies_that_fit_their_schema_are_accepted() {
         let members = app.description["components"]["schemas"][schema]["properties"].as_object().unwrap();
         for body in variants(&base, members.keys()) {
             let is_valid = fits.is_valid(&body);
-            let (status, problem) = app.tell(path, &body).await;
+            let (status, problem) = app.send_json(path, &body).await;
             assert!(!is_valid || !REFUSED.contains(&status), "{path} {body}: {problem}");
         }
-        let (status, problem) = app.tell(path, &base).await;
+        let (status, problem) = app.send_json(path, &base).await;
         assert!(fits.is_valid(&base) && !REFUSED.contains(&status), "{path} {base}: {problem}");
     }
 }
@@ -195,7 +195,7 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
                                 body[name] = value.clone();
                             }
                         }
-                        let (status, problem) = app.tell("/v1/operations", &body).await;
+                        let (status, problem) = app.send_json("/v1/operations", &body).await;
                         assert!(fits.is_valid(&body) != REFUSED.contains(&status), "{body}: {problem}");
                         *if fits.is_valid(&body) { &mut valid } else { &mut refused } += 1;
                     }
@@ -223,12 +223,12 @@ async fn rates_are_refused_exactly_beyond_their_bounds() {
     let rates = [json!(null), json!(2e-5), json!(2.5), json!(100_000)];
     for rate in rates {
         let body = json!({ "rate": rate });
-        let (status, problem) = app.tell("/v1/destinations/{name}/pace", &body).await;
+        let (status, problem) = app.send_json("/v1/destinations/{name}/pace", &body).await;
         assert!(fits.is_valid(&body) && status == 200, "{body}: {problem}");
     }
     for rate in [json!(0), json!(1e-5), json!(-1), json!(100_000.1), json!("fast")] {
         let body = json!({ "rate": rate });
-        let (status, _) = app.tell("/v1/destinations/{name}/pace", &body).await;
+        let (status, _) = app.send_json("/v1/destinations/{name}/pace", &body).await;
         assert!(!fits.is_valid(&body) && status == 422, "{body}");
     }
 }
@@ -392,7 +392,7 @@ impl App {
         path.replace("{queue}", "orders").replace("{name}", "shop").replace("{id}", &self.message)
     }
 
-    async fn tell(&self, path: &str, body: &Value) -> (u16, Value) {
+    async fn send_json(&self, path: &str, body: &Value) -> (u16, Value) {
         let method = if path.ends_with("/pace") { Method::PUT } else { Method::POST };
         let body = body.to_string();
         self.call(&TestRequest {
