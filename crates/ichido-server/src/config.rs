@@ -273,19 +273,19 @@ fn link_answer_queues(
     queues: &[LocatedQueue<'_>],
     root: &Section<'_>,
 ) -> Vec<DestinationConfig> {
-    let checked = destinations.into_iter().map(|described| {
-        let Some(queue) = described.model().map(|plan| plan.answers_to().as_str()) else { return described };
-        let place = format!("destinations.{}.answers_to", described.name);
+    let checked = destinations.into_iter().map(|destination| {
+        let Some(queue) = destination.model().map(|plan| plan.answers_to().as_str()) else { return destination };
+        let place = format!("destinations.{}.answers_to", destination.name);
         let Some(located) = queues.iter().find(|located| located.queue.name == queue) else {
             let names = queues.iter().map(|located| located.queue.name.as_str());
             root.report(&place, missing("queues", queue, names));
-            return described;
+            return destination;
         };
-        if located.queue.destination == described.name {
+        if located.queue.destination == destination.name {
             let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
             root.report(&place, what);
         }
-        described.with_answer_attempts(located.queue.retry.tries)
+        destination.with_answer_attempts(located.queue.retry.tries)
     });
     checked.collect()
 }
@@ -305,7 +305,7 @@ fn check(
         section.report("", what);
     }
     let known: Vec<(&str, Duration)> =
-        destinations.iter().map(|described| (described.name.as_str(), described.timeout())).collect();
+        destinations.iter().map(|destination| (destination.name.as_str(), destination.timeout())).collect();
     let own = queues.iter().map(|located| (located.queue.clone(), &located.section));
     let receivers = alerts.alerts.queues().into_iter().zip(&alerts.receivers);
     let (queue_configs, sections): (Vec<Queue>, Vec<&Section<'_>>) = own.chain(receivers).unzip();

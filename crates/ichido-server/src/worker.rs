@@ -73,15 +73,16 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
 pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
     let mut faults = Faults::default();
     // Connect concurrently, so the total wait is that of the slowest destination.
-    let begin = |described: &DestinationConfig| tokio::spawn(timeout(CONNECT_TIMEOUT, described.connect()));
+    let begin =
+        |destination: &DestinationConfig| tokio::spawn(timeout(CONNECT_TIMEOUT, destination.connect()));
     let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
     let mut targets = Vec::new();
-    for (described, connecting) in config.destinations.iter().zip(connecting) {
-        let place = format!("destinations.{}", described.name);
+    for (destination, connecting) in config.destinations.iter().zip(connecting) {
+        let place = format!("destinations.{}", destination.name);
         match faults.check(&place, connecting.await) {
             Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
             Some(Err(_)) => {
-                let address = &described.whereto;
+                let address = &destination.whereto;
                 faults.add(place, format!("nothing was heard of {address} within {CONNECT_TIMEOUT:?}; look whether it is well, and start again"));
             }
             None => (),
@@ -93,7 +94,7 @@ pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
 
 /// Adds the destinations that need the store.
 pub fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Target> {
-    let on_store = config.destinations.iter().filter_map(|described| described.on(store));
+    let on_store = config.destinations.iter().filter_map(|destination| destination.on(store));
     targets.into_iter().chain(on_store).collect()
 }
 

@@ -84,10 +84,10 @@ impl DestinationConfig {
     }
 
     /// Sets the maximum attempts for delivering an answer.
-    pub(super) fn with_answer_attempts(self, tries: NonZeroU32) -> Self {
+    pub(super) fn with_answer_attempts(self, max_attempts: NonZeroU32) -> Self {
         match self.plan {
             DestinationPlan::Model(plan) => {
-                Self { plan: DestinationPlan::Model(Box::new(plan.answer_tries(tries))), ..self }
+                Self { plan: DestinationPlan::Model(Box::new(plan.answer_tries(max_attempts))), ..self }
             }
             DestinationPlan::Ready(_) | DestinationPlan::Stream(_) => self,
         }
@@ -97,14 +97,14 @@ impl DestinationConfig {
     ///
     /// A NATS server is first asked about its stream.
     pub fn connect(&self) -> impl Future<Output = Result<Option<Target>, StartError>> + use<> {
-        let described = self.clone();
+        let config = self.clone();
         async move {
-            let destination = match &described.plan {
+            let destination = match &config.plan {
                 DestinationPlan::Ready(destination) => destination.clone(),
                 DestinationPlan::Stream(plan) => plan.clone().connect().await?.into(),
                 DestinationPlan::Model(_) => return Ok(None),
             };
-            Ok(Some(described.target(destination)))
+            Ok(Some(config.target(destination)))
         }
     }
 

@@ -64,20 +64,20 @@ pub fn json(config: &Config) -> Value {
             "requeue": queue.requeue,
         })
     };
-    let destination = |described: &DestinationConfig| {
-        let guarantee = described.guarantee();
+    let destination = |destination: &DestinationConfig| {
+        let guarantee = destination.guarantee();
         let keeps_for =
             if let Some(Guarantee::HonoursKeys { keeps_for }) = guarantee { Some(keeps_for) } else { None };
         json!({
-            "name": described.name,
-            "kind": described.kind,
-            "where": described.whereto,
+            "name": destination.name,
+            "kind": destination.kind,
+            "where": destination.whereto,
             // A stream deduplicates by key for as long as its own configuration says.
             "honours_key": guarantee.is_none() || keeps_for.is_some(),
             "keeps_keys_for": keeps_for.map(duration::shown),
             "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Repeatable),
-            "time_out": duration::shown(described.timeout()),
-            "can_be_asked": described.can_be_asked(),
+            "time_out": duration::shown(destination.timeout()),
+            "can_be_asked": destination.can_be_asked(),
         })
     };
     let receiver = |receiver: &Receiver| {
@@ -133,8 +133,8 @@ pub fn text(config: &Config) -> String {
     );
     let destinations = rows(&all["destinations"], ["name", "kind", "where", "time_out", "can_be_asked"]);
     let destinations =
-        destinations.zip(&config.destinations).map(|([name, kind, address, timeout, asked], described)| {
-            [name, kind, address, guarantee_text(described.guarantee()), timeout, asked]
+        destinations.zip(&config.destinations).map(|([name, kind, address, timeout, asked], destination)| {
+            [name, kind, address, guarantee_text(destination.guarantee()), timeout, asked]
         });
     let destinations =
         table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);

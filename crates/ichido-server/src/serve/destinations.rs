@@ -40,14 +40,14 @@ pub(super) struct ConfiguredDestination {
 impl ConfiguredDestination {
     /// Returns the destinations of a configuration.
     pub(super) fn all(config: &Config) -> Vec<Self> {
-        let configured = |described: &DestinationConfig| {
-            let own = config.queues.iter().filter(|queue| queue.destination == described.name);
+        let configured = |destination: &DestinationConfig| {
+            let own = config.queues.iter().filter(|queue| queue.destination == destination.name);
             Self {
-                name: described.name.clone(),
-                kind: described.kind,
-                address: described.whereto.clone(),
+                name: destination.name.clone(),
+                kind: destination.kind,
+                address: destination.whereto.clone(),
                 queues: own.map(|queue| queue.name.clone()).collect(),
-                pace: described.pace(),
+                pace: destination.pace(),
             }
         };
         config.destinations.iter().map(configured).collect()

@@ -166,10 +166,10 @@ fn defaults_are_those_of_the_library() {
         (worker.idle_sleep, worker.stop_within, worker.keep_finished),
         (limits::IDLE_SLEEP_DEFAULT, limits::STOP_WITHIN_DEFAULT, limits::KEEP_FINISHED_DEFAULT)
     );
-    let described = &config.destinations[0];
-    assert_eq!(format!("{:?}", described.pace()), format!("{:?}", Settings::DEFAULT));
+    let destination = &config.destinations[0];
+    assert_eq!(format!("{:?}", destination.pace()), format!("{:?}", Settings::DEFAULT));
     let http = Destination::from(HttpSettings::new("http://a.test/").resolve().expect("it is right"));
-    assert_eq!(format!("{:?}", described.known()), format!("{:?}", Some(&http)));
+    assert_eq!(format!("{:?}", destination.known()), format!("{:?}", Some(&http)));
 }
 
 #[test]
