@@ -152,7 +152,7 @@ pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
         variable: &|name| std::env::var(name).ok(),
         file: &sources::read_file,
         folder,
-        named: env_overlay::named_variables(),
+        named: named_variables(),
     };
     traced(&name, &text, &outside)
 }
