@@ -5,8 +5,8 @@
 
 use ichido_server::serve::shown::Alert;
 
+use crate::api_client::{ApiClient, ConnectArgs, List};
 use crate::exit::Exit;
-use crate::reach::{self, List, Reach};
 
 /// The most incidents of one list.
 const LIMIT_MAX: u32 = 100_000;
@@ -30,12 +30,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
     limit: u32,
     #[command(flatten)]
-    reach: reach::Whom,
+    connect: ConnectArgs,
 }
 
 /// Lists them.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { all, limit, reach } = args;
+    let Args { all, limit, connect } = args;
     let list = List {
         query: if all { Vec::new() } else { vec![("state", "firing".to_owned())] },
         page_max: Some(PAGE_MAX),
@@ -46,5 +46,5 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let row = |alert: Alert| {
         [alert.opened_at, alert.resolved_at.unwrap_or_default(), alert.state, alert.rule, alert.text]
     };
-    Reach::open(reach).await?.list(list, row).await.map(drop)
+    ApiClient::open(connect).await?.list(list, row).await.map(drop)
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{address, open_existing};
+use crate::store::{open_existing, resolve_url};
 
 const AFTER_HELP: &str = "\
 Entries are sealed in spans, each seal chained to the one before it. Make a key by `openssl rand -hex 32`, keep it where who
@@ -83,10 +83,10 @@ enum Format {
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
-    let url = address(args.store, args.config).map_err(|found| faults.join(found)).ok();
-    let key = args.key_file.as_deref().and_then(|path| key(path, &mut faults));
+    let url = resolve_url(args.store, args.config).map_err(|found| faults.join(found)).ok();
+    let key = args.key_file.as_deref().and_then(|path| read_key(path, &mut faults));
     let head = match &args.command {
-        Command::Verify { head: Some(text) } => kept(text, &mut faults),
+        Command::Verify { head: Some(text) } => parse_head(text, &mut faults),
         _ => None,
     };
     let store = open_existing(&faults.or(url)?).await.map_err(unreadable)?;
@@ -96,29 +96,29 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let report = admin::verify(&store, key, head).await;
             let report = report.map_err(|error| unreadable(error.into()))?;
             match format {
-                Format::Human => out::say(&report::human(&report, head.is_some()))?,
-                Format::Json => out::line(report::json(&report))?,
+                Format::Human => out::print(&report::human(&report, head.is_some()))?,
+                Format::Json => out::print_line(report::json(&report))?,
             }
-            if report.is_whole() { Ok(()) } else { Err(Exit::Found) }
+            if report.is_whole() { Ok(()) } else { Err(Exit::Findings) }
         }
         Command::Head => match (admin::head(&store).await?, format) {
-            (Some(head), Format::Human) => out::line(head),
-            (Some(head), Format::Json) => out::line(report::head(&head)),
+            (Some(head), Format::Human) => out::print_line(head),
+            (Some(head), Format::Json) => out::print_line(report::head(&head)),
             (None, _) => Err(Exit::Failed("nothing is sealed yet; `ichido audit seal` does it".to_owned())),
         },
-        Command::Seal => sealed(admin::seal(&store, key).await?, key.is_some(), format),
+        Command::Seal => report_sealed(admin::seal(&store, key).await?, key.is_some(), format),
     }
 }
 
 /// The key that a file holds. What it holds is not repeated.
-fn key(path: &Path, faults: &mut Faults) -> Option<AuditKey> {
-    let place = format!("--key-file {}", path.display());
+fn read_key(path: &Path, faults: &mut Faults) -> Option<AuditKey> {
+    let flag = format!("--key-file {}", path.display());
     let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"));
     let key = bytes.and_then(|bytes| AuditKey::parse(&bytes).map_err(|error| error.to_string()));
-    faults.check(&place, key)
+    faults.check(&flag, key)
 }
 
-fn kept(text: &str, faults: &mut Faults) -> Option<Head> {
+fn parse_head(text: &str, faults: &mut Faults) -> Option<Head> {
     let head = Head::parse(text);
     if head.is_none() {
         faults.add(
@@ -132,12 +132,12 @@ fn kept(text: &str, faults: &mut Faults) -> Option<Head> {
 /// A trail that cannot be read was not judged: that is neither whole nor found wanting.
 fn unreadable(exit: Exit) -> Exit {
     match exit {
-        Exit::Failed(why) => Exit::wrong("--store", why),
+        Exit::Failed(why) => Exit::invalid("--store", why),
         exit => exit,
     }
 }
 
-fn sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit> {
+fn report_sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit> {
     let Sealed { seals, entries, misfits } = sealed;
     match format {
         Format::Human => {
@@ -146,18 +146,18 @@ fn sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit> {
             } else {
                 ", without a key: who can write the database can make such seals anew (--key-file)"
             };
-            out::line(format_args!("sealed {entries} entries in {seals} seals{unkeyed}"))?;
+            out::print_line(format_args!("sealed {entries} entries in {seals} seals{unkeyed}"))?;
             if 0 < misfits {
-                out::line(format_args!(
+                out::print_line(format_args!(
                     "{misfits} of these entries do not follow by the rules, and were sealed as such; `ichido audit verify` names them"
                 ))?;
             }
         }
         Format::Json => {
-            let told =
+            let object =
                 json!({ "seals": seals, "entries": entries, "do_not_follow": misfits, "keyed": keyed });
-            out::line(told)?;
+            out::print_line(object)?;
         }
     }
-    if 0 < misfits { Err(Exit::Found) } else { Ok(()) }
+    if 0 < misfits { Err(Exit::Findings) } else { Ok(()) }
 }

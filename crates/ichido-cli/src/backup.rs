@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{address, there};
+use crate::store::{check_exists, resolve_url};
 
 const AFTER_HELP: &str = "\
 The way back: stop every program that works on the store, move its file and the files of the same name with -wal and -shm away, \
@@ -48,12 +48,12 @@ pub(crate) struct Args {
 
 /// Makes the copy.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let url = address(args.store, args.config)?;
-    there(&url).map_err(Exit::Failed)?;
+    let url = resolve_url(args.store, args.config)?;
+    check_exists(&url).map_err(Exit::Failed)?;
     let Backup { file, bytes, schema } = admin::back_up(&url, &args.file).await?;
     let file = file.display();
     if args.json {
-        return out::line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
+        return out::print_line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
     }
-    out::line(format_args!("{file} is a copy of the store, {}", size::shown(bytes)))
+    out::print_line(format_args!("{file} is a copy of the store, {}", size::shown(bytes)))
 }

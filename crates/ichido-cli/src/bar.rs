@@ -34,10 +34,10 @@ impl Bar {
     }
 
     /// Says a result.
-    pub(crate) fn line(&self, text: &str) -> Result<(), Exit> {
+    pub(crate) fn print_line(&self, text: &str) -> Result<(), Exit> {
         match &self.shown {
-            Some(bar) if self.shares_terminal => bar.suspend(|| out::line(text)),
-            _ => out::line(text),
+            Some(bar) if self.shares_terminal => bar.suspend(|| out::print_line(text)),
+            _ => out::print_line(text),
         }
     }
 

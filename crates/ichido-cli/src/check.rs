@@ -23,31 +23,31 @@ use ichido_core::text::table;
 pub(crate) use reading::read_file;
 
 use crate::exit::Exit;
-use allowed::{Allowed, Judged};
-use args::Task;
+use allowed::{AllowList, CheckSubject};
+use args::CheckTask;
 use reading::read_all;
-use report::{Report, say};
+use report::{CheckReport, print};
 
 /// Does as it is told.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match args.task() {
-        Task::List if args.json => {
+        CheckTask::List if args.json => {
             let rules: Vec<Value> = rules().map(for_programs).collect();
-            say(&format!("{}\n", json!({ "rules": rules })))
+            print(&format!("{}\n", json!({ "rules": rules })))
         }
-        Task::List => say(&list()),
-        Task::Explain(id) => {
-            let rule = naming::find(id).map_err(|what| Exit::wrong("--explain", what))?;
-            say(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page.to_owned() })
+        CheckTask::List => print(&list()),
+        CheckTask::Explain(id) => {
+            let rule = naming::find(id).map_err(|what| Exit::invalid("--explain", what))?;
+            print(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page.to_owned() })
         }
-        Task::Init => starting::write(args.json),
-        Task::Diff => diff::run(args),
-        Task::Check => {
-            let mut allowed = Allowed::parse(&args.allow, Judged::Files)?;
+        CheckTask::Init => starting::write(args.json),
+        CheckTask::Diff => diff::run(args),
+        CheckTask::Check => {
+            let mut allowed = AllowList::parse(&args.allow, CheckSubject::Files)?;
             let files = read_all(&args.files).map_err(|unread| unread.end(args.format()))?;
             let (open, allowed) = allowed.sift(check(&files));
-            Report::of_files(Findings { open: &open, allowed: &allowed }, &files).show(args.format())?;
-            ended(&open)
+            CheckReport::of_files(Findings { open: &open, allowed: &allowed }, &files).show(args.format())?;
+            fail_on(&open)
         }
     }
 }
@@ -63,6 +63,6 @@ fn for_programs(rule: &Rule) -> Value {
     json!({ "id": id, "severity": severity.as_str(), "spec": spec, "title": title, "why": why, "mend": mend })
 }
 
-fn ended(findings: &[Finding]) -> Result<(), Exit> {
-    if findings.is_empty() { Ok(()) } else { Err(Exit::Found) }
+fn fail_on(findings: &[Finding]) -> Result<(), Exit> {
+    if findings.is_empty() { Ok(()) } else { Err(Exit::Findings) }
 }

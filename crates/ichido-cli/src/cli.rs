@@ -9,11 +9,11 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::api_client::ApiArgs;
 use crate::exit::{self, Exit};
-use crate::reach::Asked;
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
-    ledger, messages, offline, paper, proxy, queues, send, serve, store, token, worker,
+    ledger, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -43,23 +43,23 @@ enum Command {
     Offline(offline::Args),
     /// Look after messages one by one: list, show, withdraw, send again, decide
     #[command(after_help = messages::EXAMPLES)]
-    Messages(Box<Asked<messages::Command>>),
+    Messages(Box<ApiArgs<messages::Command>>),
     /// List queues, stop their delivery and go on with it
     #[command(after_help = queues::EXAMPLES)]
-    Queues(Box<Asked<queues::Command>>),
+    Queues(Box<ApiArgs<queues::Command>>),
     /// List destinations: how fast they are called, and which are paused; end a pause
     #[command(after_help = destinations::EXAMPLES)]
-    Destinations(Box<Asked<destinations::Command>>),
+    Destinations(Box<ApiArgs<destinations::Command>>),
     /// List alerts: what fires now, and what did
     Alerts(alerts::Args),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
-    Ledger(Box<Asked<ledger::Command>>),
+    Ledger(Box<ApiArgs<ledger::Command>>),
     /// Look after dead and parked messages: list, requeue, discard, edit, decide
     Dead(Box<dead::Args>),
     /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
-    Paper(paper::Args),
+    Paper(mock_broker::Args),
     /// Have articles judged by a language model, in a batch under its rate limit
     Judge(Box<judge::Args>),
     /// Seal the audit trail, and find what was changed, removed or inserted in it
@@ -102,7 +102,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(*args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
-        Command::Paper(args) => on_runtime(paper::run(args)),
+        Command::Paper(args) => on_runtime(mock_broker::run(args)),
         Command::Judge(args) => on_runtime(judge::run(*args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Token(args) => on_runtime(token::run(args)),

@@ -24,5 +24,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<(), Exit> {
     let mut script = Vec::new();
     generate(args.shell, &mut command, "ichido", &mut script);
-    out::bytes(&script)
+    out::print_bytes(&script)
 }

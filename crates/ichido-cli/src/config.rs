@@ -75,14 +75,14 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match &args.command {
         // The file as it is.
-        Command::Init { file } if file.as_os_str() == "-" => out::say(&commented_file()),
+        Command::Init { file } if file.as_os_str() == "-" => out::print(&commented_file()),
         Command::Init { file } => {
             init(file)?;
             let shown = file.display();
             if args.json {
-                return out::line(json!({ "written": shown.to_string() }));
+                return out::print_line(json!({ "written": shown.to_string() }));
             }
-            out::line(format_args!(
+            out::print_line(format_args!(
                 "{shown} is written; `ichido config check {shown}` tells what it comes to"
             ))
         }
@@ -90,16 +90,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             let traced = load_traced(file)?;
             let over = over(store.as_deref(), *listen, bounds)?;
             let shown = traced.shown(&over);
-            if args.json { out::line(show::json(&shown)) } else { out::say(&show::text(&shown, *origin)) }
+            if args.json {
+                out::print_line(show::json(&shown))
+            } else {
+                out::print(&show::text(&shown, *origin))
+            }
         }
-        Command::Schema => out::line(format_args!("{:#}", json_schema())),
+        Command::Schema => out::print_line(format_args!("{:#}", json_schema())),
         Command::Check { file } => {
             let checked = load(file);
             if args.json {
-                out::line(checked.as_ref().map_or_else(for_programs, summary::json))?;
+                out::print_line(checked.as_ref().map_or_else(for_programs, summary::json))?;
             }
             let config = checked?;
-            if args.json { Ok(()) } else { out::say(&summary::text(&config)) }
+            if args.json { Ok(()) } else { out::print(&summary::text(&config)) }
         }
     }
 }

@@ -4,12 +4,12 @@
 //! Nothing is sent again that its queue does not allow or that could be done twice. What touches many letters says first what would happen
 //! and asks; each step is in the audit with who took it. A request is shown only when it is asked for.
 
+mod bulk;
 mod edit;
 mod filter;
 mod letter;
-mod look;
-mod many;
 mod operation;
+mod show;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -18,13 +18,13 @@ use clap::Subcommand;
 use ichido_core::settings::Faults;
 use uuid::Uuid;
 
+use crate::api_client::{ApiClient, ConnectArgs};
 use crate::exit::Exit;
-use crate::reach::{Reach, Whom};
 use edit::Edit;
-use filter::Filter;
+use filter::DeadLetterFilter;
 pub(crate) use filter::moment;
-pub(crate) use steps::Finding;
-use steps::Work;
+use steps::LetterAction;
+pub(crate) use steps::MessageDecision;
 
 const AFTER_HELP: &str = "\
 A dead letter was given up: its error cannot be mended by trying again, or its tries are spent. A parked one may have taken effect,
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    whom: Whom,
+    connect: ConnectArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,7 +59,7 @@ enum Command {
     /// List letters, the last to become one first
     List {
         #[command(flatten)]
-        filter: Filter,
+        filter: DeadLetterFilter,
         /// At most so many
         #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
@@ -86,7 +86,7 @@ enum Command {
     Decide {
         /// What you found out
         #[arg(value_enum)]
-        finding: Finding,
+        finding: MessageDecision,
         /// Their ids
         #[arg(required = true, value_parser = crate::id::parse)]
         ids: Vec<Uuid>,
@@ -109,8 +109,8 @@ impl Command {
     fn check(&self) -> Result<(), Faults> {
         match self {
             Self::List { filter, .. } => filter.query().map(drop),
-            Self::Requeue(args) => args.check(Work::Requeue),
-            Self::Discard(args) => args.check(Work::Discard),
+            Self::Requeue(args) => args.check(LetterAction::Requeue),
+            Self::Discard(args) => args.check(LetterAction::Discard),
             Self::Show { .. } | Self::Edit(_) | Self::Decide { .. } | Self::Stop { .. } | Self::Bulks => {
                 Ok(())
             }
@@ -119,29 +119,31 @@ impl Command {
 }
 
 /// A command, and the API that it asks.
-struct Dead {
-    reach: Reach,
+struct DeadLetters {
+    api: ApiClient,
 }
 
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, whom } = args;
+    let Args { command, connect } = args;
     command.check()?;
-    let dead = Dead { reach: Reach::open(whom).await? };
+    let dead = DeadLetters { api: ApiClient::open(connect).await? };
     let ended = dead.run(command).await;
-    dead.reach.close().await;
+    dead.api.close().await;
     ended
 }
 
-impl Dead {
+impl DeadLetters {
     async fn run(&self, command: Command) -> Result<(), Exit> {
         match command {
             Command::List { filter, limit, after } => self.list(&filter, limit, after).await,
             Command::Show { id, request } => self.show(id, request).await,
-            Command::Requeue(args) => self.step(args, Work::Requeue).await,
-            Command::Discard(args) => self.step(args, Work::Discard).await,
+            Command::Requeue(args) => self.step(args, LetterAction::Requeue).await,
+            Command::Discard(args) => self.step(args, LetterAction::Discard).await,
             Command::Edit(edit) => self.edit(edit).await,
-            Command::Decide { finding, ids, reason } => self.decide(finding, &once_each(ids), reason).await,
+            Command::Decide { finding, ids, reason } => {
+                self.decide(finding, &deduplicated(ids), reason).await
+            }
             Command::Stop { operation } => self.stop(operation).await,
             Command::Bulks => self.bulks().await,
         }
@@ -149,7 +151,7 @@ impl Dead {
 }
 
 /// A letter that is named twice is meant once.
-fn once_each(mut ids: Vec<Uuid>) -> Vec<Uuid> {
+fn deduplicated(mut ids: Vec<Uuid>) -> Vec<Uuid> {
     let mut seen = BTreeSet::new();
     ids.retain(|id| seen.insert(*id));
     ids

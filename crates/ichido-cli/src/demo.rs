@@ -6,15 +6,15 @@
 //!
 //! Start at [`run`]. What is sent when is decided in `story` and `traffic`, which know neither clocks nor sockets; `teller` does it.
 
+mod client;
+mod expectations;
+mod narrator;
 mod order;
 mod page;
-mod place;
-mod server;
+mod scenario;
 mod setup;
-mod sight;
-mod story;
-mod teller;
 mod traffic;
+mod workspace;
 
 use std::net::SocketAddr;
 
@@ -27,11 +27,11 @@ use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
 use crate::store::{close, open_with};
-use place::{Heard, Place};
+use narrator::Narrator;
+use scenario::scenario;
 use setup::Receivers;
-use story::story;
-use teller::Teller;
 use traffic::Traffic;
+use workspace::{BoundListener, Workspace};
 
 /// What all dice begin with, so that everybody sees the same.
 const SEED: u64 = 1;
@@ -63,38 +63,38 @@ pub(crate) struct Args {
 
 /// How the telling ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    ToTheEnd,
+enum ScenarioEnd {
+    Complete,
     Stopped,
 }
 
 /// Shows it all, until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut signals = Signals::listen()?;
-    let place = Place::make(args.store)?;
-    let Heard { listener, address, is_elsewhere } = place::listen(args.listen).await?;
+    let workspace = Workspace::create(args.store)?;
+    let BoundListener { listener, address, is_fallback_port } = workspace::listen(args.listen).await?;
     let receivers = Receivers::start(SEED).await?;
     let config = receivers.config()?;
     let targets = worker::connect(&config).await?;
-    let store = open_with(&place.url, config.store.connections_max).await?;
+    let store = open_with(&workspace.url, config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
     let serving = Serving::start(&config, &store, targets, access, config.serve.limits).await?;
-    let turn_clock = move |by| store.skew_by(by);
-    let mut teller = Teller::new(address, receivers.broker.address, Box::new(turn_clock))?;
-    announce(&place, &receivers, address, is_elsewhere)?;
-    let served = conduct(serving, listener, &mut teller, &mut signals, args.once).await;
+    let advance_clock = move |by| store.skew_by(by);
+    let mut narrator = Narrator::new(address, receivers.broker.address, Box::new(advance_clock))?;
+    announce(&workspace, &receivers, address, is_fallback_port)?;
+    let served = serve_and_narrate(serving, listener, &mut narrator, &mut signals, args.once).await;
     // Before the folder goes: what is closed writes a last time.
     close().await;
-    let left = place.leave(teller.turned)?;
+    let left = workspace.clean_up(narrator.clock_ahead)?;
     served?;
-    out::line(format_args!("ichido: the demo has ended; {left}"))
+    out::print_line(format_args!("ichido: the demo has ended; {left}"))
 }
 
 /// Serves while the story is told, and ends both in good order.
-async fn conduct(
+async fn serve_and_narrate(
     serving: Serving,
     listener: TcpListener,
-    teller: &mut Teller,
+    narrator: &mut Narrator,
     signals: &mut Signals,
     once: bool,
 ) -> Result<(), Exit> {
@@ -102,7 +102,7 @@ async fn conduct(
     let serve = serving.until(listener, &stops);
     let mut ended = Ok(());
     let telling = async {
-        ended = telling(teller, signals, once).await;
+        ended = narrate(narrator, signals, once).await;
         stops.stop();
         signals.next().await;
         stops.stop();
@@ -116,50 +116,53 @@ async fn conduct(
 }
 
 /// Tells until the end or a signal, and sums up.
-async fn telling(teller: &mut Teller, signals: &mut Signals, once: bool) -> Result<(), Exit> {
-    let told = tokio::select! {
-        told = all(teller, once) => told.map(|()| Told::ToTheEnd)?,
-        () = signals.next() => Told::Stopped,
+async fn narrate(narrator: &mut Narrator, signals: &mut Signals, once: bool) -> Result<(), Exit> {
+    let end = tokio::select! {
+        ended = play(narrator, once) => ended.map(|()| ScenarioEnd::Complete)?,
+        () = signals.next() => ScenarioEnd::Stopped,
     };
-    let (is_once, effects) = teller.effects().await?;
-    out::say(&format!("\n{}\n{effects}\n", teller.seen.table()))?;
-    let missing = teller.seen.missing();
-    match told {
+    let (is_once, effects) = narrator.effects().await?;
+    out::print(&format!("\n{}\n{effects}\n", narrator.observed.table()))?;
+    let missing = narrator.observed.missing();
+    match end {
         _ if !is_once => Err(Exit::Failed(format!("this must never be: {effects}"))),
-        Told::ToTheEnd if missing.is_empty() => Ok(()),
-        Told::ToTheEnd => {
+        ScenarioEnd::Complete if missing.is_empty() => Ok(()),
+        ScenarioEnd::Complete => {
             Err(Exit::Failed(format!("the demo did not show everything; missing: {}", missing.join("; "))))
         }
-        Told::Stopped if once => Err(Exit::Cut("stopped before the story was over".to_owned())),
-        Told::Stopped => Ok(()),
+        ScenarioEnd::Stopped if once => {
+            Err(Exit::Interrupted("stopped before the story was over".to_owned()))
+        }
+        ScenarioEnd::Stopped => Ok(()),
     }
 }
 
-async fn all(teller: &mut Teller, once: bool) -> Result<(), Exit> {
-    let (chapters, orders) = story(SEED);
+async fn play(narrator: &mut Narrator, once: bool) -> Result<(), Exit> {
+    let (chapters, orders) = scenario(SEED);
     for (index, chapter) in chapters.into_iter().enumerate() {
-        teller.tell(index + 1, chapter).await?;
+        narrator.play_chapter(index + 1, chapter).await?;
     }
     if once {
         return Ok(());
     }
-    teller.turn_to_traffic().await?;
-    teller.go_on(Traffic::after(SEED, orders)).await
+    narrator.start_traffic().await?;
+    narrator.run_traffic(Traffic::after(SEED, orders)).await
 }
 
 fn announce(
-    place: &Place,
+    workspace: &Workspace,
     receivers: &Receivers,
     address: SocketAddr,
-    is_elsewhere: bool,
+    is_fallback_port: bool,
 ) -> Result<(), Exit> {
     let (broker, office) = (receivers.broker.address, receivers.office.address);
     let usual = ichido_server::config::LISTEN_DEFAULT;
-    let elsewhere = if is_elsewhere { format!(" (a free port: {usual} is taken)") } else { String::new() };
-    let store = place.told();
-    out::line(format_args!(
+    let fallback_note =
+        if is_fallback_port { format!(" (a free port: {usual} is taken)") } else { String::new() };
+    let store = workspace.describe();
+    out::print_line(format_args!(
         "ichido demo: the whole engine in this process, with faults on purpose. Ctrl-C ends it at any time.\n\
-         \x20  server  http://{address}{elsewhere}\n\
+         \x20  server  http://{address}{fallback_note}\n\
          \x20  store   {store}\n\
          \x20  broker  http://{broker}, takes orders and honours keys\n\
          \x20  office  http://{office}, pays and faxes, honours no keys, and loses its answers"

@@ -8,8 +8,8 @@ use ichido_core::text::percent_encoded;
 use ichido_server::serve::shown::Destination;
 use serde_json::json;
 
+use crate::api_client::{ApiArgs, ApiClient, List};
 use crate::exit::Exit;
-use crate::reach::{Asked, List, Reach};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -28,18 +28,18 @@ pub(crate) enum Command {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
-    let reach = Reach::open(args.whom).await?;
+pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
+    let api = ApiClient::open(args.connect).await?;
     match args.command {
         Command::List => {
             let none = "there are no destinations; they are in the configuration, so pass --config";
             let list = List { none, ..List::new("/v1/destinations", "destinations", HEAD) };
-            reach.list(list, row).await.map(drop)
+            api.list(list, row).await.map(drop)
         }
         Command::Resume { destination } => {
             let target = format!("/v1/destinations/{}/resume", encoded(&destination));
-            let answer = reach.post(&target, &json!({})).await?;
-            reach.say(&answer, |Destination { name, .. }| {
+            let answer = api.post(&target, &json!({})).await?;
+            api.print(&answer, |Destination { name, .. }| {
                 format!("{name} is not paused; one call asks it, and the others follow when that is accepted")
             })
         }

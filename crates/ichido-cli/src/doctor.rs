@@ -21,8 +21,8 @@ use ichido_store::vitals;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{configuration, there};
-use report::Check;
+use crate::store::{check_exists, load_config};
+use report::DoctorCheck;
 
 const AFTER_HELP: &str = "\
 Of an SQLite store it looks how much room its file system has; that of PostgreSQL cannot be seen from here.
@@ -54,23 +54,26 @@ pub(crate) struct Args {
 
 /// Looks, and says what it found.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let config = configuration(args.config);
+    let config = load_config(args.config);
     let mut checks = judge::configuration(config.as_ref().map(Option::as_ref));
-    let looked = if let Some(asked) = asked(args.store, config) {
-        look(&asked?, &mut checks).await
+    let looked = if let Some(inspection) = inspection(args.store, config) {
+        inspect(&inspection?, &mut checks).await
     } else {
         let why = "the configuration cannot be read, so that nobody knows where the store is";
-        checks.push(Check::unknown("store", why));
+        checks.push(DoctorCheck::unknown("store", why));
         Ok(())
     };
-    out::say(&if args.json { report::json(&checks) } else { report::human(&checks) })?;
+    out::print(&if args.json { report::json(&checks) } else { report::human(&checks) })?;
     looked?;
-    if checks.iter().any(Check::is_finding) { Err(Exit::Found) } else { Ok(()) }
+    if checks.iter().any(DoctorCheck::is_finding) { Err(Exit::Findings) } else { Ok(()) }
 }
 
 /// Where the store is, and how many connections each process may make to it; `None` where only a configuration knows that cannot
 /// be read.
-fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Option<Result<Asked, Exit>> {
+fn inspection(
+    store: Option<String>,
+    config: Result<Option<Config>, Faults>,
+) -> Option<Result<Inspection, Exit>> {
     let has_config = matches!(config, Ok(Some(_)));
     let (configured, connections_max) = match config {
         Ok(Some(config)) => (config.store.url, config.store.connections_max),
@@ -78,12 +81,12 @@ fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Optio
         Ok(None) | Err(_) => (None, CONNECTIONS_DEFAULT),
     };
     let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
-    let checked = store_url::check(&url).map_err(|why| Exit::wrong("--store", why));
-    Some(checked.map(|()| Asked { url, connections_max, has_config }))
+    let checked = store_url::check(&url).map_err(|why| Exit::invalid("--store", why));
+    Some(checked.map(|()| Inspection { url, connections_max, has_config }))
 }
 
 /// What to look at.
-struct Asked {
+struct Inspection {
     /// May hold a password.
     url: String,
     connections_max: u32,
@@ -92,30 +95,32 @@ struct Asked {
 }
 
 /// Looks at the database; an error is that nothing could be seen of it.
-async fn look(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
-    let looked = look_into(asked, checks).await;
+async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
+    let looked = inspect_database(inspection, checks).await;
     // Whatever came of it: a full disk is a reason that nothing could be seen.
     checks.extend(
-        sqlite_file(&asked.url).filter(|file| file.exists()).map(|file| judge::disk(disk::room(file))),
+        sqlite_file(&inspection.url)
+            .filter(|file| file.exists())
+            .map(|file| judge::disk(disk::disk_space(file))),
     );
     looked
 }
 
-async fn look_into(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
-    let seen = match there(&asked.url) {
-        Ok(()) => vitals::look(&asked.url, clock::now, judge::OPEN_FOR_MAX).await.map_err(|error| {
+async fn inspect_database(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
+    let seen = match check_exists(&inspection.url) {
+        Ok(()) => vitals::look(&inspection.url, clock::now, judge::OPEN_FOR_MAX).await.map_err(|error| {
             (error.in_full(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
         }),
         Err(why) => Err((why, false)),
     };
     match seen {
         Ok(vitals) => {
-            checks.extend(judge::vitals(&vitals, asked.connections_max));
-            checks.extend(queues::judge(&vitals.queues, asked.has_config));
+            checks.extend(judge::vitals(&vitals, inspection.connections_max));
+            checks.extend(queues::judge(&vitals.queues, inspection.has_config));
             Ok(())
         }
         Err((why, was_reached)) => {
-            checks.push(Check::finding("store", why.clone(), judge::MEND_UNREACHED));
+            checks.push(DoctorCheck::finding("store", why.clone(), judge::UNREACHABLE_HELP));
             if was_reached { Ok(()) } else { Err(Exit::Unreachable(why)) }
         }
     }

@@ -18,11 +18,11 @@ pub(crate) enum Exit {
     /// Code 1: it was tried, and failed.
     Failed(String),
     /// Code 1: it was done, and there is something to mend. The report has said what.
-    Found,
+    Findings,
     /// Code 2: it was not tried, because what was asked makes no sense. The command line's own errors end so too.
     Misconfigured(Faults),
     /// Code 3: it was told to stop, and cut off what was still in flight.
-    Cut(String),
+    Interrupted(String),
     /// Code 3: the server or the store that it is about was not reached, or gave no outcome.
     Unreachable(String),
     /// Code 4: what was asked stands against what is there: a key that was used for another request.
@@ -34,17 +34,17 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// One thing makes no sense: where it was said, and what is wrong with it.
-    pub(crate) fn wrong(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::Misconfigured(Faults::one(place, what))
+    pub(crate) fn invalid(argument: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Misconfigured(Faults::one(argument, what))
     }
 
     /// Says why, and gives the code. `command` is the one that was run, such as `dead list`.
     pub(crate) fn report(self, command: &str) -> ExitCode {
         let (code, why) = match self {
-            Self::Found => return ExitCode::from(1),
+            Self::Findings => return ExitCode::from(1),
             Self::Failed(why) => (1, format!("ichido: {why}")),
             Self::Misconfigured(faults) => (2, format!("ichido {command}: {faults}")),
-            Self::Cut(why) | Self::Unreachable(why) => (3, format!("ichido: {why}")),
+            Self::Interrupted(why) | Self::Unreachable(why) => (3, format!("ichido: {why}")),
             Self::Conflict(why) => (4, format!("ichido: {why}")),
             Self::StoreLost(why) => (5, format!("ichido: {why}")),
         };
@@ -71,7 +71,7 @@ impl From<ichido_server::Error> for Exit {
         match error {
             ichido_server::Error::Failed(why) => Self::Failed(why),
             ichido_server::Error::Misconfigured(faults) => Self::Misconfigured(faults),
-            ichido_server::Error::Cut(why) => Self::Cut(why),
+            ichido_server::Error::Cut(why) => Self::Interrupted(why),
             ichido_server::Error::Unreachable(why) => Self::Unreachable(why),
             ichido_server::Error::StoreLost(why) => Self::StoreLost(why),
         }

@@ -14,10 +14,10 @@ use ichido_core::text::visible;
 use ichido_server::config::LISTEN_DEFAULT;
 use serde_json::json;
 
+use crate::api_client::describe_failure;
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::gave_up;
-use crate::store::configuration;
+use crate::store::load_config;
 
 /// How long the server may take. It gives its store less than that.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -48,21 +48,21 @@ pub(crate) struct Args {
 
 /// Asks, and ends as the answer is.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let asked = ask(args.server, args.config).await;
+    let ready = check_ready(args.server, args.config).await;
     if args.json {
-        let detail = asked.as_ref().err();
-        out::line(json!({ "ready": asked.is_ok(), "detail": detail }))?;
-        return asked.map_err(|_| Exit::Found);
+        let detail = ready.as_ref().err();
+        out::print_line(json!({ "ready": ready.is_ok(), "detail": detail }))?;
+        return ready.map_err(|_| Exit::Findings);
     }
-    asked.map_err(Exit::Failed)?;
-    out::line("ready")
+    ready.map_err(Exit::Failed)?;
+    out::print_line("ready")
 }
 
-async fn ask(server: Option<String>, config: Option<PathBuf>) -> Result<(), String> {
+async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<(), String> {
     let base = if let Some(url) = server {
         url
     } else {
-        let config = configuration(config).map_err(|faults| faults.to_string())?;
+        let config = load_config(config).map_err(|faults| faults.to_string())?;
         let listen = config.map_or(LISTEN_DEFAULT, |config| config.serve.listen);
         if listen.port() == 0 {
             return Err("the configuration has the server take any free port, so that its address is not known; give it by --server".to_owned());
@@ -87,7 +87,7 @@ async fn ask(server: Option<String>, config: Option<PathBuf>) -> Result<(), Stri
                 let said = answer.problem().detail.unwrap_or_default();
                 format!("the server answered {}: {}", answer.status, visible(&said))
             }
-            last @ ichido_client::Last::Fault { .. } => gave_up(why, &last),
+            last @ ichido_client::Last::Fault { .. } => describe_failure(why, &last),
         }),
     }
 }

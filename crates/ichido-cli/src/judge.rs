@@ -31,7 +31,7 @@ use crate::out;
 use crate::store;
 pub(crate) use args::Args;
 use output::Output;
-use plan::{Plan, Told};
+use plan::{Plan, PlanInputs};
 
 /// How `ARTICLES` names standard input.
 const STDIN: &str = "-";
@@ -39,7 +39,7 @@ const STDIN: &str = "-";
 const TOPIC: &str = "judge";
 
 /// What is asked of whom.
-struct Task {
+struct JudgeTask {
     articles: Vec<Article>,
     profile: Profile,
     prompts: Vec<Prompt>,
@@ -50,7 +50,7 @@ struct Task {
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let began = Instant::now();
     if args.print_profile {
-        return out::say(Profile::DEFAULT);
+        return out::print(Profile::DEFAULT);
     }
     if args.forget {
         return forget(&args).await;
@@ -59,9 +59,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let task = task(&args, &mut faults);
     if args.plan_only {
         let task = faults.or(task)?;
-        return say_plan(&args, &plan_of(&args, &task, unasked(&task)));
+        return print_plan(&args, &make_plan(&args, &task, unasked(&task)));
     }
-    let model = model::of(&args, &mut faults).await;
+    let model = model::resolve(&args, &mut faults).await;
     if args.json && args.out.as_deref().is_some_and(|out| out.as_os_str() == "-") {
         faults.add(
             "--out",
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         );
     }
     let output = match &args.out {
-        Some(place) => faults.check("--out", Output::open(place, &not_to_be_lost(&args))).map(Some),
+        Some(path) => faults.check("--out", Output::open(path, &protected_files(&args))).map(Some),
         None => Some(None),
     };
     let ready = task.zip(model).zip(output);
@@ -81,16 +81,16 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     // What reading and opening took is part of it.
     settings.deadline = settings.deadline.map(|left| left.saturating_sub(began.elapsed()));
     let judge = Judge::with_store(model, form, settings, &store, TOPIC)
-        .map_err(|error| Exit::wrong("--parallel, --interval, --endpoint", error.to_string()))?;
+        .map_err(|error| Exit::invalid("--parallel, --interval, --endpoint", error.to_string()))?;
     let known = judge.known(&task.prompts).await.map_err(|error| unreachable(&error.in_full()))?;
-    let plan = plan_of(&args, &task, known);
+    let plan = make_plan(&args, &task, known);
     match output {
         Some(output) if !args.dry_run => ask(&args, task, &judge, &name, &plan, output).await,
-        _ => say_plan(&args, &plan),
+        _ => print_plan(&args, &plan),
     }
 }
 
-fn task(args: &Args, faults: &mut Faults) -> Option<Task> {
+fn task(args: &Args, faults: &mut Faults) -> Option<JudgeTask> {
     let profile = faults.check("--profile", Profile::read(args.profile.as_deref()));
     let articles = read(args.articles.as_deref().unwrap_or(Path::new(STDIN)));
     let articles = articles.map_err(|found| faults.join(found)).ok();
@@ -98,7 +98,7 @@ fn task(args: &Args, faults: &mut Faults) -> Option<Task> {
     faults.check("--retries, --base-delay, --max-backoff", settings.retry.clone().checked());
     let (profile, articles) = profile.zip(articles)?;
     let prompts = articles::prompts(&articles, &profile);
-    Some(Task { articles, profile, prompts, settings })
+    Some(JudgeTask { articles, profile, prompts, settings })
 }
 
 /// The articles of a file, or of standard input.
@@ -114,29 +114,29 @@ fn read(file: &Path) -> Result<Vec<Article>, Faults> {
 }
 
 /// What `--out` must not be: what is read, and where answers are kept.
-fn not_to_be_lost(args: &Args) -> Vec<&Path> {
+fn protected_files(args: &Args) -> Vec<&Path> {
     let store = ichido_server::config::sqlite_file(&args.store);
     [args.articles.as_deref(), args.profile.as_deref(), store].into_iter().flatten().collect()
 }
 
 /// What is known without looking: nothing was asked.
-fn unasked(task: &Task) -> Known {
+fn unasked(task: &JudgeTask) -> Known {
     let tokens = task.prompts.iter().map(Prompt::tokens).sum();
     Known { answered: 0, missing: task.prompts.len(), tokens, lost: 0 }
 }
 
-fn plan_of(args: &Args, task: &Task, known: Known) -> Plan {
-    let told = Told { deadline: args.deadline, latency: args.expect_latency, price: args.price };
-    Plan::of(task.articles.len(), known, &task.settings, &told)
+fn make_plan(args: &Args, task: &JudgeTask, known: Known) -> Plan {
+    let inputs = PlanInputs { deadline: args.deadline, latency: args.expect_latency, price: args.price };
+    Plan::new(task.articles.len(), known, &task.settings, &inputs)
 }
 
-fn say_plan(args: &Args, plan: &Plan) -> Result<(), Exit> {
-    if args.json { out::line(json!({ "plan": plan.for_programs() })) } else { out::say(&plan.told()) }
+fn print_plan(args: &Args, plan: &Plan) -> Result<(), Exit> {
+    if args.json { out::print_line(json!({ "plan": plan.to_json() })) } else { out::print(&plan.render()) }
 }
 
 async fn ask(
     args: &Args,
-    task: Task,
+    task: JudgeTask,
     judge: &Judge<Judgement>,
     model: &str,
     plan: &Plan,
@@ -145,21 +145,21 @@ async fn ask(
     // Judgements on standard output are not to be mixed with words.
     let quiet = args.json || output.is_stdout();
     if quiet {
-        out::aside(&plan.told());
+        out::eprint(&plan.render());
     } else {
-        out::say(&plan.told())?;
+        out::print(&plan.render())?;
     }
     let stop = Stop::new();
     let run = judge.run(task.prompts, &stop);
     let report = tokio::select! {
         report = run => report.map_err(|error| unreachable(&error.in_full())),
-        signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Cut("it was stopped".to_owned()))),
-        () = watch::progress(judge) => Err(Exit::Cut("it was stopped".to_owned())),
+        signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("it was stopped".to_owned()))),
+        () = watch::progress(judge) => Err(Exit::Interrupted("it was stopped".to_owned())),
     }?;
     if report.ended == Ended::Stopped {
         drop(output);
         let Counts { answered, known, missing, .. } = report.counts;
-        return Err(Exit::Cut(format!(
+        return Err(Exit::Interrupted(format!(
             "stopped: {} of {} are judged and kept, nothing was written; the same command again goes on from there",
             answered + known,
             known + missing
@@ -171,9 +171,9 @@ async fn ask(
         .zip(&report.outcomes)
         .map(|(article, outcome)| article.judged(outcome, &task.profile, model))
         .collect();
-    let place = args.out.as_deref().unwrap_or(Path::new("-")).display().to_string();
+    let path = args.out.as_deref().unwrap_or(Path::new("-")).display().to_string();
     output.write(&lines).map_err(|error| {
-        Exit::Failed(format!("{place} cannot be written: {error}; what was judged is kept, run it again"))
+        Exit::Failed(format!("{path} cannot be written: {error}; what was judged is kept, run it again"))
     })?;
     report::ended(args.json, plan, &report, quiet)
 }
@@ -182,9 +182,9 @@ async fn forget(args: &Args) -> Result<(), Exit> {
     let store = store::open_existing(&args.store).await?;
     let forgotten = admin::forget_answers(&store, TOPIC).await?;
     if args.json {
-        out::line(json!({ "forgotten": forgotten }))
+        out::print_line(json!({ "forgotten": forgotten }))
     } else {
-        out::line(format_args!("{forgotten} forgotten"))
+        out::print_line(format_args!("{forgotten} forgotten"))
     }
 }
 

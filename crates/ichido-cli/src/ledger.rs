@@ -12,8 +12,8 @@ use ichido_core::settings::duration;
 use ichido_server::serve::shown::LedgerRecord;
 use serde_json::{Value, json};
 
+use crate::api_client::{ApiArgs, ApiClient, List};
 use crate::exit::Exit;
-use crate::reach::{Asked, List, Reach};
 
 /// The most records of one page, as the API has it.
 const PAGE_MAX: u32 = 100;
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Decide {
         /// What you found out
         #[arg(value_enum)]
-        finding: Finding,
+        finding: KeyDecision,
         /// Its operation, as listed
         #[arg(long, value_name = "NAME")]
         operation: String,
@@ -45,7 +45,7 @@ pub(crate) enum Command {
 ichido_core::words! {
     /// What a person found out about an action.
     #[derive(Clone, Copy, Debug, ValueEnum)]
-    pub(crate) enum Finding {
+    pub(crate) enum KeyDecision {
         /// It took effect: its requests are told that it was done
         Applied = "applied",
         /// It was refused: its requests are told that it was answered
@@ -55,8 +55,8 @@ ichido_core::words! {
     }
 }
 
-impl Finding {
-    const fn words(self) -> &'static str {
+impl KeyDecision {
+    const fn describe(self) -> &'static str {
         match self {
             Self::Applied => "decided: it took effect; its requests are told that it was done",
             Self::Refused => "decided: it was refused; its requests are told so",
@@ -66,21 +66,21 @@ impl Finding {
 }
 
 /// Does as it is told.
-pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
+pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
-        Command::Unknown => list(&Reach::open(args.whom).await?).await,
+        Command::Unknown => list(&ApiClient::open(args.connect).await?).await,
         Command::Decide { finding, operation, identity, key, settles_within } => {
             check(&key, &settles_within)?;
-            let told = json!({
+            let body = json!({
                 "operation": operation,
                 "identity": identity,
                 "key": key,
                 "finding": finding.as_str(),
                 "settles_within": settles_within,
             });
-            let reach = Reach::open(args.whom).await?;
-            let answer = reach.post("/v1/ledger/decide", &told).await?;
-            reach.say(&answer, |_: Value| finding.words().to_owned())
+            let api = ApiClient::open(args.connect).await?;
+            let answer = api.post("/v1/ledger/decide", &body).await?;
+            api.print(&answer, |_: Value| finding.describe().to_owned())
         }
     }
 }
@@ -93,7 +93,7 @@ fn check(key: &str, settles_within: &str) -> Result<(), Faults> {
     faults.or(Some(()))
 }
 
-async fn list(reach: &Reach) -> Result<(), Exit> {
+async fn list(api: &ApiClient) -> Result<(), Exit> {
     let list = List {
         page_max: Some(PAGE_MAX),
         none: "nothing is unknown",
@@ -102,7 +102,7 @@ async fn list(reach: &Reach) -> Result<(), Exit> {
     let row = |record: LedgerRecord| {
         [record.first_claimed_at, record.operation, record.identity, record.idempotency_key]
     };
-    reach.list(list, row).await.map(drop)
+    api.list(list, row).await.map(drop)
 }
 
 /// The default stands in the help, where it must be a text.

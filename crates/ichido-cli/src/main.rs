@@ -2,6 +2,7 @@
 //!
 //! Start at [`cli`], the commands; each has a module of its name.
 mod alerts;
+mod api_client;
 mod audit;
 mod backup;
 mod bar;
@@ -19,12 +20,11 @@ mod id;
 mod judge;
 mod ledger;
 mod messages;
+mod mock_broker;
 mod offline;
 mod out;
-mod paper;
 mod proxy;
 mod queues;
-mod reach;
 mod send;
 mod serve;
 mod store;

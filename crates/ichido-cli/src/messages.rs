@@ -4,16 +4,16 @@
 //! when they are asked for; what others wrote cannot steer the terminal.
 
 mod list;
-mod look;
+mod show;
 
 use clap::Subcommand;
 use ichido_server::serve::shown::MessageFacts;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::dead::Finding;
+use crate::api_client::{ApiArgs, ApiClient};
+use crate::dead::MessageDecision;
 use crate::exit::Exit;
-use crate::reach::{Asked, Reach};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -31,28 +31,28 @@ pub(crate) enum Command {
     /// List messages, the newest first
     List(Box<list::Args>),
     /// Show a message as it stands
-    Show(Id),
+    Show(IdArgs),
     /// List all that happened to a message
-    Events(Id),
+    Events(IdArgs),
     /// Write the request of a message to standard output, byte for byte
-    Request(Id),
+    Request(IdArgs),
     /// Withdraw a message that waits to be sent
-    Cancel(Step),
+    Cancel(StepArgs),
     /// Send a dead message again, where its queue allows it; the count of tries begins at 0
-    Requeue(Step),
+    Requeue(StepArgs),
     /// Say what you found out about a message whose effect is unknown
     Decide {
         /// What you found out
         #[arg(value_enum)]
-        finding: Finding,
+        finding: MessageDecision,
         #[command(flatten)]
-        step: Step,
+        step: StepArgs,
     },
 }
 
 /// Which message.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Id {
+pub(crate) struct IdArgs {
     /// Its id
     #[arg(value_parser = crate::id::parse)]
     id: Uuid,
@@ -60,42 +60,47 @@ pub(crate) struct Id {
 
 /// Which message, and why.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Step {
+pub(crate) struct StepArgs {
     #[command(flatten)]
-    which: Id,
+    which: IdArgs,
     /// Why, or how you know; kept in its history
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
 /// Does as it is told.
-pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
+pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     // What is wrong with the flags is found before anything is opened.
     let query = match &args.command {
         Command::List(args) => args.query()?,
         _ => Vec::new(),
     };
-    let reach = Reach::open(args.whom).await?;
+    let api = ApiClient::open(args.connect).await?;
     match args.command {
-        Command::List(args) => list::run(&reach, query, *args).await,
-        Command::Show(Id { id }) => look::show(&reach, id).await,
-        Command::Events(Id { id }) => look::events(&reach, id).await,
-        Command::Request(Id { id }) => look::request(&reach, id).await,
-        Command::Cancel(step) => change(&reach, "cancel", &step, None).await,
-        Command::Requeue(step) => change(&reach, "requeue", &step, None).await,
-        Command::Decide { finding, step } => change(&reach, "decide", &step, Some(finding)).await,
+        Command::List(args) => list::run(&api, query, *args).await,
+        Command::Show(IdArgs { id }) => show::show(&api, id).await,
+        Command::Events(IdArgs { id }) => show::events(&api, id).await,
+        Command::Request(IdArgs { id }) => show::request(&api, id).await,
+        Command::Cancel(step) => change(&api, "cancel", &step, None).await,
+        Command::Requeue(step) => change(&api, "requeue", &step, None).await,
+        Command::Decide { finding, step } => change(&api, "decide", &step, Some(finding)).await,
     }
 }
 
 /// Takes a step, and says how the message stands then.
-async fn change(reach: &Reach, word: &str, step: &Step, finding: Option<Finding>) -> Result<(), Exit> {
-    let Step { which: Id { id }, reason } = step;
-    let mut told = json!({ "reason": reason });
+async fn change(
+    api: &ApiClient,
+    word: &str,
+    step: &StepArgs,
+    finding: Option<MessageDecision>,
+) -> Result<(), Exit> {
+    let StepArgs { which: IdArgs { id }, reason } = step;
+    let mut body = json!({ "reason": reason });
     if let Some(finding) = finding {
-        told["decision"] = finding.decision().into();
+        body["decision"] = finding.decision().into();
     }
-    let answer = reach.post(&format!("/v1/messages/{id}/{word}"), &told).await?;
-    reach.say(&answer, |message: MessageFacts| {
-        format!("{id} is {}, its effect {}", message.status, look::words(&message.effect))
+    let answer = api.post(&format!("/v1/messages/{id}/{word}"), &body).await?;
+    api.print(&answer, |message: MessageFacts| {
+        format!("{id} is {}, its effect {}", message.status, show::words(&message.effect))
     })
 }

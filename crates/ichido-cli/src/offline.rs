@@ -70,7 +70,7 @@ struct Entries {
 
 /// What is decided.
 #[derive(Clone, Copy)]
-enum Word {
+enum EntryAction {
     Retry,
     Release,
     Discard,
@@ -79,11 +79,11 @@ enum Word {
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { command, json } = args;
-    let (file, ids, word) = match command {
+    let (file, ids, action) = match command {
         Command::List(args) => return list::run(&open(&args.file).await?, &args, json).await,
-        Command::Retry { file, ids, .. } => (file, ids, Word::Retry),
-        Command::Release(Entries { file, ids }) => (file, ids, Word::Release),
-        Command::Discard(Entries { file, ids }) => (file, ids, Word::Discard),
+        Command::Retry { file, ids, .. } => (file, ids, EntryAction::Retry),
+        Command::Release(Entries { file, ids }) => (file, ids, EntryAction::Release),
+        Command::Discard(Entries { file, ids }) => (file, ids, EntryAction::Discard),
     };
     let queue = open(&file).await?;
     // The command line lets no ids be left out, but for `retry --all`.
@@ -92,29 +92,29 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     } else {
         ids.into_iter().map(EntryId::new).collect()
     };
-    decide(&queue, &file, &ids, word, json).await
+    decide(&queue, &file, &ids, action, json).await
 }
 
 /// A file that is not there, or is something else, is a typing error.
 async fn open(file: &Path) -> Result<Queue, Exit> {
     Queue::open_existing(file).await.map_err(|error| match error {
         QueueError::Foreign | QueueError::Unusable(_) => {
-            Exit::wrong(file.display().to_string(), error.to_string())
+            Exit::invalid(file.display().to_string(), error.to_string())
         }
-        error => of(file, &error),
+        error => queue_failure(file, &error),
     })
 }
 
-fn of(file: &Path, error: &QueueError) -> Exit {
-    let told = format!("{}: {error}", file.display());
-    if matches!(error, QueueError::Busy) { Exit::Unreachable(told) } else { Exit::Failed(told) }
+fn queue_failure(file: &Path, error: &QueueError) -> Exit {
+    let text = format!("{}: {error}", file.display());
+    if matches!(error, QueueError::Busy) { Exit::Unreachable(text) } else { Exit::Failed(text) }
 }
 
 async fn failed(queue: &Queue, file: &Path) -> Result<Vec<EntryId>, Exit> {
     let mut filter = Filter { state: Some(State::Failed), ..Filter::default() };
     let mut ids = Vec::new();
     loop {
-        let page = queue.list(&filter, PAGE_MAX).await.map_err(|error| of(file, &error))?;
+        let page = queue.list(&filter, PAGE_MAX).await.map_err(|error| queue_failure(file, &error))?;
         let Some(last) = page.last() else {
             return Ok(ids);
         };
@@ -123,30 +123,36 @@ async fn failed(queue: &Queue, file: &Path) -> Result<Vec<EntryId>, Exit> {
     }
 }
 
-async fn decide(queue: &Queue, file: &Path, ids: &[EntryId], word: Word, json: bool) -> Result<(), Exit> {
+async fn decide(
+    queue: &Queue,
+    file: &Path,
+    ids: &[EntryId],
+    action: EntryAction,
+    json: bool,
+) -> Result<(), Exit> {
     let mut is_refused = false;
     for id in ids {
-        let (decided, told) = match word {
-            Word::Retry => (queue.retry(*id).await, "waits again"),
-            Word::Release => (queue.release(*id).await, "is sent once more"),
-            Word::Discard => (queue.discard(*id).await, "is discarded"),
+        let (decided, text) = match action {
+            EntryAction::Retry => (queue.retry(*id).await, "waits again"),
+            EntryAction::Release => (queue.release(*id).await, "is sent once more"),
+            EntryAction::Discard => (queue.discard(*id).await, "is discarded"),
         };
-        let (is_done, told) = match decided {
-            Ok(()) => (true, told.to_owned()),
+        let (is_done, text) = match decided {
+            Ok(()) => (true, text.to_owned()),
             Err(error @ (QueueError::NoSuch(_) | QueueError::NotNow { .. })) => {
                 (false, format!("refused: {error}"))
             }
-            Err(error) => return Err(of(file, &error)),
+            Err(error) => return Err(queue_failure(file, &error)),
         };
         is_refused |= !is_done;
         if json {
-            out::line(json!({ "entry": id.get(), "decided": is_done, "told": told }))?;
+            out::print_line(json!({ "entry": id.get(), "decided": is_done, "told": text }))?;
         } else {
-            out::line(format_args!("{id}: {told}"))?;
+            out::print_line(format_args!("{id}: {text}"))?;
         }
     }
     if ids.is_empty() && !json {
-        out::line("no entries have failed")?;
+        out::print_line("no entries have failed")?;
     }
-    if is_refused { Err(Exit::Found) } else { Ok(()) }
+    if is_refused { Err(Exit::Findings) } else { Ok(()) }
 }

@@ -16,21 +16,21 @@ pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Says bytes as they are.
-pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Exit> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Exit> {
     write(bytes).map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
 }
 
 /// Says a text as it stands.
-pub(crate) fn say(text: &str) -> Result<(), Exit> {
-    bytes(text.as_bytes())
+pub(crate) fn print(text: &str) -> Result<(), Exit> {
+    print_bytes(text.as_bytes())
 }
 
 /// Says a line.
-pub(crate) fn line(text: impl std::fmt::Display) -> Result<(), Exit> {
-    say(&format!("{text}\n"))
+pub(crate) fn print_line(text: impl std::fmt::Display) -> Result<(), Exit> {
+    print(&format!("{text}\n"))
 }
 
 /// Tells whoever watches, on standard error. Nobody may, and what is under way goes on.
-pub(crate) fn aside(text: &str) {
+pub(crate) fn eprint(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }

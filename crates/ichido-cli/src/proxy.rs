@@ -15,7 +15,7 @@ use crate::store::open;
 /// Runs a proxy until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
-    let files = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.tell(&mut faults)));
+    let files = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.add_to(&mut faults)));
     let files = files.flatten().collect();
     let settings = resolve(&args, files, faults)?;
     // Before the first connection, so that a signal never finds us without a way to drain.
@@ -31,14 +31,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }?;
     let (listener, address) = bind(address).await?;
     let role = args.role.party().as_str();
-    out::line(format_args!("ichido: {role} listening on http://{address} for {}", args.upstream))?;
+    out::print_line(format_args!("ichido: {role} listening on http://{address} for {}", args.upstream))?;
     let ended = proxy.until(listener, &signals.stops()).await;
     if let Some(store) = store {
         store.check_files().map_err(|lost| Exit::StoreLost(lost.to_string()))?;
     }
     match ended {
         Ended::Drained => Ok(()),
-        Ended::Cut { connections, .. } => Err(Exit::Cut(format!(
+        Ended::Cut { connections, .. } => Err(Exit::Interrupted(format!(
             "stopped before everything in flight had ended; connections cut: {connections}"
         ))),
     }

@@ -7,8 +7,8 @@ use ichido_server::accept;
 use ichido_server::serve::shown::{Counts, Queue};
 use serde_json::json;
 
+use crate::api_client::{ApiArgs, ApiClient, ConnectArgs, List};
 use crate::exit::Exit;
-use crate::reach::{Asked, List, Reach, Whom};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -33,14 +33,14 @@ pub(crate) enum Command {
 }
 
 /// Does as it is told.
-pub(crate) async fn run(args: Asked<Command>) -> Result<(), Exit> {
+pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::List => {
             let list = List { none: "there are no queues", ..List::new("/v1/queues", "queues", HEAD) };
-            Reach::open(args.whom).await?.list(list, row).await.map(drop)
+            ApiClient::open(args.connect).await?.list(list, row).await.map(drop)
         }
-        Command::Pause { queue } => set(args.whom, &queue, "pause").await,
-        Command::Resume { queue } => set(args.whom, &queue, "resume").await,
+        Command::Pause { queue } => set(args.connect, &queue, "pause").await,
+        Command::Resume { queue } => set(args.connect, &queue, "resume").await,
     }
 }
 
@@ -82,12 +82,12 @@ fn paused(by: Option<String>, at: Option<String>) -> String {
     format!("yes{by}{at}")
 }
 
-async fn set(whom: Whom, queue: &str, step: &str) -> Result<(), Exit> {
-    let name = accept::queue_name(queue).map_err(|what| Exit::wrong("QUEUE", what))?;
-    let reach = Reach::open(whom).await?;
+async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> {
+    let name = accept::queue_name(queue).map_err(|what| Exit::invalid("QUEUE", what))?;
+    let api = ApiClient::open(connect).await?;
     // A name has no character that a path would read otherwise.
-    let answer = reach.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
-    reach.say(&answer, |queue: Queue| {
+    let answer = api.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
+    api.print(&answer, |queue: Queue| {
         format!(
             "{} is {}",
             queue.name,

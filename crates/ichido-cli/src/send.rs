@@ -6,11 +6,11 @@
 //! `line` is what a line of NDJSON means, `sender` the two ways in, `many` the lines one after the other, `came` what is said; `offline` puts them
 //! into a file first.
 
-mod came;
+mod bulk;
 mod line;
 mod lines;
-mod many;
 mod offline;
+mod outcome;
 mod sender;
 mod settings;
 
@@ -25,8 +25,9 @@ use tokio::io::{AsyncReadExt as _, BufReader};
 use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
-use lines::Lines;
-use many::Many;
+use bulk::BulkSend;
+use lines::LineReader;
+use outcome::SendOutcome;
 use settings::Settings;
 
 /// The most messages that may be under way at once.
@@ -121,15 +122,15 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     match (&args.key, &args.ndjson) {
         _ if args.offline_queue.is_some() => offline::run(&args).await,
-        (_, Some(file)) => many(&args, file).await,
-        (Some(key), None) => one(&args, key).await,
+        (_, Some(file)) => send_many(&args, file).await,
+        (Some(key), None) => send_one(&args, key).await,
         // The command line lets nothing through that has neither.
-        (None, None) => Err(Exit::wrong("--key", "give it, or many messages by --ndjson")),
+        (None, None) => Err(Exit::invalid("--key", "give it, or many messages by --ndjson")),
     }
 }
 
-async fn one(args: &Args, key: &str) -> Result<(), Exit> {
-    let body = body().await?;
+async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
+    let body = read_body().await?;
     let mut faults = Faults::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
     if let Some(key) = &key {
@@ -140,26 +141,26 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
     let (key, settings) = faults.or(key.zip(settings))?;
     if let Some(warning) = settings.known().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
     {
-        out::aside(&warning);
+        out::eprint(&warning);
     }
-    let came = settings.sender(args).await?.put(key, body).await;
-    let has_id = matches!(came, came::Came::New { .. } | came::Came::Same { .. });
+    let outcome = settings.sender(args).await?.put(key, body).await;
+    let has_id = matches!(outcome, SendOutcome::New { .. } | SendOutcome::Same { .. });
     // What went wrong is said on standard error; programs find it where they read.
     if args.json || has_id {
-        let line = if args.json { came.json(None, None) } else { came.text("") };
+        let line = if args.json { outcome.to_json(None, None) } else { outcome.render("") };
         let said = out::write(format!("{line}\n").as_bytes());
         said.map_err(|error| {
             Exit::Failed(format!("{line}, and standard output cannot be written: {error}"))
         })?;
     }
-    came.end()
+    outcome.into_result()
 }
 
-async fn many(args: &Args, file: &Path) -> Result<(), Exit> {
+async fn send_many(args: &Args, file: &Path) -> Result<(), Exit> {
     let settings = Settings::resolve(args)?;
     // Opened before the store is: a file that is not there is found before anything is made.
-    let (lines, bytes) = open(file).await?;
-    let many = Many {
+    let (lines, bytes) = open_lines(file).await?;
+    let bulk = BulkSend {
         sender: settings.sender(args).await?,
         key_from: settings.key_from.clone(),
         parallel: usize::from(args.parallel),
@@ -167,26 +168,26 @@ async fn many(args: &Args, file: &Path) -> Result<(), Exit> {
         queue: settings.known().cloned(),
     };
     let template = if bytes.is_some() { "{bar:30} {percent:>3}% {msg}" } else { "{spinner} {msg}" };
-    many.run(lines, Bar::new(bytes, template)).await
+    bulk.run(lines, Bar::new(bytes, template)).await
 }
 
 /// The lines of a file or of standard input, and how many bytes they are, where that can be known beforehand: a pipe says nothing of
 /// it.
-async fn open(path: &Path) -> Result<(Lines, Option<u64>), Exit> {
+async fn open_lines(path: &Path) -> Result<(LineReader, Option<u64>), Exit> {
     if path.as_os_str() == STDIN {
-        return Ok((Lines::new(BufReader::new(tokio::io::stdin())), None));
+        return Ok((LineReader::new(BufReader::new(tokio::io::stdin())), None));
     }
-    let unreadable = |error| Exit::wrong("--ndjson", format!("{} cannot be read: {error}", path.display()));
+    let unreadable = |error| Exit::invalid("--ndjson", format!("{} cannot be read: {error}", path.display()));
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
-    let about = file.metadata().await.map_err(unreadable)?;
-    if about.is_dir() {
+    let metadata = file.metadata().await.map_err(unreadable)?;
+    if metadata.is_dir() {
         let what = format!("{} is a folder; name a file, or - for standard input", path.display());
-        return Err(Exit::wrong("--ndjson", what));
+        return Err(Exit::invalid("--ndjson", what));
     }
-    Ok((Lines::new(BufReader::new(file)), about.is_file().then_some(about.len())))
+    Ok((LineReader::new(BufReader::new(file)), metadata.is_file().then_some(metadata.len())))
 }
 
-async fn body() -> Result<Vec<u8>, Exit> {
+async fn read_body() -> Result<Vec<u8>, Exit> {
     let mut body = Vec::new();
     // One byte more than is taken, so that what is too long can be told from what is not.
     let most = REQUEST_BYTES_MAX as u64 + 1;

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let store = open_with(&setup.url, setup.config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
     let is_open = is_open(&access, address, "--listen").await?;
-    worker::check_keys(&store, &setup.config, &setup.place).await?;
+    worker::check_keys(&store, &setup.config, &setup.config_path).await?;
     let serving = Serving::start(&setup.config, &store, targets, access, limits).await?;
     announce(&setup, address, is_open)?;
     let ended = serving.until(listener, &signals.stops()).await;
@@ -88,8 +88,8 @@ pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> 
 pub(crate) fn routes(config: &Config) -> impl Iterator<Item = String> {
     config.queues.iter().map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination);
-        let whereto = to.map(|known| known.whereto.as_str()).unwrap_or_default();
-        format!("ichido: queue {} goes to {} at {whereto}", queue.name, queue.destination)
+        let endpoint = to.map(|known| known.whereto.as_str()).unwrap_or_default();
+        format!("ichido: queue {} goes to {} at {endpoint}", queue.name, queue.destination)
     })
 }
 
@@ -120,12 +120,12 @@ fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exi
     if is_open {
         lines.push("ichido: there are no tokens, so that everybody on this machine may do everything; `ichido token create` ends that".to_owned());
     }
-    if setup.paper.is_some() {
+    if setup.mock_broker.is_some() {
         lines.push(format!(
             "ichido: try it:\n  curl -i 'http://{address}/v1/queues/{DEMO}/messages?wait=5s' -H 'Idempotency-Key: order-1' -H 'Content-Type: \
              application/json' -d '{{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}}'"
         ));
     }
     lines.push(format!("ichido: serving on http://{address}, works on {database}"));
-    out::line(lines.join("\n"))
+    out::print_line(lines.join("\n"))
 }

@@ -26,12 +26,12 @@ pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
 /// Opens a store that is there. Who looks after letters or reads the trail means one that has some: a file that is not there was
 /// mistyped, and a new one would answer that all is well.
 pub(crate) async fn open_existing(url: &str) -> Result<Store, Exit> {
-    there(url).map_err(Exit::Failed)?;
+    check_exists(url).map_err(Exit::Failed)?;
     open(url).await
 }
 
 /// Whether a store's file is there, where it is one; or what to say.
-pub(crate) fn there(url: &str) -> Result<(), String> {
+pub(crate) fn check_exists(url: &str) -> Result<(), String> {
     // Where nobody may say whether it is there, opening it says why.
     if let Some(file) = sqlite_file(url).filter(|file| matches!(file.try_exists(), Ok(false))) {
         let whole = std::path::absolute(file);
@@ -47,10 +47,10 @@ pub(crate) fn there(url: &str) -> Result<(), String> {
 /// Opens a store with at most so many connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     let store = Store::open(url, connections_max).await.map_err(|error| {
-        let told = format!("the store cannot be opened: {}", error.in_full());
+        let text = format!("the store cannot be opened: {}", error.in_full());
         match error {
-            StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(told),
-            _ => Exit::Failed(told),
+            StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(text),
+            _ => Exit::Failed(text),
         }
     })?;
     lock(&OPENED).push(store.clone());
@@ -67,16 +67,16 @@ pub(crate) async fn close() {
 
 /// Which store a command is about: what the flag or the environment says, then the configuration, then the file that a server makes
 /// by itself.
-pub(crate) fn address(store: Option<String>, config: Option<PathBuf>) -> Result<String, Faults> {
+pub(crate) fn resolve_url(store: Option<String>, config: Option<PathBuf>) -> Result<String, Faults> {
     if let Some(url) = store {
         return Ok(url);
     }
-    let config = configuration(config)?;
+    let config = load_config(config)?;
     Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned()))
 }
 
 /// The configuration that was named, or the one that is there.
-pub(crate) fn configuration(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
+pub(crate) fn load_config(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
     let here = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
     named.or_else(here).map(|path| config::load(&path)).transpose()
 }

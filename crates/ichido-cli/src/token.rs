@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{address, open, open_existing};
+use crate::store::{open, open_existing, resolve_url};
 
 /// What `ichido token` is told.
 #[derive(Debug, clap::Args)]
@@ -82,17 +82,21 @@ const PRODUCER: &str = "producer";
 
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let url = address(args.store, args.config)?;
+    let url = resolve_url(args.store, args.config)?;
     match args.command {
         Command::Create(create) => {
             let (role, lives) = create.resolve()?;
             let store = open(&url).await?;
             let made = admin::create_token(&store, create.name, role, lives, &args.by).await?;
-            if args.json { out::line(json!(made)) } else { out::line(made.token) }
+            if args.json { out::print_line(json!(made)) } else { out::print_line(made.token) }
         }
         Command::List => {
             let tokens = admin::list_tokens(&open_existing(&url).await?).await?;
-            if args.json { out::line(json!({ "tokens": tokens })) } else { out::say(&listed(tokens)) }
+            if args.json {
+                out::print_line(json!({ "tokens": tokens }))
+            } else {
+                out::print(&render_list(tokens))
+            }
         }
         Command::Revoke { id } => {
             let store = open_existing(&url).await?;
@@ -102,9 +106,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
                 )));
             }
             if args.json {
-                return out::line(json!({ "id": id, "revoked": true }));
+                return out::print_line(json!({ "id": id, "revoked": true }));
             }
-            out::line(format_args!("revoked {id}; a server lets nobody in by it within seconds"))
+            out::print_line(format_args!("revoked {id}; a server lets nobody in by it within seconds"))
         }
     }
 }
@@ -147,7 +151,7 @@ impl Create {
     }
 }
 
-fn listed(tokens: Vec<ListedToken>) -> String {
+fn render_list(tokens: Vec<ListedToken>) -> String {
     let rows = tokens.into_iter().map(|token| {
         [
             token.id.to_string(),
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_producer_is_bound_and_nobody_else_is() {
-        let said = |role: &str, identity: Option<&str>, queues: &[&str]| {
+        let resolved = |role: &str, identity: Option<&str>, queues: &[&str]| {
             let create = Create {
                 name: "till 3".to_owned(),
                 role: role.to_owned(),
@@ -179,10 +183,10 @@ mod tests {
             };
             create.resolve().map(drop).map_err(|faults| faults.to_string())
         };
-        assert_eq!(said(PRODUCER, Some("ann"), &["orders"]), Ok(()));
-        let unbound = said(PRODUCER, None, &[]).unwrap_err();
+        assert_eq!(resolved(PRODUCER, Some("ann"), &["orders"]), Ok(()));
+        let unbound = resolved(PRODUCER, None, &[]).unwrap_err();
         assert!(unbound.contains("--identity") && unbound.contains("--queue"), "{unbound}");
-        assert!(said("admin", Some("ann"), &[]).unwrap_err().contains("--role"));
-        assert!(said(PRODUCER, Some("ann"), &["no blanks"]).unwrap_err().contains("--queue"));
+        assert!(resolved("admin", Some("ann"), &[]).unwrap_err().contains("--role"));
+        assert!(resolved(PRODUCER, Some("ann"), &["no blanks"]).unwrap_err().contains("--queue"));
     }
 }

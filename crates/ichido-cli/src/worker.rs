@@ -87,19 +87,19 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 /// Stops in good order, unless a second signal comes.
 async fn stop(config: &Config, worker: &Running, signals: &mut Signals) -> Result<(), Exit> {
-    let told = stopping(config, worker);
+    let text = stopping(config, worker);
     worker.stop();
     // Whoever cannot be told does not keep it from stopping.
-    _ = out::line(told);
+    _ = out::print_line(text);
     tokio::select! {
         () = worker.ended() => {
-            _ = out::line(format_args!("ichido: {} {} has stopped", config.worker.name, worker.id()));
+            _ = out::print_line(format_args!("ichido: {} {} has stopped", config.worker.name, worker.id()));
             Ok(())
         }
         () = signals.next() => {
             worker.stop();
             worker.ended().await;
-            Err(Exit::Cut(cut(lease_max(config))))
+            Err(Exit::Interrupted(cut(lease_max(config))))
         }
     }
 }
@@ -130,5 +130,5 @@ fn announce(
     let database = if is_sqlite { "SQLite" } else { "PostgreSQL" };
     let last = format!("ichido: {name} {id} works on {database}");
     let lines: Vec<String> = at.into_iter().chain(queues).chain([last]).collect();
-    out::line(lines.join("\n"))
+    out::print_line(lines.join("\n"))
 }

@@ -27,7 +27,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         .map(|(file, _)| Finding {
             what: "a command names `ichido_store`".to_owned(),
             place: format!("{FOLDER}{file}"),
-            mend: "ask the API by `reach`, or put what needs the store into a library, such as `ichido_server::admin`"
+            mend: "ask the API by `api_client`, or put what needs the store into a library, such as `ichido_server::admin`"
                 .to_owned(),
         });
     let lines: usize = files.iter().map(|(_, text)| code(text).count()).sum();

@@ -36,8 +36,8 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
     if let Some(set_back) = &report.set_back {
         _ = writeln!(out, "note: {}", clock(set_back));
     }
-    for told in limits(report, head_given) {
-        _ = writeln!(out, "note: {told}");
+    for limit in limits(report, head_given) {
+        _ = writeln!(out, "note: {limit}");
     }
     if 0 < report.hops_unsealed {
         _ = writeln!(

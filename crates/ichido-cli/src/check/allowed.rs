@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 /// What the rules are asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum CheckSubject {
     /// Files as they are. An error stays one: the proxy would not start.
     Files,
     /// A change from old files to new ones, which may be meant.
@@ -21,7 +21,7 @@ pub(super) enum Judged {
 
 /// The rules whose findings are accepted.
 #[derive(Debug)]
-pub(super) struct Allowed(Vec<Allowance>);
+pub(super) struct AllowList(Vec<Allowance>);
 
 #[derive(Debug)]
 struct Allowance {
@@ -30,13 +30,13 @@ struct Allowance {
     is_used: bool,
 }
 
-impl Allowed {
+impl AllowList {
     /// Understands the flags, each `RULE=REASON`.
-    pub(super) fn parse(flags: &[String], judged: Judged) -> Result<Self, Exit> {
+    pub(super) fn parse(flags: &[String], subject: CheckSubject) -> Result<Self, Exit> {
         let mut faults = Faults::default();
         let mut allowed: Vec<Allowance> = Vec::new();
         for flag in flags {
-            let Some(one) = faults.check("--allow", Allowance::parse(flag, judged)) else { continue };
+            let Some(one) = faults.check("--allow", Allowance::parse(flag, subject)) else { continue };
             if allowed.iter().any(|other| other.rule == one.rule) {
                 faults.add("--allow", format!("{} is given twice; give one reason", one.rule.id));
             }
@@ -65,7 +65,7 @@ impl Allowed {
 }
 
 impl Allowance {
-    fn parse(flag: &str, judged: Judged) -> Result<Self, String> {
+    fn parse(flag: &str, subject: CheckSubject) -> Result<Self, String> {
         let shown = visible(flag);
         let Some((id, reason)) = flag.split_once('=') else {
             return Err(format!("\"{shown}\" gives no reason; write RULE=REASON, such as ICH-B034=\"…\""));
@@ -78,7 +78,7 @@ impl Allowance {
         if *rule == UNREADABLE {
             return Err(format!("{} cannot be allowed: what cannot be read cannot be judged", rule.id));
         }
-        if judged == Judged::Files && rule.severity == Severity::Error {
+        if subject == CheckSubject::Files && rule.severity == Severity::Error {
             return Err(format!(
                 "{} is an error, on which `ichido proxy` does not start; mend it. Warnings can be allowed, and with \
                  --diff every change",

@@ -70,7 +70,7 @@ pub(crate) enum Format {
 }
 
 /// The one thing to do.
-pub(super) enum Task<'a> {
+pub(super) enum CheckTask<'a> {
     List,
     Explain(&'a str),
     Init,
@@ -85,13 +85,13 @@ impl Args {
     }
 
     /// What was asked for; the command line lets no two of them be asked for at once.
-    pub(super) fn task(&self) -> Task<'_> {
+    pub(super) fn task(&self) -> CheckTask<'_> {
         match self {
-            Self { explain: Some(id), .. } => Task::Explain(id),
-            Self { list: true, .. } => Task::List,
-            Self { init: true, .. } => Task::Init,
-            Self { diff: true, .. } => Task::Diff,
-            _ => Task::Check,
+            Self { explain: Some(id), .. } => CheckTask::Explain(id),
+            Self { list: true, .. } => CheckTask::List,
+            Self { init: true, .. } => CheckTask::Init,
+            Self { diff: true, .. } => CheckTask::Diff,
+            _ => CheckTask::Check,
         }
     }
 }

@@ -7,22 +7,22 @@ use ichido_boundary::{Boundary, loosened};
 use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 
-use super::allowed::{Allowed, Judged, note};
+use super::allowed::{AllowList, CheckSubject, note};
 use super::args::Args;
-use super::ended;
-use super::reading::{holds_nothing, read_all, shown};
-use super::report::Report;
+use super::fail_on;
+use super::reading::{has_no_files, read_all, shown};
+use super::report::CheckReport;
 use crate::exit::Exit;
 
 const FLAG: &str = "--diff";
 
 /// Says what the second half of the files loosens against the first.
 pub(super) fn run(args: &Args) -> Result<(), Exit> {
-    let mut allowed = Allowed::parse(&args.allow, Judged::Change)?;
+    let mut allowed = AllowList::parse(&args.allow, CheckSubject::Change)?;
     let (old_paths, new_paths) = halves(&args.files)?;
     let pairs = old_paths.iter().zip(new_paths);
     // The first change that has boundary files has nothing to be compared with, and must pass.
-    let (missing, pairs): (Vec<_>, Vec<_>) = pairs.partition(|(before, _)| holds_nothing(before));
+    let (missing, pairs): (Vec<_>, Vec<_>) = pairs.partition(|(before, _)| has_no_files(before));
     let before: Vec<PathBuf> = pairs.iter().map(|(before, _)| PathBuf::clone(before)).collect();
     let (old, new) = match (read_all(&before), read_all(new_paths)) {
         (Ok(old), Ok(new)) => (old, new),
@@ -40,8 +40,8 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let (open, allowed) = allowed.sift(all);
     let findings = Findings { open: &open, allowed: &allowed };
     let summary = summary(&findings, &old, &new);
-    Report { findings, files: &new, summary }.show(args.format())?;
-    ended(&open)
+    CheckReport { findings, files: &new, summary }.show(args.format())?;
+    fail_on(&open)
 }
 
 fn summary(findings: &Findings<'_>, old: &[Boundary], new: &[Boundary]) -> String {
@@ -67,7 +67,7 @@ fn halves(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Exit> {
         "{} cannot be halved into old and new; give two folders, or as many old files as new ones, all old ones first",
         if paths.len() == 1 { "one path".to_owned() } else { format!("{} paths", paths.len()) },
     );
-    Err(Exit::wrong(FLAG, what))
+    Err(Exit::invalid(FLAG, what))
 }
 
 /// What does not stand where its other version should. To compare it would tell of changes that nobody made.

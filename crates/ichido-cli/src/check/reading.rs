@@ -31,7 +31,7 @@ impl Unreadable {
     }
 
     /// Adds it to what is wrong, with line and column where there are any.
-    pub(crate) fn tell(&self, faults: &mut Faults) {
+    pub(crate) fn add_to(&self, faults: &mut Faults) {
         match self {
             Self::NoText { file, why } => faults.add(file, why),
             Self::NoBoundary(Finding { place, what, .. }) => {
@@ -55,15 +55,15 @@ impl Unreadable {
 
 /// Everything that cannot be read.
 #[derive(Debug)]
-pub(super) struct Unread(Vec<Unreadable>);
+pub(super) struct UnreadableFiles(Vec<Unreadable>);
 
-impl Unread {
+impl UnreadableFiles {
     /// The command's end: code 2. A machine that waits for a report gets one, with these findings and no others: what
     /// the files that could be read say together is not known without the rest.
     pub(super) fn end(self, format: Format) -> Exit {
         let mut faults = Faults::default();
         for one in &self.0 {
-            one.tell(&mut faults);
+            one.add_to(&mut faults);
         }
         let findings: Vec<Finding> = self.0.into_iter().map(Unreadable::finding).collect();
         match report_unread(&findings, format) {
@@ -80,7 +80,7 @@ impl Unread {
 }
 
 /// Reads files, and all `*.json` of folders, each once however often it is named.
-pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, Unread> {
+pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFiles> {
     let mut unread = Vec::new();
     let mut files = Vec::new();
     for path in paths {
@@ -91,7 +91,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, Unread> {
     }
     if FILES_MAX < files.len() {
         let why = format!("{} files are named; at most {FILES_MAX} are judged at once", files.len());
-        return Err(Unread(vec![Unreadable::NoText { file: "FILE".to_owned(), why }]));
+        return Err(UnreadableFiles(vec![Unreadable::NoText { file: "FILE".to_owned(), why }]));
     }
     let mut seen = HashSet::new();
     let mut boundaries = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, Unread> {
             Err(error) => unread.push(error),
         }
     }
-    if unread.is_empty() { Ok(boundaries) } else { Err(Unread(unread)) }
+    if unread.is_empty() { Ok(boundaries) } else { Err(UnreadableFiles(unread)) }
 }
 
 /// The files that a path stands for: itself, or what `*.json` means in a folder.
@@ -137,7 +137,7 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether nothing is there: no such path, or a folder without boundary files. What cannot be looked into may hold some.
-pub(super) fn holds_nothing(path: &Path) -> bool {
+pub(super) fn has_no_files(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Err(error) => error.kind() == ErrorKind::NotFound,
         Ok(_) => path.is_dir() && listed(path).is_ok_and(|files| files.is_empty()),

@@ -13,14 +13,14 @@ use crate::exit::Exit;
 use crate::out;
 
 /// What was judged, and what was found.
-pub(super) struct Report<'a> {
+pub(super) struct CheckReport<'a> {
     pub(super) findings: Findings<'a>,
     pub(super) files: &'a [Boundary],
     /// The last line, for people.
     pub(super) summary: String,
 }
 
-impl<'a> Report<'a> {
+impl<'a> CheckReport<'a> {
     /// Of files as they are.
     pub(super) fn of_files(findings: Findings<'a>, files: &'a [Boundary]) -> Self {
         Self { findings, files, summary: report::summary(&findings, files) }
@@ -33,7 +33,7 @@ impl<'a> Report<'a> {
                 let worst = self.findings.open.iter().min_by_key(|finding| finding.rule.severity);
                 let why = worst.map(|worst| format!("why: ichido check --explain {}\n", worst.rule.id));
                 let text = report::people(&self.findings) + &why.unwrap_or_default() + &self.summary;
-                say_painted(&text)
+                print_painted(&text)
             }
             Format::Mermaid => {
                 // A drawing has no room for reasons.
@@ -44,7 +44,7 @@ impl<'a> Report<'a> {
                         visible(&finding.what)
                     ));
                 }
-                say(&report::mermaid(self.files, self.findings.open))
+                print(&report::mermaid(self.files, self.findings.open))
             }
             Format::Json | Format::Sarif | Format::Github => {
                 machine_report(&self.findings, self.files.len(), format)
@@ -62,25 +62,25 @@ pub(super) fn report_unread(findings: &[Finding], format: Format) -> Result<(), 
 fn machine_report(findings: &Findings<'_>, files: usize, format: Format) -> Result<(), Exit> {
     match format {
         Format::Human | Format::Mermaid => Ok(()),
-        Format::Json => say(&report::json(findings, files)),
-        Format::Sarif => say(&report::sarif(findings, env!("CARGO_PKG_VERSION"))),
-        Format::Github => say(&report::github(findings)),
+        Format::Json => print(&report::json(findings, files)),
+        Format::Sarif => print(&report::sarif(findings, env!("CARGO_PKG_VERSION"))),
+        Format::Github => print(&report::github(findings)),
     }
 }
 
 /// Says it in colours, if a person sees them.
-fn say_painted(text: &str) -> Result<(), Exit> {
+fn print_painted(text: &str) -> Result<(), Exit> {
     let setting = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
     if io::stdout().is_terminal() && setting("NO_COLOR").is_none() && !is_dumb {
-        say(&paint::painted(text))
+        print(&paint::painted(text))
     } else {
-        say(text)
+        print(text)
     }
 }
 
 /// Says it on standard output. A reader who has seen enough and went away is no failure.
-pub(super) fn say(text: &str) -> Result<(), Exit> {
+pub(super) fn print(text: &str) -> Result<(), Exit> {
     out::write(text.as_bytes())
-        .map_err(|error| Exit::wrong("standard output", format!("the report cannot be written: {error}")))
+        .map_err(|error| Exit::invalid("standard output", format!("the report cannot be written: {error}")))
 }

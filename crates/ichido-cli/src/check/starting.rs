@@ -7,7 +7,7 @@ use ichido_boundary::{STARTING, STARTING_README};
 use ichido_core::settings::Faults;
 use serde_json::json;
 
-use super::report::say;
+use super::report::print;
 use crate::exit::Exit;
 
 const README: &str = "README.md";
@@ -31,15 +31,15 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
         });
         if let Err(error) = written {
             let made = set.iter().take(index + usize::from(is_made));
-            return Err(Exit::wrong(*name, format!("this cannot be written: {error}{}", take_back(made))));
+            return Err(Exit::invalid(*name, format!("this cannot be written: {error}{}", take_back(made))));
         }
     }
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     if json {
-        return say(&format!("{}\n", json!({ "written": names })));
+        return print(&format!("{}\n", json!({ "written": names })));
     }
     let kept = if readme.is_none() { "kept README.md, which was there already\n" } else { "" };
-    say(&format!("wrote {}\n{kept}next: ichido check .\n", names.join(", ")))
+    print(&format!("wrote {}\n{kept}next: ichido check .\n", names.join(", ")))
 }
 
 /// Removes what was made; answers in words whether that is all of it.

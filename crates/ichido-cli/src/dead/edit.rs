@@ -12,10 +12,10 @@ use ichido_server::serve::shown::{Accepted, Letter};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::Dead;
+use super::DeadLetters;
+use crate::api_client::ApiProblem;
 use crate::exit::Exit;
-use crate::reach::Refusal;
-use crate::{out, reach};
+use crate::{api_client, out};
 
 /// What the new message is to be.
 #[derive(Debug, clap::Args)]
@@ -37,16 +37,16 @@ pub(super) struct Edit {
     reason: Option<String>,
 }
 
-impl Dead {
+impl DeadLetters {
     pub(super) async fn edit(&self, edit: Edit) -> Result<(), Exit> {
         let Edit { id, request, key, yes, reason } = edit;
         let key = key.unwrap_or_else(|| Uuid::now_v7().to_string());
-        let key = IdempotencyKey::parse(&key).map_err(|error| Exit::wrong("--key", error.to_string()))?;
-        let request = read(&request).map_err(|why| Exit::wrong("--request", why))?;
-        body_key::agrees(&key, &request).map_err(|why| Exit::wrong("--request", why))?;
+        let key = IdempotencyKey::parse(&key).map_err(|error| Exit::invalid("--key", error.to_string()))?;
+        let request = read(&request).map_err(|why| Exit::invalid("--request", why))?;
+        body_key::agrees(&key, &request).map_err(|why| Exit::invalid("--request", why))?;
         let letter: Letter = self.letter(id).await?;
         if let Some(warning) = warning(&letter, &request) {
-            out::aside(&warning);
+            out::eprint(&warning);
         }
         let content_type = self.message(id).await?.content_type;
         let mut target = Serializer::new(format!("/v1/messages/{id}/replace?"));
@@ -54,8 +54,8 @@ impl Dead {
         if let Some(reason) = &reason {
             target.append_pair("reason", reason);
         }
-        let made = self.reach.put_in(&target.finish(), key.clone(), &content_type, request).await?;
-        let Accepted { id: new, .. } = reach::read(&made.map_err(|refusal| not_made(id, refusal))?)?;
+        let made = self.api.submit(&target.finish(), key.clone(), &content_type, request).await?;
+        let Accepted { id: new, .. } = api_client::decode(&made.map_err(|problem| not_made(id, problem))?)?;
         let known = match letter.effect.as_str() {
             "done" => "The old one TOOK EFFECT, so this is done once more.",
             _ => "The old one was not done.",
@@ -63,24 +63,24 @@ impl Dead {
         let warning = format!(
             "this is a new action under a new key: whoever receives it cannot tell that it replaces {id}. {known}"
         );
-        if self.reach.json {
-            let told = json!({ "id": new.to_string(), "made_from": id.to_string(), "key": key.as_str(), "warning": warning });
-            return out::line(told);
+        if self.api.json {
+            let result = json!({ "id": new.to_string(), "made_from": id.to_string(), "key": key.as_str(), "warning": warning });
+            return out::print_line(result);
         }
-        out::line(format_args!("{new} is queued, made from {id}\nwarning: {warning}"))
+        out::print_line(format_args!("{new} is queued, made from {id}\nwarning: {warning}"))
     }
 }
 
 /// Why nothing was made, with the flags and commands that help.
-fn not_made(id: Uuid, refusal: Refusal) -> Exit {
-    let (code, reason) = (refusal.text_at("/code"), refusal.text_at("/reason"));
-    match (refusal.status(), code.as_deref(), reason.as_deref()) {
+fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
+    let (code, reason) = (problem.text_at("/code"), problem.text_at("/reason"));
+    match (problem.status(), code.as_deref(), reason.as_deref()) {
         (_, Some("key_conflict"), _) => {
-            let first = refusal.text_at("/first").unwrap_or_default();
+            let first = problem.text_at("/first").unwrap_or_default();
             let used = first.rsplit('/').next().unwrap_or_default();
-            Exit::wrong("--key", format!("was used before, by {used}; give a new one, or none"))
+            Exit::invalid("--key", format!("was used before, by {used}; give a new one, or none"))
         }
-        (_, _, Some("was_done")) => Exit::wrong(
+        (_, _, Some("was_done")) => Exit::invalid(
             "--yes",
             format!(
                 "{id} TOOK EFFECT, and a message made from it is done once more, under a key that nobody has seen; nothing was made. If \
@@ -90,9 +90,9 @@ fn not_made(id: Uuid, refusal: Refusal) -> Exit {
         (_, _, Some("effect_unknown")) => Exit::Failed(format!(
             "nothing was made from {id}: nobody knows whether it took effect; find out, and say so: ichido dead decide done|not-done {id}"
         )),
-        (409, _, _) => Exit::Failed(format!("nothing was made from {id}: {}", refusal.told())),
-        (400 | 413 | 415 | 422, _, _) => Exit::wrong("--request", refusal.told()),
-        _ => refusal.into(),
+        (409, _, _) => Exit::Failed(format!("nothing was made from {id}: {}", problem.message())),
+        (400 | 413 | 415 | 422, _, _) => Exit::invalid("--request", problem.message()),
+        _ => problem.into(),
     }
 }
 

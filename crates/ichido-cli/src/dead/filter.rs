@@ -12,7 +12,7 @@ use ichido_server::accept;
 
 /// Which letters; all flags together must fit.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-pub(super) struct Filter {
+pub(super) struct DeadLetterFilter {
     /// Parked letters in place of dead ones
     #[arg(long)]
     parked: bool,
@@ -24,7 +24,7 @@ pub(super) struct Filter {
     error: Option<String>,
     /// Of which this is known
     #[arg(long, value_enum)]
-    effect: Option<Known>,
+    effect: Option<EffectFilter>,
     /// Of this identity
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
@@ -48,7 +48,7 @@ pub(super) struct Filter {
 ichido_core::words! {
     /// What is known of an effect.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-    enum Known {
+    enum EffectFilter {
         /// It was not done
         NotDone = "not_done",
         /// It was done
@@ -58,7 +58,7 @@ ichido_core::words! {
     }
 }
 
-impl Filter {
+impl DeadLetterFilter {
     /// Whether it narrows nothing.
     pub(super) fn is_all(&self) -> bool {
         *self == Self::default()
@@ -82,7 +82,7 @@ impl Filter {
     }
 
     /// The same as JSON, for what is done to many dead letters.
-    pub(super) fn told(&self) -> Result<Value, Faults> {
+    pub(super) fn to_json(&self) -> Result<Value, Faults> {
         let all = self.read(clock::now())?.into_iter().map(|(name, value)| (name, Value::from(value)));
         let closed = [("discarded", self.discarded), ("replaced", self.replaced)];
         let closed = closed.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, true.into()));
@@ -146,15 +146,15 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_said_at_once() {
-        let filter = Filter {
+        let filter = DeadLetterFilter {
             queue: Some("no blanks".to_owned()),
             error: Some("TEAPOT".to_owned()),
             from: Some("yesterday".to_owned()),
-            ..Filter::default()
+            ..DeadLetterFilter::default()
         };
-        let told = filter.read(NOW).unwrap_err().to_string();
+        let text = filter.read(NOW).unwrap_err().to_string();
         for part in ["3 problems", "--queue", "--error", "BROKER_5XX", "--from", "2h"] {
-            assert!(told.contains(part), "no {part:?} in {told}");
+            assert!(text.contains(part), "no {part:?} in {text}");
         }
     }
 }

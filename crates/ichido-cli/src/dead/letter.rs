@@ -4,7 +4,7 @@ use ichido_core::text::table;
 use ichido_server::serve::shown::{Event, Letter, MessageFacts};
 use serde_json::{Map, Value};
 
-use crate::reach::shown::{self, error, last_error, last_error_in_full};
+use crate::api_client::format::{self, error, last_error, last_error_in_full};
 
 /// The columns of a list.
 pub(super) const HEAD: [&str; 8] =
@@ -14,7 +14,7 @@ pub(super) const HEAD: [&str; 8] =
 const NOT_LISTED: [&str; 6] =
     ["idempotency_key", "last_error", "sent_as", "requeue_refused", "discard_refused", "href"];
 /// The same of an event.
-const NOT_TOLD: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
+const NOT_SHOWN: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
 
 pub(super) fn row(letter: Letter) -> [String; 8] {
     let error = last_error(letter.last_error.as_ref());
@@ -33,7 +33,7 @@ pub(super) fn whole(letter: Letter, sent_as: String, message: &MessageFacts, eve
     let error = last_error_in_full(letter.last_error.as_ref()).unwrap_or_default();
     let travels = |until| format!("until {until}; that it was not done counts only after it");
     let replaced = events.iter().rev().find(|event| event.kind == "replaced");
-    let all = shown::fields([
+    let all = format::fields([
         ("id", Some(letter.id.to_string())),
         ("state", Some(state)),
         ("queue", Some(letter.queue)),
@@ -69,12 +69,12 @@ fn history(events: &[Event]) -> String {
 /// A letter of a list, for programs.
 pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
     let error = letter.get("last_error").cloned().unwrap_or_default();
-    let told = [
+    let added = [
         ("key", letter.get("idempotency_key").cloned()),
         ("error", error.get("code").cloned()),
         ("error_text", error.get("text").cloned()),
     ];
-    renamed(letter, &NOT_LISTED, told)
+    renamed(letter, &NOT_LISTED, added)
 }
 
 /// All of a letter, for programs.
@@ -85,8 +85,8 @@ pub(super) fn whole_for_programs(
 ) -> Value {
     let sent_as = letter.get("sent_as").cloned().unwrap_or_default();
     let event = |event: Map<String, Value>| {
-        let told = [("error", event.get("error_code").cloned()), ("text", event.get("error_text").cloned())];
-        renamed(event, &NOT_TOLD, told)
+        let added = [("error", event.get("error_code").cloned()), ("text", event.get("error_text").cloned())];
+        renamed(event, &NOT_SHOWN, added)
     };
     let mut all = for_programs(letter);
     all["sent_as"] = sent_as;

@@ -9,105 +9,110 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::Dead;
-use super::steps::Work;
+use super::DeadLetters;
+use super::steps::LetterAction;
+use crate::api_client::{self, List};
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{self, List};
 use crate::signals::Signals;
 
 /// How soon an operation is looked at after it began; then less and less often.
-const LOOK_FIRST: Duration = Duration::from_millis(10);
+const FIRST_POLL_AFTER: Duration = Duration::from_millis(10);
 /// How often it is looked at in the end.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// Whether more may come of it. Its record may say how it ended before what came of it is known.
-fn goes_on(operation: &Operation) -> bool {
+fn is_running(operation: &Operation) -> bool {
     matches!(operation.state.as_str(), "begun" | "stopping") || operation.progress.is_some()
 }
 
 /// How far it is, or came.
-fn far(operation: &mut Operation, of: u64, shown: Option<&Far>) -> Option<Far> {
+fn new_progress(operation: &mut Operation, of: u64, shown: Option<&Far>) -> Option<Far> {
     let last = operation.result.as_ref().map(|result| Far { moved: result.moved, of, watched: None });
     let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
     operation.progress.take().or(last).filter(|far| shown != Some(far))
 }
 
-impl Dead {
+impl DeadLetters {
     /// Looks at an operation until it has ended. What cannot be said does not stop what is done; that is told at the end.
     pub(super) async fn watch(
         &self,
         mut operation: Operation,
         found: &Preview,
         mut signals: Signals,
-        work: Work,
+        action: LetterAction,
     ) -> Result<(), Exit> {
         let id = operation.id;
-        out::aside(&format!("bulk {id}; Ctrl-C stops it, and so does: ichido dead stop {id}\n"));
+        out::eprint(&format!("bulk {id}; Ctrl-C stops it, and so does: ichido dead stop {id}\n"));
         let target = format!("/v1/operations/{id}");
         let (mut shown, mut said) = (None, Ok(()));
-        let (mut wait, mut is_stopped) = (LOOK_FIRST, false);
+        let (mut wait, mut is_stopped) = (FIRST_POLL_AFTER, false);
         loop {
-            let goes_on = goes_on(&operation);
-            if let Some(far) = far(&mut operation, found.would_go, shown.as_ref()) {
-                said = said.and(self.show_progress(&far, work));
+            let is_running = is_running(&operation);
+            if let Some(far) = new_progress(&mut operation, found.would_go, shown.as_ref()) {
+                said = said.and(self.show_progress(&far, action));
                 shown = Some(far);
             }
-            if !goes_on {
+            if !is_running {
                 break;
             }
             tokio::select! {
-                () = sleep(wait) => wait = LOOK_EVERY.min(wait * 2),
+                () = sleep(wait) => wait = POLL_EVERY.min(wait * 2),
                 () = signals.next(), if !is_stopped => {
                     is_stopped = true;
-                    match self.reach.post(&format!("{target}/stop"), &json!({})).await {
+                    match self.api.post(&format!("{target}/stop"), &json!({})).await {
                         // It may have ended meanwhile.
-                        Ok(_) | Err(Exit::Conflict(_)) => wait = LOOK_FIRST,
+                        Ok(_) | Err(Exit::Conflict(_)) => wait = FIRST_POLL_AFTER,
                         Err(exit) => return Err(exit),
                     }
                 }
             }
-            operation = reach::read(&self.reach.get(&target).await?)?;
+            operation = api_client::decode(&self.api.get(&target).await?)?;
         }
-        if !self.reach.json && std::io::stderr().is_terminal() {
-            out::aside("\n");
+        if !self.api.json && std::io::stderr().is_terminal() {
+            out::eprint("\n");
         }
-        self.end(&operation, !found.refused.is_empty(), work).and(said)
+        self.finish(&operation, !found.refused.is_empty(), action).and(said)
     }
 
     /// How far it is: over and over on one line of a terminal, else a line each.
-    fn show_progress(&self, far: &Far, work: Work) -> Result<(), Exit> {
-        if self.reach.json {
-            return out::line(json!({ "progress": far }));
+    fn show_progress(&self, far: &Far, action: LetterAction) -> Result<(), Exit> {
+        if self.api.json {
+            return out::print_line(json!({ "progress": far }));
         }
         let Far { moved, of, watched } = far;
         let watched = watched.as_ref().map(|Watched { waiting, well, ill }| {
             format!("; watching: {well} sent, {ill} failed, {waiting} under way")
         });
-        let line = format!("{moved} of {of} {}{}", work.done(), watched.unwrap_or_default());
+        let line = format!("{moved} of {of} {}{}", action.done(), watched.unwrap_or_default());
         if std::io::stderr().is_terminal() {
-            out::aside(&format!("\r\u{1b}[2K{line}"));
+            out::eprint(&format!("\r\u{1b}[2K{line}"));
         } else {
-            out::aside(&format!("{line}\n"));
+            out::eprint(&format!("{line}\n"));
         }
         Ok(())
     }
 
     /// Says what came of it, and ends as it did.
-    fn end(&self, operation: &Operation, would_be_refused: bool, work: Work) -> Result<(), Exit> {
-        self.say_end(operation, work)?;
+    fn finish(
+        &self,
+        operation: &Operation,
+        would_be_refused: bool,
+        action: LetterAction,
+    ) -> Result<(), Exit> {
+        self.print_report(operation, action)?;
         let result = operation.result.as_ref();
         let is_refused = result.map_or(would_be_refused, |result| !result.refused.is_empty());
         match operation.state.as_str() {
-            "ended" if is_refused => Err(Exit::Found),
+            "ended" if is_refused => Err(Exit::Findings),
             "ended" => Ok(()),
             "halted" => Err(Exit::Failed(halted(result.and_then(|result| result.watched.as_ref())))),
             "stopped" => {
                 let by = result.and_then(|result| result.stopped_by.as_ref());
                 let by = by.map(|by| format!(" by {}", visible(by))).unwrap_or_default();
-                Err(Exit::Cut(format!("it was stopped{by}; run it again to go on")))
+                Err(Exit::Interrupted(format!("it was stopped{by}; run it again to go on")))
             }
-            "abandoned" => Err(Exit::Cut(
+            "abandoned" => Err(Exit::Interrupted(
                 "it was not heard of for so long that another one took its letters over; run it again to go on"
                     .to_owned(),
             )),
@@ -119,13 +124,13 @@ impl Dead {
         }
     }
 
-    fn say_end(&self, operation: &Operation, work: Work) -> Result<(), Exit> {
+    fn print_report(&self, operation: &Operation, action: LetterAction) -> Result<(), Exit> {
         let Operation { id, state, detail, result, .. } = operation;
-        if self.reach.json {
+        if self.api.json {
             let refused = result.as_ref().map(|result| {
                 result.refused.iter().map(|why| (why.reason.as_str(), why.count)).collect::<Value>()
             });
-            return out::line(json!({ "report": {
+            return out::print_line(json!({ "report": {
                 "operation": id.to_string(),
                 "moved": result.as_ref().map(|result| result.moved),
                 "gone": result.as_ref().map(|result| result.gone),
@@ -136,29 +141,29 @@ impl Dead {
         }
         let Some(OperationResult { moved, gone, refused, .. }) = result else {
             // Another server than the one that it ran in answers; the record is what is known there.
-            return out::line(format_args!(
+            return out::print_line(format_args!(
                 "{} of many: {}: {}",
-                work.as_str(),
+                action.as_str(),
                 visible(state),
                 visible(detail)
             ));
         };
-        out::line(format_args!("{moved} {}", work.done()))?;
+        out::print_line(format_args!("{moved} {}", action.done()))?;
         if 0 < *gone {
-            out::line(format_args!("{gone} were taken by somebody else meanwhile"))?;
+            out::print_line(format_args!("{gone} were taken by somebody else meanwhile"))?;
         }
-        refused
-            .iter()
-            .try_for_each(|why| out::line(format_args!("{} refused: {}", why.count, visible(&why.told))))
+        refused.iter().try_for_each(|why| {
+            out::print_line(format_args!("{} refused: {}", why.count, visible(&why.told)))
+        })
     }
 
     pub(super) async fn stop(&self, operation: Uuid) -> Result<(), Exit> {
-        let asked = self.reach.post(&format!("/v1/operations/{operation}/stop"), &json!({})).await;
+        let asked = self.api.post(&format!("/v1/operations/{operation}/stop"), &json!({})).await;
         match asked {
-            Ok(_) if self.reach.json => {
-                out::line(json!({ "operation": operation.to_string(), "asked": true }))
+            Ok(_) if self.api.json => {
+                out::print_line(json!({ "operation": operation.to_string(), "asked": true }))
             }
-            Ok(_) => out::line("asked; it stops before its next batch, if it still runs"),
+            Ok(_) => out::print_line("asked; it stops before its next batch, if it still runs"),
             // What has ended is not in the way of anything.
             Err(Exit::Conflict(why)) => Err(Exit::Failed(why)),
             Err(exit) => Err(exit),
@@ -174,7 +179,7 @@ impl Dead {
         let row = |bulk: Operation| {
             [bulk.begun_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]
         };
-        self.reach.list(list, row).await.map(drop)
+        self.api.list(list, row).await.map(drop)
     }
 }
 

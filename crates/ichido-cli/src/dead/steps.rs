@@ -7,10 +7,10 @@ use ichido_server::serve::shown::{Letter, MessageFacts};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::filter::Filter;
-use super::{Dead, once_each};
+use super::filter::DeadLetterFilter;
+use super::{DeadLetters, deduplicated};
 use crate::exit::Exit;
-use crate::{out, reach};
+use crate::{api_client, out};
 
 /// Which letters, and how carefully.
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub(super) struct Args {
     #[arg(value_parser = crate::id::parse)]
     ids: Vec<Uuid>,
     #[command(flatten)]
-    pub(super) filter: Filter,
+    pub(super) filter: DeadLetterFilter,
     /// All of them, where no filter is given
     #[arg(long)]
     pub(super) all: bool,
@@ -40,13 +40,13 @@ pub(super) struct Args {
 ichido_core::words! {
     /// What is done with dead letters, one or many, as the API names it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum Work {
+    pub(super) enum LetterAction {
         Requeue = "requeue",
         Discard = "discard",
     }
 }
 
-impl Work {
+impl LetterAction {
     /// What was done then.
     pub(super) const fn done(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Work {
 
 /// What a person found out.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Finding {
+pub(crate) enum MessageDecision {
     /// It was done: a parked one counts as sent, a dead one says so from now on
     Done,
     /// It was not done: a parked one is sent again, a dead one may be requeued
@@ -67,7 +67,7 @@ pub(crate) enum Finding {
     GiveUp,
 }
 
-impl Finding {
+impl MessageDecision {
     /// As the API names it: what becomes of a parked one.
     pub(crate) const fn decision(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Finding {
     }
 
     /// What became of a letter that is in this state now.
-    fn told(self, state: &str) -> &'static str {
+    fn describe(self, state: &str) -> &'static str {
         match (self, state) {
             (Self::Done, "dead") => "it was done; it stays dead, and is not sent again",
             (Self::Done, _) => "it was done, and counts as sent",
@@ -91,12 +91,12 @@ impl Finding {
 
 impl Args {
     /// What is wrong with the flags, first of all which letters are meant.
-    pub(super) fn check(&self, work: Work) -> Result<(), Faults> {
-        let wrong = |place: &str, what: &str| Err(Faults::one(place, what));
-        if work == Work::Discard && self.canary {
+    pub(super) fn check(&self, action: LetterAction) -> Result<(), Faults> {
+        let wrong = |flag: &str, what: &str| Err(Faults::one(flag, what));
+        if action == LetterAction::Discard && self.canary {
             return wrong("--canary", "is for a requeue; a discard sends nothing");
         }
-        if work == Work::Discard && self.reason.is_none() {
+        if action == LetterAction::Discard && self.reason.is_none() {
             return wrong("--reason", "say why these letters need no more attention; it is kept");
         }
         if self.filter.is_of_parked() {
@@ -110,54 +110,57 @@ impl Args {
             (false, true) => wrong("ID", "name letters by their ids or by a filter, not by both"),
             (false, false) if self.canary => wrong("--canary", "is for many letters by a filter"),
             (false, false) => Ok(()),
-            (true, true) => self.filter.told().map(drop),
+            (true, true) => self.filter.to_json().map(drop),
         }
     }
 }
 
-impl Dead {
+impl DeadLetters {
     /// By ids or by a filter.
-    pub(super) async fn step(&self, args: Args, work: Work) -> Result<(), Exit> {
+    pub(super) async fn step(&self, args: Args, action: LetterAction) -> Result<(), Exit> {
         if args.ids.is_empty() {
-            return self.many(&args, work).await;
+            return self.bulk(&args, action).await;
         }
-        let ids = once_each(args.ids);
+        let ids = deduplicated(args.ids);
         if args.dry_run {
-            return self.would(&ids, work).await;
+            return self.preview_each(&ids, action).await;
         }
-        self.each(&ids, work.as_str(), &json!({ "reason": args.reason }), |id, ended| match ended {
-            Ok(_) => json!({ "id": id, "done": true, "told": work.done() }),
+        self.each(&ids, action.as_str(), &json!({ "reason": args.reason }), |id, ended| match ended {
+            Ok(_) => json!({ "id": id, "done": true, "told": action.done() }),
             Err(why) => json!({ "id": id, "done": false, "told": why }),
         })
         .await
     }
 
     /// What would become of each.
-    async fn would(&self, ids: &[Uuid], work: Work) -> Result<(), Exit> {
+    async fn preview_each(&self, ids: &[Uuid], action: LetterAction) -> Result<(), Exit> {
         let mut is_refused = false;
         for id in ids {
-            let refused = match (self.find::<Letter>(*id).await?, work) {
-                (Ok(letter), Work::Requeue) => letter.requeue_refused,
-                (Ok(letter), Work::Discard) => letter.discard_refused,
+            let refused = match (self.find::<Letter>(*id).await?, action) {
+                (Ok(letter), LetterAction::Requeue) => letter.requeue_refused,
+                (Ok(letter), LetterAction::Discard) => letter.discard_refused,
                 (Err(why), _) => Some(why),
             };
             is_refused |= refused.is_some();
-            let told =
-                refused.map_or_else(|| format!("would be {}", work.done()), |why| format!("refused: {why}"));
-            self.say(&id.to_string(), &json!({ "id": id.to_string(), "done": false, "told": told }))?;
+            let text = refused
+                .map_or_else(|| format!("would be {}", action.done()), |why| format!("refused: {why}"));
+            self.print_result(
+                &id.to_string(),
+                &json!({ "id": id.to_string(), "done": false, "told": text }),
+            )?;
         }
-        if is_refused { Err(Exit::Found) } else { Ok(()) }
+        if is_refused { Err(Exit::Findings) } else { Ok(()) }
     }
 
     pub(super) async fn decide(
         &self,
-        finding: Finding,
+        finding: MessageDecision,
         ids: &[Uuid],
         reason: Option<String>,
     ) -> Result<(), Exit> {
-        let told = json!({ "decision": finding.decision(), "reason": reason });
-        self.each(ids, "decide", &told, |id, ended| match ended {
-            Ok(state) => json!({ "id": id, "decided": true, "told": finding.told(state) }),
+        let body = json!({ "decision": finding.decision(), "reason": reason });
+        self.each(ids, "decide", &body, |id, ended| match ended {
+            Ok(state) => json!({ "id": id, "decided": true, "told": finding.describe(state) }),
             Err(why) => json!({ "id": id, "decided": false, "told": why }),
         })
         .await
@@ -168,14 +171,14 @@ impl Dead {
         &self,
         ids: &[Uuid],
         step: &str,
-        told: &Value,
+        body: &Value,
         shown: impl Fn(&str, Result<&str, &str>) -> Value,
     ) -> Result<(), Exit> {
         let mut is_refused = false;
         for id in ids {
             let text = id.to_string();
-            let shown = match self.reach.post(&format!("/v1/messages/{id}/{step}"), told).await {
-                Ok(answer) => shown(&text, Ok(&reach::read::<MessageFacts>(&answer)?.status)),
+            let shown = match self.api.post(&format!("/v1/messages/{id}/{step}"), body).await {
+                Ok(answer) => shown(&text, Ok(&api_client::decode::<MessageFacts>(&answer)?.status)),
                 Err(Exit::Conflict(why) | Exit::Failed(why)) => {
                     is_refused = true;
                     // That it is refused says so already.
@@ -184,16 +187,16 @@ impl Dead {
                 }
                 Err(exit) => return Err(exit),
             };
-            self.say(&text, &shown)?;
+            self.print_result(&text, &shown)?;
         }
-        if is_refused { Err(Exit::Found) } else { Ok(()) }
+        if is_refused { Err(Exit::Findings) } else { Ok(()) }
     }
 
     /// What became of one: an object, or its words.
-    fn say(&self, id: &str, shown: &Value) -> Result<(), Exit> {
-        if self.reach.json {
-            return out::line(shown);
+    fn print_result(&self, id: &str, shown: &Value) -> Result<(), Exit> {
+        if self.api.json {
+            return out::print_line(shown);
         }
-        out::line(format_args!("{id}: {}", shown["told"].as_str().map(visible).unwrap_or_default()))
+        out::print_line(format_args!("{id}: {}", shown["told"].as_str().map(visible).unwrap_or_default()))
     }
 }

@@ -8,7 +8,7 @@ const SYMBOLS: [&str; 6] = ["ACME", "OSAKA", "TANGO", "BIRCH", "COBALT", "LUNA"]
 ichido_core::words! {
     /// Where something is put in.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum Queue {
+    pub(super) enum DemoQueue {
         /// To a broker that honours keys.
         Orders = "orders",
         /// To an office that honours none, and can be asked.
@@ -18,8 +18,8 @@ ichido_core::words! {
     }
 }
 
-impl Queue {
-    const fn each(self) -> &'static str {
+impl DemoQueue {
+    const fn item_name(self) -> &'static str {
         match self {
             Self::Orders => "order",
             Self::Payments => "payment",
@@ -30,8 +30,8 @@ impl Queue {
 
 /// One thing to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) queue: Queue,
+pub(super) struct DemoOrder {
+    pub(super) queue: DemoQueue,
     pub(super) key: String,
     /// What is traded, or who gets it.
     symbol: &'static str,
@@ -39,12 +39,12 @@ pub(super) struct Order {
     qty: u32,
 }
 
-impl Order {
+impl DemoOrder {
     /// The n-th of its queue.
-    pub(super) fn new(queue: Queue, number: u32, dice: &mut fastrand::Rng) -> Self {
+    pub(super) fn new(queue: DemoQueue, number: u32, dice: &mut fastrand::Rng) -> Self {
         Self {
             queue,
-            key: format!("{}-{number}", queue.each()),
+            key: format!("{}-{number}", queue.item_name()),
             symbol: SYMBOLS[dice.usize(..SYMBOLS.len())],
             intent: if dice.bool() { "buy" } else { "sell" },
             qty: dice.u32(1..100),
@@ -52,7 +52,7 @@ impl Order {
     }
 
     /// Another request under the same key, as somebody sends it who made a mistake.
-    pub(super) fn other(&self) -> Self {
+    pub(super) fn with_other_body(&self) -> Self {
         Self { qty: self.qty + 1, ..self.clone() }
     }
 
@@ -60,24 +60,24 @@ impl Order {
     pub(super) fn body(&self) -> String {
         let Self { key, symbol, intent, qty, .. } = self;
         let body = match self.queue {
-            Queue::Orders => {
+            DemoQueue::Orders => {
                 json!({ "idempotency_key": key, "symbol": symbol, "intent": intent, "qty": qty.to_string() })
             }
-            Queue::Payments => {
+            DemoQueue::Payments => {
                 json!({ "idempotency_key": key, "to": symbol, "amount": format!("{qty} EUR") })
             }
-            Queue::Faxes => json!({ "idempotency_key": key, "to": symbol, "pages": qty }),
+            DemoQueue::Faxes => json!({ "idempotency_key": key, "to": symbol, "pages": qty }),
         };
         body.to_string()
     }
 
     /// In a few words.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let Self { key, symbol, intent, qty, .. } = self;
         match self.queue {
-            Queue::Orders => format!("{key}: {intent} {qty} {symbol}"),
-            Queue::Payments => format!("{key}: {qty} EUR to {symbol}"),
-            Queue::Faxes => format!("{key}: {qty} pages to {symbol}"),
+            DemoQueue::Orders => format!("{key}: {intent} {qty} {symbol}"),
+            DemoQueue::Payments => format!("{key}: {qty} EUR to {symbol}"),
+            DemoQueue::Faxes => format!("{key}: {qty} pages to {symbol}"),
         }
     }
 }

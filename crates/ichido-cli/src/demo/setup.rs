@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ichido_mock_broker::{Behaviour, InProcess, Rates};
 use ichido_server::config::{self, Config, Outside};
 
-use super::story::Mood;
+use super::scenario::FaultMode;
 use crate::exit::Exit;
 
 /// What the configuration is called where something is said of it.
@@ -63,7 +63,7 @@ pub(super) struct Receivers {
 
 impl Receivers {
     pub(super) async fn start(seed: u64) -> Result<Self, Exit> {
-        let mute = Rates::of(Mood::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
+        let mute = Rates::of(FaultMode::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
         let rates =
             mute.map_err(|errors| Exit::Failed(format!("the office cannot lose answers: {errors:?}")))?;
         let losing = Behaviour { honours_keys: false, rates, ..Behaviour::WELL };

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::order::{Order, Queue};
-use super::sight::Sight;
+use super::expectations::Expectation;
+use super::order::{DemoOrder, DemoQueue};
 
 /// How many of the last orders may be sent again.
 const REMEMBERED_MAX: usize = 20;
@@ -15,12 +15,12 @@ const PAUSE_MS: std::ops::RangeInclusive<u64> = 500..=1_500;
 
 /// What is sent next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Beat {
+pub(super) struct ScheduledOrder {
     /// Before it is sent.
     pub(super) pause: Duration,
-    pub(super) order: Order,
+    pub(super) order: DemoOrder,
     /// What the answer shows, where the key was used before.
-    pub(super) shows: Option<Sight>,
+    pub(super) shows: Option<Expectation>,
 }
 
 /// Dice, and what was sent lately.
@@ -30,41 +30,41 @@ pub(super) struct Traffic {
     orders: u32,
     payments: u32,
     faxes: u32,
-    lately: VecDeque<Order>,
+    recent: VecDeque<DemoOrder>,
 }
 
 impl Traffic {
     /// After a story with so many orders, one payment and one fax.
     pub(super) fn after(seed: u64, orders: u32) -> Self {
         let dice = fastrand::Rng::with_seed(seed);
-        Self { dice, orders, payments: 1, faxes: 1, lately: VecDeque::new() }
+        Self { dice, orders, payments: 1, faxes: 1, recent: VecDeque::new() }
     }
 
-    pub(super) fn next(&mut self) -> Beat {
+    pub(super) fn next(&mut self) -> ScheduledOrder {
         let pause = Duration::from_millis(self.dice.u64(PAUSE_MS));
         let (choice, which) = (self.dice.u8(..100), self.dice.usize(..REMEMBERED_MAX));
-        let again = self.lately.get(which % self.lately.len().max(1)).cloned();
+        let again = self.recent.get(which % self.recent.len().max(1)).cloned();
         let (order, shows) = match (choice, again) {
-            (0..15, Some(order)) => (order, Some(Sight::Replayed)),
-            (15..20, Some(order)) => (order.other(), Some(Sight::Refused)),
-            (20..25, _) => (self.new_one(Queue::Payments), None),
-            (25..28, _) => (self.new_one(Queue::Faxes), None),
-            _ => (self.new_one(Queue::Orders), None),
+            (0..15, Some(order)) => (order, Some(Expectation::Replayed)),
+            (15..20, Some(order)) => (order.with_other_body(), Some(Expectation::Refused)),
+            (20..25, _) => (self.new_one(DemoQueue::Payments), None),
+            (25..28, _) => (self.new_one(DemoQueue::Faxes), None),
+            _ => (self.new_one(DemoQueue::Orders), None),
         };
-        Beat { pause, order, shows }
+        ScheduledOrder { pause, order, shows }
     }
 
-    fn new_one(&mut self, queue: Queue) -> Order {
+    fn new_one(&mut self, queue: DemoQueue) -> DemoOrder {
         let number = match queue {
-            Queue::Orders => &mut self.orders,
-            Queue::Payments => &mut self.payments,
-            Queue::Faxes => &mut self.faxes,
+            DemoQueue::Orders => &mut self.orders,
+            DemoQueue::Payments => &mut self.payments,
+            DemoQueue::Faxes => &mut self.faxes,
         };
         *number = number.saturating_add(1);
-        let order = Order::new(queue, *number, &mut self.dice);
-        if queue == Queue::Orders {
-            self.lately.truncate(REMEMBERED_MAX - 1);
-            self.lately.push_front(order.clone());
+        let order = DemoOrder::new(queue, *number, &mut self.dice);
+        if queue == DemoQueue::Orders {
+            self.recent.truncate(REMEMBERED_MAX - 1);
+            self.recent.push_front(order.clone());
         }
         order
     }
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn the_same_seed_sends_the_same() {
-        let beats = |seed| -> Vec<Beat> {
+        let scheduled = |seed| -> Vec<ScheduledOrder> {
             let mut traffic = Traffic::after(seed, 4);
             (0..200).map(|_| traffic.next()).collect()
         };
-        assert_eq!(beats(1), beats(1));
-        assert_ne!(beats(1), beats(2));
+        assert_eq!(scheduled(1), scheduled(1));
+        assert_ne!(scheduled(1), scheduled(2));
     }
 
     #[test]
@@ -91,11 +91,11 @@ mod tests {
         let mut traffic = Traffic::after(3, 4);
         let (mut keys, mut again, mut refused) = (BTreeSet::new(), 0, 0);
         for _ in 0..1_000 {
-            let Beat { order, shows, pause } = traffic.next();
+            let ScheduledOrder { order, shows, pause } = traffic.next();
             assert!(PAUSE_MS.contains(&u64::try_from(pause.as_millis()).expect("short")));
             assert_eq!(keys.insert(order.key.clone()), shows.is_none(), "{order:?}");
-            again += u32::from(shows == Some(Sight::Replayed));
-            refused += u32::from(shows == Some(Sight::Refused));
+            again += u32::from(shows == Some(Expectation::Replayed));
+            refused += u32::from(shows == Some(Expectation::Refused));
         }
         assert!(100 < again && again < 200 && 20 < refused && refused < 90, "{again} {refused}");
         assert!(keys.contains("payment-2") && keys.contains("fax-2") && !keys.contains("order-4"));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// What was seen, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct DiskSpace {
     /// What this user may still fill of the file system that the store is in.
     pub(super) free: u64,
     /// What the store takes, its log included.
@@ -14,17 +14,17 @@ pub(super) struct Room {
 
 /// Asks the file system.
 #[cfg(unix)]
-pub(super) fn room(file: &Path) -> io::Result<Room> {
+pub(super) fn disk_space(file: &Path) -> io::Result<DiskSpace> {
     let seen = rustix::fs::statvfs(file)?;
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     // After a clean stop there is no log.
     let log_bytes = std::fs::metadata(Path::new(&log)).map_or(0, |log| log.len());
     let taken = std::fs::metadata(file)?.len().saturating_add(log_bytes);
-    Ok(Room { free: seen.f_bavail.saturating_mul(seen.f_frsize), taken })
+    Ok(DiskSpace { free: seen.f_bavail.saturating_mul(seen.f_frsize), taken })
 }
 
 #[cfg(not(unix))]
-pub(super) fn room(_: &Path) -> io::Result<Room> {
+pub(super) fn disk_space(_: &Path) -> io::Result<DiskSpace> {
     Err(io::Error::other("this system is not known"))
 }

@@ -13,8 +13,8 @@ use ichido_core::settings::duration::shown;
 use ichido_server::config::Config;
 use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
 
-use super::disk::Room;
-use super::report::Check;
+use super::disk::DiskSpace;
+use super::report::DoctorCheck;
 
 /// How long a transaction may stay open. While it is, nothing that was deleted since can be cleaned up, and a busy queue is many
 /// deletions.
@@ -24,35 +24,35 @@ const SKEW_MAX: Duration = Duration::from_secs(5);
 /// `PRAGMA synchronous` that waits for the disk at every commit: FULL, or EXTRA, which waits more.
 const SYNCHRONOUS_FULL: i64 = 2;
 /// Below this much room a store is about to refuse what comes: a busy one writes as much into its log within minutes.
-const ROOM_MIN: u64 = 256 << 20;
+const FREE_BYTES_MIN: u64 = 256 << 20;
 /// Below this much room somebody should look, however small the store is.
-const ROOM_LOW: u64 = 1 << 30;
+const FREE_BYTES_LOW: u64 = 1 << 30;
 /// So many times what the store takes should be free: a copy (`ichido backup`) takes as much as the store, and work goes on meanwhile.
-const ROOM_TIMES: u64 = 2;
+const FREE_TIMES_STORE: u64 = 2;
 /// The values of `synchronous_commit` by which a commit that was answered is on the disk.
 const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply"];
 
-pub(super) const MEND_UNREACHED: &str = "look whether the database runs and lets this user in, and whether the address is right (--store, ICHIDO_STORE, or url under [store])";
+pub(super) const UNREACHABLE_HELP: &str = "look whether the database runs and lets this user in, and whether the address is right (--store, ICHIDO_STORE, or url under [store])";
 
 /// What a configuration says, or what is wrong with it.
-pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Check> {
+pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<DoctorCheck> {
     let config = match config {
         Ok(Some(config)) => config,
         Ok(None) => {
-            return vec![Check::unknown("configuration", "there is none here; name one by --config")];
+            return vec![DoctorCheck::unknown("configuration", "there is none here; name one by --config")];
         }
         Err(faults) => {
-            let mend = "each problem says how; `ichido config check` shows them line by line";
-            return vec![Check::finding("configuration", faults.to_string().replace('\n', ";"), mend)];
+            let help = "each problem says how; `ichido config check` shows them line by line";
+            return vec![DoctorCheck::finding("configuration", faults.to_string().replace('\n', ";"), help)];
         }
     };
     // What contradicts itself was refused when it was read.
     let mut checks = vec![
-        Check::well(
+        DoctorCheck::well(
             "configuration",
             format!("{} queues, and nothing contradicts itself", config.queues.len()),
         ),
-        Check::well("leases", "every lease is longer than the time-out of its destination"),
+        DoctorCheck::well("leases", "every lease is longer than the time-out of its destination"),
     ];
     checks.push(kept_long_enough(config.worker.keep_finished));
     let memories = config.queues.iter().filter_map(|queue| {
@@ -66,44 +66,44 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Che
                 "queue {}: {} is asked how long it remembers keys when a worker starts",
                 queue.name, to.name
             );
-            return Some(Check::unknown("memory", what));
+            return Some(DoctorCheck::unknown("memory", what));
         };
         Some(forgets(&queue.name, &to.name, &short_memory(queue, destination)?))
     });
     let before = checks.len();
     checks.extend(memories);
     if checks.len() == before {
-        checks.push(Check::well("memory", "no receiver forgets a key before the last try of a queue"));
+        checks.push(DoctorCheck::well("memory", "no receiver forgets a key before the last try of a queue"));
     }
     checks
 }
 
 /// A receiver whose memory is shorter than a queue may go on.
-pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> Check {
+pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> DoctorCheck {
     let what = format!(
         "queue {queue}: {receiver} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
         shown(memory.keeps_for),
         shown(memory.horizon)
     );
-    Check::finding("memory", what, &memory.mend)
+    DoctorCheck::finding("memory", what, &memory.mend)
 }
 
 /// A key is new again once its message is forgotten: a client that still tries would have it done twice.
-fn kept_long_enough(keep_finished: Duration) -> Check {
+fn kept_long_enough(keep_finished: Duration) -> DoctorCheck {
     let horizon = Retry::CLIENT.horizon(CLIENT_CALL_MAX, CLIENT_HINT_MAX);
     if horizon <= keep_finished {
         let what = format!(
             "messages are kept for {} after their end, longer than clients try",
             shown(keep_finished)
         );
-        return Check::well("retention", what);
+        return DoctorCheck::well("retention", what);
     }
     let what = format!(
         "messages are kept for {} after their end, and a client may still try after {}: its message would be taken for a new one",
         shown(keep_finished),
         shown(horizon)
     );
-    Check::finding(
+    DoctorCheck::finding(
         "retention",
         what,
         format!("set keep_finished under [worker] to {} or more", shown(horizon)),
@@ -111,7 +111,7 @@ fn kept_long_enough(keep_finished: Duration) -> Check {
 }
 
 /// How the database stands, where each process makes at most so many connections to it.
-pub(super) fn vitals(vitals: &Vitals, connections_max: u32) -> Vec<Check> {
+pub(super) fn vitals(vitals: &Vitals, connections_max: u32) -> Vec<DoctorCheck> {
     let mut checks = vec![schema(vitals.schema_found, vitals.schema_known)];
     match &vitals.database {
         Database::Sqlite { journal_mode, synchronous } => checks.push(file(journal_mode, *synchronous)),
@@ -125,23 +125,23 @@ pub(super) fn vitals(vitals: &Vitals, connections_max: u32) -> Vec<Check> {
     checks
 }
 
-fn schema(found: Option<i64>, known: i64) -> Check {
+fn schema(found: Option<i64>, known: i64) -> DoctorCheck {
     const NAME: &str = "schema";
     match found {
         Some(found) if found == known => {
-            Check::well(NAME, format!("version {found}, as this program has it"))
+            DoctorCheck::well(NAME, format!("version {found}, as this program has it"))
         }
-        Some(found) if found < known => Check::finding(
+        Some(found) if found < known => DoctorCheck::finding(
             NAME,
             format!("version {found}, and this program has {known}"),
             "start this program's server or worker: it brings the schema up to date; programs of the version before go on",
         ),
-        Some(found) => Check::finding(
+        Some(found) => DoctorCheck::finding(
             NAME,
             format!("version {found}, and this program knows versions up to {known}"),
             "use a newer program",
         ),
-        None => Check::finding(
+        None => DoctorCheck::finding(
             NAME,
             "there is no store in this database yet",
             "start a server or a worker, which makes it; or mend the address, if there should be one",
@@ -149,18 +149,18 @@ fn schema(found: Option<i64>, known: i64) -> Check {
     }
 }
 
-fn file(journal_mode: &str, synchronous: i64) -> Check {
+fn file(journal_mode: &str, synchronous: i64) -> DoctorCheck {
     const NAME: &str = "durability";
     if synchronous < SYNCHRONOUS_FULL {
         let what = format!(
             "PRAGMA synchronous is {synchronous} on our own connections, so that a commit may be lost with the power"
         );
-        return Check::finding(NAME, what, "tell the makers of this program: it asks for FULL");
+        return DoctorCheck::finding(NAME, what, "tell the makers of this program: it asks for FULL");
     }
     if journal_mode == "wal" {
-        return Check::well(NAME, "the journal is a WAL, and commits wait for the disk");
+        return DoctorCheck::well(NAME, "the journal is a WAL, and commits wait for the disk");
     }
-    Check::finding(
+    DoctorCheck::finding(
         NAME,
         format!("the journal mode is {journal_mode}, where readers and the writer wait for each other"),
         "start a server or a worker, which sets it to WAL; should it not stay so, the file is on a network share: move it to a disk of this machine",
@@ -168,29 +168,32 @@ fn file(journal_mode: &str, synchronous: i64) -> Check {
 }
 
 /// Whether there is room for what comes.
-pub(super) fn disk(seen: io::Result<Room>) -> Check {
+pub(super) fn disk(seen: io::Result<DiskSpace>) -> DoctorCheck {
     const NAME: &str = "disk";
-    let Room { free, taken } = match seen {
-        Ok(room) => room,
+    let DiskSpace { free, taken } = match seen {
+        Ok(space) => space,
         Err(error) => {
-            return Check::unknown(NAME, format!("the file system cannot be asked for its room: {error}"));
+            return DoctorCheck::unknown(
+                NAME,
+                format!("the file system cannot be asked for its room: {error}"),
+            );
         }
     };
     let what = format!("{} are free, and the store takes {}", about(free), about(taken));
-    let low = ROOM_LOW.max(taken.saturating_mul(ROOM_TIMES));
-    if free < ROOM_MIN {
-        let mend = "free some, or move the store to a larger disk: once it is full nothing is accepted, and what was acknowledged stays";
-        return Check::finding(
+    let low = FREE_BYTES_LOW.max(taken.saturating_mul(FREE_TIMES_STORE));
+    if free < FREE_BYTES_MIN {
+        let help = "free some, or move the store to a larger disk: once it is full nothing is accepted, and what was acknowledged stays";
+        return DoctorCheck::finding(
             NAME,
-            format!("{what}; below {} it is about to refuse what comes", about(ROOM_MIN)),
-            mend,
+            format!("{what}; below {} it is about to refuse what comes", about(FREE_BYTES_MIN)),
+            help,
         );
     }
     if free < low {
-        let mend = "plan for more: a copy by `ichido backup` takes as much as the store; a shorter keep_finished under [worker] makes it smaller with time";
-        return Check::warning(NAME, format!("{what}; {} should be", about(low)), mend);
+        let help = "plan for more: a copy by `ichido backup` takes as much as the store; a shorter keep_finished under [worker] makes it smaller with time";
+        return DoctorCheck::warning(NAME, format!("{what}; {} should be", about(low)), help);
     }
-    Check::well(NAME, what)
+    DoctorCheck::well(NAME, what)
 }
 
 /// A size in the unit that it is best read in.
@@ -202,7 +205,7 @@ fn about(bytes: u64) -> String {
     }
 }
 
-fn durability(server: &Server) -> Vec<Check> {
+fn durability(server: &Server) -> Vec<DoctorCheck> {
     const NAME: &str = "durability";
     let commits = server.synchronous_commit.as_str();
     let lost = format!(
@@ -231,9 +234,10 @@ fn durability(server: &Server) -> Vec<Check> {
         ),
     ];
     let faults = faults.into_iter().filter(|(is_so, ..)| *is_so);
-    let mut checks: Vec<Check> = faults.map(|(_, what, mend)| Check::finding(NAME, what, mend)).collect();
+    let mut checks: Vec<DoctorCheck> =
+        faults.map(|(_, what, help)| DoctorCheck::finding(NAME, what, help)).collect();
     if checks.is_empty() {
-        checks.push(Check::well(
+        checks.push(DoctorCheck::well(
             NAME,
             format!("fsync and full_page_writes are on, synchronous_commit is {commits}"),
         ));
@@ -241,18 +245,18 @@ fn durability(server: &Server) -> Vec<Check> {
     checks
 }
 
-fn clock(reading: ClockReading) -> Check {
+fn clock(reading: ClockReading) -> DoctorCheck {
     const NAME: &str = "clock";
     let (ahead, behind) = (reading.database.since(reading.after), reading.before.since(reading.database));
     let apart = ahead.max(behind);
     if apart <= SKEW_MAX {
-        return Check::well(
+        return DoctorCheck::well(
             NAME,
             format!("this machine and the database are within {} of each other", shown(SKEW_MAX)),
         );
     }
     let which = if behind < ahead { "ahead of" } else { "behind" };
-    Check::finding(
+    DoctorCheck::finding(
         NAME,
         format!("the database's clock is {:.1} s {which} this machine's", apart.as_secs_f64()),
         "have both machines keep their time by NTP; until then signatures may be refused, and times of logs and records do not agree",
@@ -260,7 +264,7 @@ fn clock(reading: ClockReading) -> Check {
 }
 
 /// Every process of ours may take as many connections as it was told, and one that listens.
-fn connections(server: &Server, connections_max: u32) -> Check {
+fn connections(server: &Server, connections_max: u32) -> DoctorCheck {
     const NAME: &str = "connections";
     let each = connections_max.saturating_add(1);
     let processes = server.nodes.max(1);
@@ -270,15 +274,15 @@ fn connections(server: &Server, connections_max: u32) -> Check {
         "{processes} processes of {each} connections want {wanted} at most, and the server has {free} for all"
     );
     if wanted <= free {
-        return Check::well(NAME, what);
+        return DoctorCheck::well(NAME, what);
     }
-    let mend = "raise max_connections in postgresql.conf and restart it, or lower connections_max under [store] on all nodes";
-    Check::finding(NAME, what, mend)
+    let help = "raise max_connections in postgresql.conf and restart it, or lower connections_max under [store] on all nodes";
+    DoctorCheck::finding(NAME, what, help)
 }
 
-fn transactions(server: &Server) -> Vec<Check> {
+fn transactions(server: &Server) -> Vec<DoctorCheck> {
     const NAME: &str = "transactions";
-    let mut checks: Vec<Check> = server
+    let mut checks: Vec<DoctorCheck> = server
         .open_transactions
         .iter()
         .map(|open| {
@@ -287,16 +291,19 @@ fn transactions(server: &Server) -> Vec<Check> {
             let what = format!(
                 "process {process} of user {user} ({application}) has had a transaction open for {minutes} minutes; what was deleted since cannot be cleaned up, and queues get slower"
             );
-            let mend = format!("end it where it was begun; where nobody can, SELECT pg_terminate_backend({process})");
-            Check::finding(NAME, what, mend)
+            let help = format!("end it where it was begun; where nobody can, SELECT pg_terminate_backend({process})");
+            DoctorCheck::finding(NAME, what, help)
         })
         .collect();
     if checks.is_empty() && server.sees_everybody {
-        checks.push(Check::well(NAME, format!("none has been open for longer than {}", shown(OPEN_FOR_MAX))));
+        checks.push(DoctorCheck::well(
+            NAME,
+            format!("none has been open for longer than {}", shown(OPEN_FOR_MAX)),
+        ));
     }
     if !server.sees_everybody {
         let what = "those of other users cannot be seen: GRANT pg_read_all_stats to this user shows them";
-        checks.push(Check::unknown(NAME, what));
+        checks.push(DoctorCheck::unknown(NAME, what));
     }
     checks
 }

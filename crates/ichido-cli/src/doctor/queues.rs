@@ -7,20 +7,20 @@ use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::node::Node;
 
 use super::judge::forgets;
-use super::report::Check;
+use super::report::DoctorCheck;
 
 const NAME: &str = "queues";
 
 /// Whether nodes agree; and, where no configuration was looked at, whether receivers remember keys for long enough.
-pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<Check> {
+pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<DoctorCheck> {
     if queues.is_empty() {
-        return vec![Check::unknown(NAME, "no worker has published a queue yet")];
+        return vec![DoctorCheck::unknown(NAME, "no worker has published a queue yet")];
     }
-    let mut checks: Vec<Check> =
+    let mut checks: Vec<DoctorCheck> =
         queues.iter().filter(|queue| queue.is_disputed()).map(disagreement).collect();
     if checks.is_empty() {
         let what = format!("{} published by workers, and the nodes of each agree", queues.len());
-        checks.push(Check::well(NAME, what));
+        checks.push(DoctorCheck::well(NAME, what));
     }
     if !has_config {
         checks.extend(queues.iter().filter_map(forgets_early));
@@ -28,7 +28,7 @@ pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<Check> {
     checks
 }
 
-fn disagreement(queue: &PublishedQueue) -> Check {
+fn disagreement(queue: &PublishedQueue) -> DoctorCheck {
     let says = |(node, facts): &(Node, QueueFacts)| {
         let Node { name, id, .. } = node;
         format!("node {name} ({id}): {}", described(facts))
@@ -36,8 +36,8 @@ fn disagreement(queue: &PublishedQueue) -> Check {
     let said: Vec<String> = queue.nodes.iter().map(says).collect();
     let (name, counts) = (queue.queue.as_str(), described(&queue.facts));
     let what = format!("queue {name}: its nodes disagree; {}; what counts is {counts}", said.join("; "));
-    let mend = format!("give all workers of queue {name} the same settings and restart those that differ");
-    Check::finding(NAME, what, mend)
+    let help = format!("give all workers of queue {name} the same settings and restart those that differ");
+    DoctorCheck::finding(NAME, what, help)
 }
 
 fn described(facts: &QueueFacts) -> String {
@@ -50,10 +50,10 @@ fn described(facts: &QueueFacts) -> String {
     format!("{guarantee}, requeue = {requeue}, {max_attempts} attempts within {}", shown(*horizon))
 }
 
-fn forgets_early(queue: &PublishedQueue) -> Option<Check> {
+fn forgets_early(queue: &PublishedQueue) -> Option<DoctorCheck> {
     let (guarantee, horizon) = (queue.facts.guarantee, queue.facts.horizon);
     let Guarantee::HonoursKeys { keeps_for } = guarantee else { return None };
-    let mend = "have the receiver remember keys for longer, or shorten the queue's retries".to_owned();
-    let memory = ShortMemory { keeps_for, horizon, mend };
+    let help = "have the receiver remember keys for longer, or shorten the queue's retries".to_owned();
+    let memory = ShortMemory { keeps_for, horizon, mend: help };
     (keeps_for < horizon).then(|| forgets(queue.queue.as_str(), "its receiver", &memory))
 }

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Check {
+pub(super) struct DoctorCheck {
     pub(super) name: &'static str,
     pub(super) what: String,
     pub(super) state: State,
     /// What to do about it.
-    pub(super) mend: Option<String>,
+    pub(super) help: Option<String>,
 }
 
 ichido_core::words! {
@@ -28,21 +28,21 @@ ichido_core::words! {
     }
 }
 
-impl Check {
+impl DoctorCheck {
     pub(super) fn well(name: &'static str, what: impl Into<String>) -> Self {
-        Self { name, what: what.into(), state: State::Well, mend: None }
+        Self { name, what: what.into(), state: State::Well, help: None }
     }
 
     pub(super) fn unknown(name: &'static str, what: impl Into<String>) -> Self {
         Self { state: State::Unknown, ..Self::well(name, what) }
     }
 
-    pub(super) fn finding(name: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { state: State::Finding, mend: Some(mend.into()), ..Self::well(name, what) }
+    pub(super) fn finding(name: &'static str, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Finding, help: Some(help.into()), ..Self::well(name, what) }
     }
 
-    pub(super) fn warning(name: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { state: State::Warning, ..Self::finding(name, what, mend) }
+    pub(super) fn warning(name: &'static str, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Warning, ..Self::finding(name, what, help) }
     }
 
     pub(super) fn is_finding(&self) -> bool {
@@ -51,15 +51,15 @@ impl Check {
 }
 
 /// A line for each, the mend of a finding under it, and how many there are.
-pub(super) fn human(checks: &[Check]) -> String {
+pub(super) fn human(checks: &[DoctorCheck]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for Check { name, what, state, mend } in checks {
+    for DoctorCheck { name, what, state, help } in checks {
         let mark = if *state == State::Finding { "FINDING" } else { state.as_str() };
         // A string takes all.
         _ = writeln!(text, "{mark:7}  {name:width$}  {}", visible(what));
-        if let Some(mend) = mend {
-            _ = writeln!(text, "{:9}{:width$}  mend: {}", "", "", visible(mend));
+        if let Some(help) = help {
+            _ = writeln!(text, "{:9}{:width$}  mend: {}", "", "", visible(help));
         }
     }
     match checks.iter().filter(|check| check.is_finding()).count() {
@@ -74,11 +74,11 @@ pub(super) fn human(checks: &[Check]) -> String {
 }
 
 /// The same as one object.
-pub(super) fn json(checks: &[Check]) -> String {
-    let shown = |Check { name, what, state, mend }: &Check| -> Value {
+pub(super) fn json(checks: &[DoctorCheck]) -> String {
+    let shown = |DoctorCheck { name, what, state, help }: &DoctorCheck| -> Value {
         let mut shown = json!({ "name": name, "state": state.as_str(), "what": what });
-        if let Some(mend) = mend {
-            shown["mend"] = json!(mend);
+        if let Some(help) = help {
+            shown["mend"] = json!(help);
         }
         shown
     };

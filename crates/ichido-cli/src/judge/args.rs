@@ -81,8 +81,8 @@ pub(crate) struct Args {
     pub(super) max_backoff: Duration,
 
     /// The longest that one call may take
-    #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds::parse)]
-    pub(super) call_time_out: Duration,
+    #[arg(long = "call-time-out", value_name = "TIME", default_value = "60", value_parser = seconds::parse)]
+    pub(super) call_timeout: Duration,
 
     /// The model on Bedrock, where --llm does not name it
     #[arg(long, value_name = "ID", env = "BEDROCK_MODEL_ID")]

@@ -35,7 +35,7 @@ pub(super) struct Price {
 
 /// What a person says of a run besides its settings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct PlanInputs {
     /// How long it may take in all.
     pub(super) deadline: Option<Duration>,
     /// How long a call takes.
@@ -44,8 +44,8 @@ pub(super) struct Told {
 }
 
 impl Plan {
-    pub(super) fn of(articles: usize, known: Known, settings: &Settings, told: &Told) -> Self {
-        let Told { latency, price, .. } = *told;
+    pub(super) fn new(articles: usize, known: Known, settings: &Settings, inputs: &PlanInputs) -> Self {
+        let PlanInputs { latency, price, .. } = *inputs;
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let items = u64::try_from(known.missing).unwrap_or(u64::MAX);
         let (parallel, interval) = (settings.parallel, settings.interval);
@@ -60,7 +60,7 @@ impl Plan {
             latency,
             retries: waits.len(),
             takes: estimate(&batch, &assumptions),
-            deadline: told.deadline.map(fits),
+            deadline: inputs.deadline.map(fits),
             price,
         }
     }
@@ -79,7 +79,7 @@ impl Plan {
     }
 
     /// For people.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let Known { answered, missing, tokens, lost } = self.known;
         let mut text = format!("{} articles: {answered} judged before, {missing} to ask\n", self.articles);
         if missing == 0 {
@@ -130,7 +130,7 @@ impl Plan {
     }
 
     /// For programs. Times are seconds.
-    pub(super) fn for_programs(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let Estimate { best, likely, worst } = self.takes;
         json!({
             "articles": self.articles,
@@ -186,45 +186,45 @@ fn proposed(proposal: &Proposal) -> Option<Value> {
 mod tests {
     use super::*;
 
-    const TOLD: Told = Told { deadline: None, latency: Duration::from_secs(5), price: None };
+    const INPUTS: PlanInputs = PlanInputs { deadline: None, latency: Duration::from_secs(5), price: None };
 
-    fn plan(settings: &Settings, told: Told) -> Plan {
+    fn plan(settings: &Settings, inputs: PlanInputs) -> Plan {
         let known = Known { answered: 0, missing: 120, tokens: 84_000, lost: 0 };
-        Plan::of(120, known, settings, &told)
+        Plan::new(120, known, settings, &inputs)
     }
 
     #[test]
     fn the_plan_says_the_figures_of_the_specification() {
-        let told = plan(&Settings::DEFAULT, TOLD).told();
+        let text = plan(&Settings::DEFAULT, INPUTS).render();
         for line in ["  best     7m 30s", "  likely   9m 50s", "  worst   17m 30s"] {
-            assert!(told.contains(line), "{told}");
+            assert!(text.contains(line), "{text}");
         }
         let three = Settings { parallel: NonZeroU32::new(3).unwrap(), ..Settings::DEFAULT };
-        assert!(plan(&three, TOLD).told().contains("  best     5m 00s"));
-        let numbers = plan(&Settings::DEFAULT, TOLD).for_programs();
+        assert!(plan(&three, INPUTS).render().contains("  best     5m 00s"));
+        let numbers = plan(&Settings::DEFAULT, INPUTS).to_json();
         assert_eq!(numbers["seconds"], json!({ "best": 450.0, "likely": 590.0, "worst": 1050.0 }));
     }
 
     #[test]
     fn a_deadline_that_the_worst_case_misses_gets_a_proposal() {
-        let within = |minutes| Told { deadline: Some(Duration::from_mins(minutes)), ..TOLD };
-        let told = plan(&Settings::DEFAULT, within(15)).told();
+        let within = |minutes| PlanInputs { deadline: Some(Duration::from_mins(minutes)), ..INPUTS };
+        let text = plan(&Settings::DEFAULT, within(15)).render();
         assert!(
-            told.contains(
+            text.contains(
                 "does not fit into 15m 00s, and would with --parallel 3 --interval 2.5 --retries 4"
             ),
-            "{told}"
+            "{text}"
         );
-        assert!(plan(&Settings::DEFAULT, within(20)).told().contains("fits into 20m 00s"));
-        assert!(plan(&Settings::DEFAULT, within(1)).told().contains("whatever is set"));
+        assert!(plan(&Settings::DEFAULT, within(20)).render().contains("fits into 20m 00s"));
+        assert!(plan(&Settings::DEFAULT, within(1)).render().contains("whatever is set"));
     }
 
     #[test]
     fn a_price_makes_a_cost() {
         let price = Price { input: 3.0, output: 15.0 };
         // 84,000 tokens in, and 24,000 out.
-        let plan = plan(&Settings::DEFAULT, Told { price: Some(price), ..TOLD });
-        assert!(plan.told().contains(": 0.61 at most"), "{}", plan.told());
-        assert_eq!(plan.for_programs()["cost_max"], json!(0.612));
+        let plan = plan(&Settings::DEFAULT, PlanInputs { price: Some(price), ..INPUTS });
+        assert!(plan.render().contains(": 0.61 at most"), "{}", plan.render());
+        assert_eq!(plan.to_json()["cost_max"], json!(0.612));
     }
 }

@@ -14,25 +14,25 @@ use crate::out;
 pub(super) fn ended(as_json: bool, plan: &Plan, report: &Report<Judgement>, quiet: bool) -> Result<(), Exit> {
     let fallbacks = report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Fallback(_))).count();
     if as_json {
-        out::line(json!({ "plan": plan.for_programs(), "summary": summary(report, fallbacks) }))?;
+        out::print_line(json!({ "plan": plan.to_json(), "summary": summary(report, fallbacks) }))?;
     } else {
-        let told = told(report, fallbacks);
+        let text = render(report, fallbacks);
         if quiet {
-            out::aside(&told);
+            out::eprint(&text);
         } else {
-            out::say(&told)?;
+            out::print(&text)?;
         }
     }
     match &report.ended {
         Ended::SetUp { code, why } => Err(Exit::Failed(format!(
             "the model could not be asked at all: {code}, {why}; mend where it is asked (--endpoint), its name, the key or what the account may use, and run it again"
         ))),
-        _ if 0 < fallbacks => Err(Exit::Found),
+        _ if 0 < fallbacks => Err(Exit::Findings),
         _ => Ok(()),
     }
 }
 
-fn told(report: &Report<Judgement>, fallbacks: usize) -> String {
+fn render(report: &Report<Judgement>, fallbacks: usize) -> String {
     let Counts { calls, retries, throttled, unusable, lost, known, tokens_in, tokens_out, .. } =
         report.counts;
     let judged = report.outcomes.len() - fallbacks;

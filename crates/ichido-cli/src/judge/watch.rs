@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
 
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 
 /// Shows how far it is until it is dropped.
 pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
@@ -27,7 +27,7 @@ pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
             let done = counts.answered + counts.fallbacks;
             bar.set(Some(counts.missing), done, told(&counts, began.elapsed()));
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
@@ -54,7 +54,9 @@ pub(super) async fn signals(stop: &Stop) -> Result<(), Exit> {
     let mut signals = Signals::listen()?;
     signals.next().await;
     stop.finish();
-    out::aside("\nending: calls under way are waited for, since they are paid for; once more ends at once\n");
+    out::eprint(
+        "\nending: calls under way are waited for, since they are paid for; once more ends at once\n",
+    );
     signals.next().await;
     stop.at_once();
     std::future::pending().await

@@ -6,11 +6,11 @@ use ichido_core::settings::Faults;
 use ichido_http::clock;
 use ichido_server::serve::shown::MessageFacts;
 
-use super::look::words;
+use super::show::words;
+use crate::api_client::{ApiClient, List, format};
 use crate::dead::moment;
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{List, Reach, shown};
 
 /// The most messages of one list.
 const LIMIT_MAX: u32 = 100_000;
@@ -84,7 +84,7 @@ impl Args {
 
 const HEAD: [&str; 9] = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "TRIES", "EFFECT", "ERROR"];
 
-pub(super) async fn run(reach: &Reach, query: Vec<(&'static str, String)>, args: Args) -> Result<(), Exit> {
+pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, args: Args) -> Result<(), Exit> {
     let list = List {
         query,
         page_max: Some(PAGE_MAX),
@@ -93,9 +93,9 @@ pub(super) async fn run(reach: &Reach, query: Vec<(&'static str, String)>, args:
         none: "no messages fit",
         ..List::new("/v1/messages", "messages", HEAD)
     };
-    if let Some(next) = reach.list(list, row).await? {
+    if let Some(next) = api.list(list, row).await? {
         // Aside, so that lines for programs are objects and nothing else.
-        out::aside(&format!("there may be more: --after {next}\n"));
+        out::eprint(&format!("there may be more: --after {next}\n"));
     }
     Ok(())
 }
@@ -110,6 +110,6 @@ fn row(message: MessageFacts) -> [String; 9] {
         message.status,
         format!("{}/{}", message.tries, message.tries_allowed),
         words(&message.effect),
-        shown::last_error(message.last_error.as_ref()),
+        format::last_error(message.last_error.as_ref()),
     ]
 }

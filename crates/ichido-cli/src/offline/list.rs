@@ -7,10 +7,10 @@ use ichido_client::queue::{Entry, EntryId, Filter, PAGE_MAX, Queue, State};
 use ichido_core::text::table;
 use serde_json::{Value, json};
 
-use super::of;
+use super::queue_failure;
+use crate::api_client::format;
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::shown;
 
 /// The most entries of one list.
 const LIMIT_MAX: u32 = 100_000;
@@ -37,38 +37,41 @@ pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(),
     let mut left = args.limit;
     let mut rows = Vec::new();
     while 0 < left {
-        let page = queue.list(&filter, left.min(PAGE_MAX)).await.map_err(|error| of(&args.file, &error))?;
+        let page = queue
+            .list(&filter, left.min(PAGE_MAX))
+            .await
+            .map_err(|error| queue_failure(&args.file, &error))?;
         let Some(last) = page.last() else {
             break;
         };
         filter.after = Some(last.id);
         left -= u32::try_from(page.len()).unwrap_or(left).min(left);
         for entry in page {
-            if is_json { out::line(for_programs(&entry))? } else { rows.push(row(&entry)) }
+            if is_json { out::print_line(for_programs(&entry))? } else { rows.push(row(&entry)) }
         }
     }
     if !is_json {
         if rows.is_empty() {
-            out::line("no entries fit")?;
+            out::print_line("no entries fit")?;
         } else {
             let head = ["ID", "STATE", "CREATED", "SERVER", "PATH", "KEY", "SENDS", "EFFECT", "REASON"];
-            out::say(&table(head, rows.into_iter()))?;
+            out::print(&table(head, rows.into_iter()))?;
         }
     }
     if let (0, Some(last)) = (left, filter.after) {
         // Aside, so that lines for programs are objects and nothing else.
-        out::aside(&format!("there may be more: --after {last}\n"));
+        out::eprint(&format!("there may be more: --after {last}\n"));
     }
     Ok(())
 }
 
 fn row(entry: &Entry) -> [String; 9] {
     let reason = entry.reason.as_ref();
-    let told =
-        shown::error(reason.map(|reason| reason.code.as_str()), reason.map(|reason| reason.text.as_str()));
-    let told = match entry.due_in {
-        Some(due) => format!("in {} s: {told}", due.as_secs() + 1),
-        None => told,
+    let reason_text =
+        format::error(reason.map(|reason| reason.code.as_str()), reason.map(|reason| reason.text.as_str()));
+    let reason_text = match entry.due_in {
+        Some(due) => format!("in {} s: {reason_text}", due.as_secs() + 1),
+        None => reason_text,
     };
     [
         entry.id.to_string(),
@@ -79,7 +82,7 @@ fn row(entry: &Entry) -> [String; 9] {
         entry.key.as_str().to_owned(),
         entry.sends.to_string(),
         entry.effect.as_str().replace('_', " "),
-        told,
+        reason_text,
     ]
 }
 

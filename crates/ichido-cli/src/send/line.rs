@@ -15,7 +15,7 @@ pub(super) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX + 4096;
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct LineMessage {
     pub(super) key: IdempotencyKey,
     pub(super) body: Vec<u8>,
 }
@@ -26,7 +26,7 @@ pub(super) enum KeyFrom {
     /// The line is `{"key": …, "body": …}`, and the member `body` is what is sent.
     Member,
     /// The line itself is what is sent, and holds its key at this place.
-    Place(Pointer, String),
+    Pointer(Pointer, String),
 }
 
 /// Why a line asks for nothing. No variant holds a character of it.
@@ -59,7 +59,7 @@ impl LineError {
 }
 
 /// Reads a line, without the line break at its end.
-pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<Item, LineError> {
+pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, LineError> {
     let document = Document::parse(line, LINE_BYTES_MAX)?;
     match key_from {
         KeyFrom::Member => {
@@ -72,11 +72,11 @@ pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<Item, LineError> 
                 return Err(LineError::Shape);
             };
             let key = key_of(key).ok_or_else(|| LineError::NoKey("/key".to_owned()))?;
-            Ok(Item { key: IdempotencyKey::parse(&key)?, body: body.get().as_bytes().to_vec() })
+            Ok(LineMessage { key: IdempotencyKey::parse(&key)?, body: body.get().as_bytes().to_vec() })
         }
-        KeyFrom::Place(pointer, shown) => {
+        KeyFrom::Pointer(pointer, shown) => {
             let key = document.at(pointer).and_then(key_of).ok_or_else(|| LineError::NoKey(shown.clone()))?;
-            Ok(Item { key: IdempotencyKey::parse(&key)?, body: line.to_vec() })
+            Ok(LineMessage { key: IdempotencyKey::parse(&key)?, body: line.to_vec() })
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_line_can_be_the_body_and_hold_its_key() {
-        let from = |pointer: &str| KeyFrom::Place(Pointer::parse(pointer).unwrap(), pointer.to_owned());
+        let from = |pointer: &str| KeyFrom::Pointer(Pointer::parse(pointer).unwrap(), pointer.to_owned());
         let line = br#" {"order": {"id": "o-7", "number": 42, "odd": 7.0} } "#;
         for (pointer, key) in [("/order/id", "o-7"), ("/order/number", "42")] {
             let item = parse(line, &from(pointer)).unwrap();

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 use super::line::LINE_BYTES_MAX;
 
 /// Where lines come from.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     from: Box<dyn AsyncBufRead + Send + Unpin>,
     /// What has come of the next line.
     partial: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Lines {
 
 /// A line, by its number from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct InputLine {
     pub(super) number: u64,
     /// Without its line break; `None` when it is too long.
     pub(super) text: Option<Vec<u8>>,
@@ -31,13 +31,13 @@ pub(super) struct Line {
     pub(super) bytes: u64,
 }
 
-impl Lines {
+impl LineReader {
     pub(super) fn new(from: impl AsyncBufRead + Send + Unpin + 'static) -> Self {
         Self { from: Box::new(from), partial: Vec::new(), is_too_long: false, count: 0, bytes: 0 }
     }
 
     /// The next line that is not empty; `None` at the end.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let found = self.from.fill_buf().await?;
             let (is_end, line_break) = (found.is_empty(), found.iter().position(|byte| *byte == b'\n'));
@@ -61,7 +61,7 @@ impl Lines {
     }
 
     /// What has come, as a line; `None` when it is blank, or nothing at the end.
-    fn take(&mut self, is_end: bool) -> Option<Line> {
+    fn take(&mut self, is_end: bool) -> Option<InputLine> {
         let (mut text, is_too_long) =
             (std::mem::take(&mut self.partial), std::mem::take(&mut self.is_too_long));
         if !is_end || !text.is_empty() {
@@ -71,7 +71,7 @@ impl Lines {
             text.pop();
         }
         let is_blank = !is_too_long && text.iter().all(u8::is_ascii_whitespace);
-        (!is_blank).then(|| Line {
+        (!is_blank).then(|| InputLine {
             number: self.count,
             text: (!is_too_long).then_some(text),
             bytes: self.bytes,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     async fn all(input: &[u8], buffer: usize) -> Vec<(u64, Option<String>)> {
-        let mut lines = Lines::new(BufReader::with_capacity(buffer, Cursor::new(input.to_vec())));
+        let mut lines = LineReader::new(BufReader::with_capacity(buffer, Cursor::new(input.to_vec())));
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             found.push((line.number, line.text.map(|text| String::from_utf8(text).unwrap())));

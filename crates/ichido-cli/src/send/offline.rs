@@ -16,22 +16,23 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::Args;
-use super::came::{About, Came, Counts, Refused};
-use super::many::of_line;
-use super::sender::{Sender, Way, is_about, of_answer, refusal};
+use super::bulk::line_label;
+use super::outcome::{RefusalScope, SendCounts, SendOutcome, SendRefusal};
+use super::sender::{SendTransport, Sender, is_about, outcome_of_answer, refusal};
 use super::settings::Settings;
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
-use input::{Asked, Batches, Input};
+use input::{Batches, Input, NumberedMessage};
 
 /// Puts messages into the file, and sends what is in it.
 pub(super) async fn run(args: &Args) -> Result<(), Exit> {
     let settings = Settings::resolve(args)?;
     let sender = settings.sender(args).await?;
-    let (Some(file), Way::Server { url, client }) = (&args.offline_queue, sender.way.clone()) else {
+    let (Some(file), SendTransport::Server { url, client }) = (&args.offline_queue, sender.transport.clone())
+    else {
         // The settings let nothing through that is otherwise.
-        return Err(Exit::wrong("--offline-queue", "is for a running server"));
+        return Err(Exit::invalid("--offline-queue", "is for a running server"));
     };
     let input = Input::open(args).await?;
     let queue = Queue::open(file).await;
@@ -63,17 +64,17 @@ struct Offline<'a> {
 }
 
 /// What is under way.
-struct Run {
-    counts: Counts,
+struct OfflineRun {
+    counts: SendCounts,
     /// Whether it was about one message, and its key was used for another body.
-    one_conflicts: bool,
+    has_key_conflict: bool,
     /// What was last in the way.
-    last_trouble: Option<String>,
+    last_error: Option<String>,
     /// The lines of this run that stand as which entry.
     lines: HashMap<EntryId, Vec<u64>>,
     /// Why no more is sent, if that is so: whatever follows would fare the same.
     ends: Option<Exit>,
-    is_told: bool,
+    is_interrupted: bool,
 }
 
 impl Offline<'_> {
@@ -87,17 +88,17 @@ impl Offline<'_> {
         let mut signals = Signals::listen()?;
         let (read_all, is_all_read) = watch::channel(false);
         let stop = watch::Sender::new(false);
-        let (tell, mut events) = mpsc::unbounded_channel();
-        let mut sending = self.start(client, terms, is_all_read, stop.clone(), tell).await?;
-        let mut run = Run {
-            counts: Counts::offline(),
-            one_conflicts: false,
-            last_trouble: None,
+        let (event_sender, mut events) = mpsc::unbounded_channel();
+        let mut sending = self.start(client, terms, is_all_read, stop.clone(), event_sender).await?;
+        let mut run = OfflineRun {
+            counts: SendCounts::offline(),
+            has_key_conflict: false,
+            last_error: None,
             lines: HashMap::new(),
             ends: None,
-            is_told: false,
+            is_interrupted: false,
         };
-        self.take_in(input.first, &mut run).await?;
+        self.accept_batch(input.first, &mut run).await?;
         let mut batches = Batches::new(input.lines);
         let (mut is_reading, mut is_sending) = (true, sending.is_some());
         while is_reading || is_sending {
@@ -105,16 +106,16 @@ impl Offline<'_> {
                 biased;
                 () = signals.next() => {
                     // Whoever says it twice does not wait for the try in hand, which is marked.
-                    if run.is_told {
+                    if run.is_interrupted {
                         break;
                     }
-                    run.is_told = true;
+                    run.is_interrupted = true;
                     is_reading = false;
                     stop.send_replace(true);
                 }
                 event = events.recv(), if is_sending => match event {
                     Some(event) => {
-                        self.say_event(&event, &mut run)?;
+                        self.report_event(&event, &mut run)?;
                         if run.ends.is_some() {
                             is_reading = false;
                             stop.send_replace(true);
@@ -124,7 +125,7 @@ impl Offline<'_> {
                 },
                 batch = batches.next(&settings.key_from), if is_reading => match batch {
                     Ok(batch) if batch.is_empty() => is_reading = false,
-                    Ok(batch) => self.take_in(batch, &mut run).await?,
+                    Ok(batch) => self.accept_batch(batch, &mut run).await?,
                     Err(error) => {
                         run.ends = Some(Exit::Failed(format!("the lines cannot be read further: {error}")));
                         is_reading = false;
@@ -135,12 +136,12 @@ impl Offline<'_> {
                 read_all.send_replace(true);
             }
         }
-        let came = match sending.as_mut() {
+        let outcome = match sending.as_mut() {
             None => None,
             Some(_) if is_sending => Some(Drained::Stopped),
             Some(task) => Some(self.ended(task).await?),
         };
-        self.end(run, came).await
+        self.finish(run, outcome).await
     }
 
     /// The sender as a task of its own; none where another process is at it.
@@ -150,12 +151,12 @@ impl Offline<'_> {
         terms: SendTerms,
         is_all_read: watch::Receiver<bool>,
         stop: watch::Sender<bool>,
-        tell: mpsc::UnboundedSender<Event>,
+        event_sender: mpsc::UnboundedSender<Event>,
     ) -> Result<Option<JoinHandle<Result<Drained, QueueError>>>, Exit> {
         match self.queue.sender(self.destination, client, terms).await {
-            Ok(sender) => Ok(Some(tokio::spawn(sending::all(sender, is_all_read, stop, tell)))),
+            Ok(sender) => Ok(Some(tokio::spawn(sending::send_all(sender, is_all_read, stop, event_sender)))),
             Err(QueueError::SenderBusy) => Ok(None),
-            Err(QueueError::Terms(_)) => Err(Exit::wrong(
+            Err(QueueError::Terms(_)) => Err(Exit::invalid(
                 "--keys-kept-for",
                 "must be longer than one try may take, which is 30s; a server keeps keys for 72h unless it is told otherwise",
             )),
@@ -173,36 +174,36 @@ impl Offline<'_> {
     }
 
     /// Puts what was read into the file, all of it at once, and says of each that it is there.
-    async fn take_in(&self, batch: Vec<Asked>, run: &mut Run) -> Result<(), Exit> {
+    async fn accept_batch(&self, batch: Vec<NumberedMessage>, run: &mut OfflineRun) -> Result<(), Exit> {
         let mut actions: Vec<Action> = Vec::new();
         let mut numbers = Vec::new();
-        let mut results: Vec<(u64, Option<EntryId>, Came)> = Vec::new();
-        for Asked { number, item } in batch {
+        let mut results: Vec<(u64, Option<EntryId>, SendOutcome)> = Vec::new();
+        for NumberedMessage { number, item } in batch {
             let action = item.and_then(|item| {
                 let action = self.sender.action(item.key, item.body);
-                action.map_err(|error| Refused::message("request_invalid", error.to_string()))
+                action.map_err(|error| SendRefusal::message("request_invalid", error.to_string()))
             });
             match action {
                 Ok(action) => {
                     actions.push(action);
                     numbers.push(number);
                 }
-                Err(why) => results.push((number, None, Came::Refused(why))),
+                Err(why) => results.push((number, None, SendOutcome::Refused(why))),
             }
         }
         let accepted = self.queue.accept(self.destination, &actions).await;
         let accepted = accepted.map_err(|error| self.not_accepted(&error, &numbers))?;
         for (number, accepted) in numbers.into_iter().zip(accepted) {
-            let (id, came) = of_accepted(accepted);
-            if matches!(came, Came::Queued) {
+            let (id, outcome) = outcome_of_accepted(accepted);
+            if matches!(outcome, SendOutcome::Queued) {
                 run.lines.entry(id).or_default().push(number);
             }
-            results.push((number, Some(id), came));
+            results.push((number, Some(id), outcome));
         }
         // In the order of the lines.
         results.sort_by_key(|(number, _, _)| *number);
-        for (number, id, came) in results {
-            self.say(Some(number), id, &came, run)?;
+        for (number, id, outcome) in results {
+            self.report(Some(number), id, &outcome, run)?;
         }
         Ok(())
     }
@@ -218,50 +219,56 @@ impl Offline<'_> {
         ))
     }
 
-    fn say_event(&self, event: &Event, run: &mut Run) -> Result<(), Exit> {
-        let came = match &event.what {
-            What::Sent { answer } => of_answer(answer, &event.key),
-            What::Failed { refused: Some(answer), .. } => Came::Refused(refusal(answer)),
-            What::Failed { reason, refused: None } => Came::Failed(reason.clone()),
-            What::Held { reason } => Came::Held(reason.clone()),
+    fn report_event(&self, event: &Event, run: &mut OfflineRun) -> Result<(), Exit> {
+        let outcome = match &event.what {
+            What::Sent { answer } => outcome_of_answer(answer, &event.key),
+            What::Failed { refused: Some(answer), .. } => SendOutcome::Refused(refusal(answer)),
+            What::Failed { reason, refused: None } => SendOutcome::Failed(reason.clone()),
+            What::Held { reason } => SendOutcome::Held(reason.clone()),
             // What waits was said to be queued, and is.
             What::Waits { reason, .. } | What::Offline { reason, .. } => {
-                run.last_trouble = Some(reason.text.clone());
+                run.last_error = Some(reason.text.clone());
                 return Ok(());
             }
             What::InFlight { .. } => return Ok(()),
         };
         let numbers = run.lines.remove(&event.entry).unwrap_or_default();
-        self.say(numbers.first().copied(), Some(event.entry), &came, run)?;
+        self.report(numbers.first().copied(), Some(event.entry), &outcome, run)?;
         // The same action on further lines is the same message.
         for number in numbers.iter().skip(1) {
-            self.say(Some(*number), Some(event.entry), &came.again(), run)?;
+            self.report(Some(*number), Some(event.entry), &outcome.again(), run)?;
         }
-        let about = came.refused_about();
-        if about == Some(About::All) || run.counts.is_lost_in_a_row() {
-            let why = format!("{}; no further entry was sent", came.text(""));
-            run.ends = Some(if about.is_some() { Exit::Failed(why) } else { Exit::Unreachable(why) });
+        let scope = outcome.refusal_scope();
+        if scope == Some(RefusalScope::All) || run.counts.is_lost_in_a_row() {
+            let why = format!("{}; no further entry was sent", outcome.render(""));
+            run.ends = Some(if scope.is_some() { Exit::Failed(why) } else { Exit::Unreachable(why) });
         }
         Ok(())
     }
 
-    fn say(&self, number: Option<u64>, id: Option<EntryId>, came: &Came, run: &mut Run) -> Result<(), Exit> {
-        run.counts.add(came);
+    fn report(
+        &self,
+        number: Option<u64>,
+        id: Option<EntryId>,
+        outcome: &SendOutcome,
+        run: &mut OfflineRun,
+    ) -> Result<(), Exit> {
+        run.counts.add(outcome);
         if self.is_one && number.is_some() {
-            run.one_conflicts |= came.refused_about() == Some(About::Key);
+            run.has_key_conflict |= outcome.refusal_scope() == Some(RefusalScope::Key);
         }
         if self.json {
-            return out::line(came.json(number.filter(|_| !self.is_one), id));
+            return out::print_line(outcome.to_json(number.filter(|_| !self.is_one), id));
         }
-        out::line(came.text(&match (number, id) {
-            (Some(number), _) if !self.is_one => of_line(number),
+        out::print_line(outcome.render(&match (number, id) {
+            (Some(number), _) if !self.is_one => line_label(number),
             (None, Some(id)) => format!(" entry {id}"),
             _ => String::new(),
         }))
     }
 
     /// How the command ends, by what is in the file.
-    async fn end(&self, run: Run, came: Option<Drained>) -> Result<(), Exit> {
+    async fn finish(&self, run: OfflineRun, outcome: Option<Drained>) -> Result<(), Exit> {
         let counts = self.queue.counts().await.map_err(|error| self.failed(&error))?;
         let of = |states: &[State]| -> u64 {
             let ours = counts.iter().filter(|count| count.destination == self.destination);
@@ -275,7 +282,7 @@ impl Offline<'_> {
             .map(|count| count.entries)
             .sum();
         if 0 < elsewhere {
-            out::aside(&format!(
+            out::eprint(&format!(
                 "ichido: {elsewhere} more in {file} are for other servers; `ichido offline list` shows them\n"
             ));
         }
@@ -283,8 +290,8 @@ impl Offline<'_> {
         let left = format!(
             "{said}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice"
         );
-        if run.is_told {
-            return Err(Exit::Cut(format!("told to stop after {left}")));
+        if run.is_interrupted {
+            return Err(Exit::Interrupted(format!("told to stop after {left}")));
         }
         if let Some(end) = run.ends {
             return Err(match end {
@@ -294,7 +301,7 @@ impl Offline<'_> {
             });
         }
         if 0 < waiting {
-            let why = match (came, run.last_trouble) {
+            let why = match (outcome, run.last_error) {
                 (None, _) => "another process sends from this file".to_owned(),
                 (Some(Drained::Waits(wait)), _) => {
                     format!("the server asks to be left alone for {} s more", wait.as_secs())
@@ -304,34 +311,36 @@ impl Offline<'_> {
             };
             return Err(Exit::Unreachable(format!("{}; {left}", ichido_core::text::visible(&why))));
         }
-        if run.one_conflicts {
+        if run.has_key_conflict {
             return Err(Exit::Conflict(format!(
                 "{said}; the key was used for another body: a new action needs a new key"
             )));
         }
-        out::aside(&format!("ichido: {said}\n"));
+        out::eprint(&format!("ichido: {said}\n"));
         if 0 < marked {
-            out::aside(&format!(
+            out::eprint(&format!(
                 "ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"
             ));
         }
         // The results have said which ones.
-        if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Found) }
+        if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Findings) }
     }
 }
 
 /// What came of a message that was to be put into the file.
-fn of_accepted(accepted: Accepted) -> (EntryId, Came) {
+fn outcome_of_accepted(accepted: Accepted) -> (EntryId, SendOutcome) {
     match accepted {
-        Accepted::Same { id, state: State::Failed, reason: Some(reason) } => (id, Came::Failed(reason)),
-        Accepted::Same { id, state: State::Held, reason: Some(reason) } => (id, Came::Held(reason)),
-        Accepted::New { id } | Accepted::Same { id, .. } => (id, Came::Queued),
+        Accepted::Same { id, state: State::Failed, reason: Some(reason) } => {
+            (id, SendOutcome::Failed(reason))
+        }
+        Accepted::Same { id, state: State::Held, reason: Some(reason) } => (id, SendOutcome::Held(reason)),
+        Accepted::New { id } | Accepted::Same { id, .. } => (id, SendOutcome::Queued),
         Accepted::Different { id } => {
             let detail = format!(
                 "the key is used for another body in entry {id} of the file; a new action needs a new key"
             );
             let code = Some("key_conflict".to_owned());
-            (id, Came::Refused(Refused { code, detail, about: About::Key }))
+            (id, SendOutcome::Refused(SendRefusal { code, detail, scope: RefusalScope::Key }))
         }
     }
 }

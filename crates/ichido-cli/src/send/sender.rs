@@ -10,8 +10,8 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 use ichido_server::serve::Inside;
 
-use super::came::{About, Came, Refused};
-use crate::reach::{gave_up, redirected};
+use super::outcome::{RefusalScope, SendOutcome, SendRefusal};
+use crate::api_client::{describe_failure, describe_redirect};
 
 /// For whom, as a server is told.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
@@ -32,12 +32,12 @@ pub(super) struct Sender {
     pub(super) content_type: String,
     /// Told only where it was given: a token may stand for another.
     pub(super) identity: Option<HeaderValue>,
-    pub(super) way: Way,
+    pub(super) transport: SendTransport,
 }
 
 /// Which way.
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum SendTransport {
     Server {
         /// Its address, as it was given.
         url: String,
@@ -48,19 +48,19 @@ pub(super) enum Way {
 
 impl Sender {
     /// Puts a message in, or says why it does not stand.
-    pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> Came {
-        let put = match &self.way {
-            Way::Server { client, .. } => match self.action(key.clone(), body) {
-                Ok(action) => Ok(of_server(client.send(&action).await, &key)),
+    pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> SendOutcome {
+        let put = match &self.transport {
+            SendTransport::Server { client, .. } => match self.action(key.clone(), body) {
+                Ok(action) => Ok(outcome_of_server(client.send(&action).await, &key)),
                 Err(error) => Err(error.to_string()),
             },
-            Way::Store(api) => {
+            SendTransport::Store(api) => {
                 let (path, identity) = (self.path.clone(), self.identity.as_ref());
                 let answer = api.put_in(path, &key, &self.content_type, identity, body).await;
-                answer.map(|answer| of_store(&answer, &key))
+                answer.map(|answer| outcome_of_store(&answer, &key))
             }
         };
-        put.unwrap_or_else(|why| Came::Refused(Refused::message("request_invalid", why)))
+        put.unwrap_or_else(|why| SendOutcome::Refused(SendRefusal::message("request_invalid", why)))
     }
 
     /// A message as a server is asked to take it.
@@ -73,20 +73,24 @@ impl Sender {
     }
 }
 
-fn of_server(outcome: Outcome, key: &IdempotencyKey) -> Came {
+fn outcome_of_server(outcome: Outcome, key: &IdempotencyKey) -> SendOutcome {
     match outcome {
-        Outcome::Done { answer, .. } => of_answer(&answer, key),
-        Outcome::Refused { answer, .. } => Came::Refused(refusal(&answer)),
-        Outcome::GaveUp { why, last, effect, .. } => Came::Unknown { effect, detail: gave_up(why, &last) },
+        Outcome::Done { answer, .. } => outcome_of_answer(&answer, key),
+        Outcome::Refused { answer, .. } => SendOutcome::Refused(refusal(&answer)),
+        Outcome::GaveUp { why, last, effect, .. } => {
+            SendOutcome::Unknown { effect, detail: describe_failure(why, &last) }
+        }
     }
 }
 
 /// Nothing is lost on the way to an API in this process; what it could not do now is as unknown as at a server.
-fn of_store(answer: &Answer, key: &IdempotencyKey) -> Came {
+fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     match answer.status {
-        200..=299 => of_answer(answer, key),
-        408 | 429 | 500..=599 => Came::Unknown { effect: Effect::Unknown, detail: refusal(answer).detail },
-        _ => Came::Refused(refusal(answer)),
+        200..=299 => outcome_of_answer(answer, key),
+        408 | 429 | 500..=599 => {
+            SendOutcome::Unknown { effect: Effect::Unknown, detail: refusal(answer).detail }
+        }
+        _ => SendOutcome::Refused(refusal(answer)),
     }
 }
 
@@ -96,17 +100,17 @@ pub(super) fn is_about(answer: &Answer, key: &IdempotencyKey) -> bool {
     answer.text_at(ID_AT).is_some() && !names_another
 }
 
-pub(super) fn of_answer(answer: &Answer, key: &IdempotencyKey) -> Came {
+pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     // An answer to somebody else's request, as from a proxy that mixes them up, says nothing of ours.
     if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) {
         let detail = format!("the server answered {} about another key", answer.status);
-        return Came::Unknown { effect: Effect::Unknown, detail };
+        return SendOutcome::Unknown { effect: Effect::Unknown, detail };
     }
     match answer.text_at(ID_AT) {
-        Some(id) if answer.is_replay() => Came::Same { id },
-        Some(id) => Came::New { id },
+        Some(id) if answer.is_replay() => SendOutcome::Same { id },
+        Some(id) => SendOutcome::New { id },
         // Whoever answers so is not known to have put a message in.
-        None => Came::Unknown {
+        None => SendOutcome::Unknown {
             effect: Effect::Unknown,
             detail: format!(
                 "the server answered {} and named no message; is it an Ichido server that is at this address?",
@@ -116,19 +120,19 @@ pub(super) fn of_answer(answer: &Answer, key: &IdempotencyKey) -> Came {
     }
 }
 
-pub(super) fn refusal(answer: &Answer) -> Refused {
+pub(super) fn refusal(answer: &Answer) -> SendRefusal {
     let problem = answer.problem();
-    let about = match (answer.status, problem.code.as_deref()) {
-        (_, Some(KEY_CONFLICT)) | (409, None) => About::Key,
+    let scope = match (answer.status, problem.code.as_deref()) {
+        (_, Some(KEY_CONFLICT)) | (409, None) => RefusalScope::Key,
         // Who asks and where to is the same for every message; a redirect leads elsewhere for all of them.
-        (300..=399 | 401 | 403 | 404 | 405 | 415, _) | (_, Some("identity_invalid")) => About::All,
-        _ => About::Message,
+        (300..=399 | 401 | 403 | 404 | 405 | 415, _) | (_, Some("identity_invalid")) => RefusalScope::All,
+        _ => RefusalScope::Message,
     };
-    let first = answer.text_at(FIRST_AT).filter(|_| about == About::Key);
+    let first = answer.text_at(FIRST_AT).filter(|_| scope == RefusalScope::Key);
     let used = first.as_deref().and_then(|first| first.rsplit('/').next()).map(|first| {
         format!("the key was used for another body, message {first}; a new action needs a new key")
     });
-    let detail = used.or(problem.detail).or(problem.title).or_else(|| redirected(answer));
+    let detail = used.or(problem.detail).or(problem.title).or_else(|| describe_redirect(answer));
     let detail = detail.unwrap_or_else(|| format!("the server answered {}", answer.status));
-    Refused { code: problem.code, detail, about }
+    SendRefusal { code: problem.code, detail, scope }
 }

@@ -15,10 +15,10 @@ use ichido_server::serve::Inside;
 
 use super::Args;
 use super::line::KeyFrom;
-use super::sender::{Sender, Way};
+use super::sender::{SendTransport, Sender};
+use crate::api_client::{self, Address};
 use crate::exit::Exit;
-use crate::reach::{self, Address};
-use crate::store::{configuration, open};
+use crate::store::{load_config, open};
 
 /// Settings that make sense.
 pub(super) struct Settings {
@@ -28,11 +28,11 @@ pub(super) struct Settings {
     /// How long the server remembers a key.
     pub(super) keys_kept_for: Duration,
     config: Option<Config>,
-    to: To,
+    to: SendTarget,
 }
 
-enum To {
-    Server(Way),
+enum SendTarget {
+    Server(SendTransport),
     /// The address of one that is not opened yet.
     Store(String),
 }
@@ -40,11 +40,11 @@ enum To {
 impl Settings {
     pub(super) fn resolve(args: &Args) -> Result<Self, Faults> {
         let mut faults = Faults::default();
-        let address = Address::given(args.server.as_deref(), args.store.as_deref(), &mut faults);
+        let address = Address::from_flags_or_env(args.server.as_deref(), args.store.as_deref(), &mut faults);
         let config = match &address {
             // The server has its own configuration.
             Address::Server(_) => None,
-            Address::Store(_) | Address::None => configuration(args.config.clone())?,
+            Address::Store(_) | Address::None => load_config(args.config.clone())?,
         };
         let is_sent = matches!(address, Address::Server(_));
         let queue = queue(args, config.as_ref(), &mut faults);
@@ -52,7 +52,7 @@ impl Settings {
             None => Some(KeyFrom::Member),
             Some(text) => faults
                 .check("--key-from", Pointer::parse(text))
-                .map(|pointer| KeyFrom::Place(pointer, text.clone())),
+                .map(|pointer| KeyFrom::Pointer(pointer, text.clone())),
         };
         if args.offline_queue.is_some() && !is_sent {
             faults.add(
@@ -68,11 +68,12 @@ impl Settings {
         let identity = identity.and_then(|text| faults.check("--identity", identity_field(text, is_sent)));
         let to = match address {
             Address::Server(url) => {
-                let client = reach::settings(url.clone(), &mut faults)
-                    .and_then(|settings| reach::client(settings, &mut faults));
-                client.map(|client| To::Server(Way::Server { url, client: Arc::new(client) }))
+                let client = api_client::client_settings(url.clone(), &mut faults)
+                    .and_then(|settings| api_client::build_client(settings, &mut faults));
+                client
+                    .map(|client| SendTarget::Server(SendTransport::Server { url, client: Arc::new(client) }))
             }
-            address => reach::store(address, config.as_ref(), &mut faults).map(To::Store),
+            address => api_client::store_url(address, config.as_ref(), &mut faults).map(SendTarget::Store),
         };
         let built = (|| {
             Some(Self {
@@ -94,9 +95,9 @@ impl Settings {
 
     /// Ready to send. A store is opened, a server is not asked.
     pub(super) async fn sender(&self, args: &Args) -> Result<Sender, Exit> {
-        let way = match &self.to {
-            To::Server(way) => way.clone(),
-            To::Store(url) => {
+        let transport = match &self.to {
+            SendTarget::Server(transport) => transport.clone(),
+            SendTarget::Store(url) => {
                 let store = open(url).await.map_err(|exit| match exit {
                     Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was put in")),
                     exit => exit,
@@ -104,14 +105,14 @@ impl Settings {
                 let api = Inside::taking(store, self.config.as_ref(), &self.queue).await;
                 let api =
                     api.map_err(|error| Exit::Failed(format!("the queue cannot be looked up: {error}")))?;
-                Way::Store(Arc::new(api))
+                SendTransport::Store(Arc::new(api))
             }
         };
         // The name of a queue has no character that a path would read otherwise.
         let path = format!("/v1/queues/{}/messages", self.queue.as_str());
         let path = path.parse().map_err(|error| Exit::Failed(format!("{path} is no path: {error}")))?;
         let (content_type, identity) = (args.content_type.clone(), self.identity.clone());
-        Ok(Sender { path, content_type, identity, way })
+        Ok(Sender { path, content_type, identity, transport })
     }
 }
 

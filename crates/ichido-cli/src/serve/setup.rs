@@ -20,34 +20,34 @@ pub(super) struct Setup {
     /// May hold a password.
     pub(super) url: String,
     /// Where the configuration is, for people.
-    pub(super) place: PathBuf,
+    pub(super) config_path: PathBuf,
     /// The broker that the built-in queue goes to.
-    pub(super) paper: Option<InProcess>,
+    pub(super) mock_broker: Option<InProcess>,
 }
 
 impl Setup {
     /// The configuration that was named, or the one that is there, or the one that is built in.
     pub(super) async fn find(args: &Args) -> Result<Self, Exit> {
         let here = || Path::new(FILE_NAME).is_file().then(|| PathBuf::from(FILE_NAME));
-        if let Some(place) = args.config.clone().or_else(here) {
-            let config = config::load(&place)?;
-            let url = store_url(args.store.clone(), &config, &place)?;
-            return Ok(Self { config, url, place, paper: None });
+        if let Some(config_path) = args.config.clone().or_else(here) {
+            let config = config::load(&config_path)?;
+            let url = store_url(args.store.clone(), &config, &config_path)?;
+            return Ok(Self { config, url, config_path, mock_broker: None });
         }
-        let paper = InProcess::start(Behaviour::WELL, fastrand::u64(..)).await;
-        let paper = paper
+        let mock_broker = InProcess::start(Behaviour::WELL, fastrand::u64(..)).await;
+        let mock_broker = mock_broker
             .map_err(|error| Exit::Failed(format!("the mock broker cannot listen on loopback: {error}")))?;
-        let config = built_in(&paper)?;
+        let config = built_in(&mock_broker)?;
         let url = args.store.clone().unwrap_or_else(|| DEFAULT_URL.to_owned());
-        Ok(Self { config, url, place: BUILT_IN.into(), paper: Some(paper) })
+        Ok(Self { config, url, config_path: BUILT_IN.into(), mock_broker: Some(mock_broker) })
     }
 }
 
 /// One queue on a broker of paper in this process, which is called over HTTP as any other.
-fn built_in(paper: &InProcess) -> Result<Config, Faults> {
+fn built_in(mock_broker: &InProcess) -> Result<Config, Faults> {
     let text = format!(
         "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",
-        paper.address
+        mock_broker.address
     );
     let outside = Outside {
         variable: &|name| std::env::var(name).ok(),

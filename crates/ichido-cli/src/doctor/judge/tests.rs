@@ -25,7 +25,7 @@ fn findings(server: Server, connections_max: u32) -> Vec<(&'static str, String)>
     let database = Database::Postgres(Box::new(server));
     let seen = Vitals { schema_found: Some(2), schema_known: 2, queues: Vec::new(), database };
     let found = vitals(&seen, connections_max);
-    found.into_iter().filter(Check::is_finding).map(|check| (check.name, check.what)).collect()
+    found.into_iter().filter(DoctorCheck::is_finding).map(|check| (check.name, check.what)).collect()
 }
 
 fn names(server: Server) -> Vec<&'static str> {
@@ -44,15 +44,15 @@ fn a_server_that_may_lose_what_it_acknowledged_is_found() {
 
 #[test]
 fn clocks_that_are_apart_are_found_but_not_a_slow_answer() {
-    let told = |before, database, after| {
+    let clock_findings = |before, database, after| {
         let at = Timestamp::from_secs;
         let clock = ClockReading { before: at(before), database: at(database), after: at(after) };
         findings(Server { clock, ..server() }, 16).into_iter().map(|(_, what)| what).collect::<Vec<_>>()
     };
-    assert_eq!(told(100, 130, 160), [""; 0], "somewhere in a minute that the answer took");
-    assert_eq!(told(100, 105, 100), [""; 0]);
-    assert_eq!(told(100, 106, 100), ["the database's clock is 6.0 s ahead of this machine's"]);
-    assert_eq!(told(100, 94, 101), ["the database's clock is 6.0 s behind this machine's"]);
+    assert_eq!(clock_findings(100, 130, 160), [""; 0], "somewhere in a minute that the answer took");
+    assert_eq!(clock_findings(100, 105, 100), [""; 0]);
+    assert_eq!(clock_findings(100, 106, 100), ["the database's clock is 6.0 s ahead of this machine's"]);
+    assert_eq!(clock_findings(100, 94, 101), ["the database's clock is 6.0 s behind this machine's"]);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_transaction_that_stays_open_is_named_with_how_to_end_it() {
     );
     assert!(found[0].is_finding(), "{found:?}");
     assert!(
-        found[0].mend.as_ref().is_some_and(|mend| mend.contains("pg_terminate_backend(42)")),
+        found[0].help.as_ref().is_some_and(|help| help.contains("pg_terminate_backend(42)")),
         "{found:?}"
     );
     // What cannot be seen is neither well nor a finding.
@@ -101,7 +101,7 @@ fn a_file_that_others_changed_is_found() {
 fn a_disk_is_low_by_the_store_that_is_on_it_and_full_by_a_bound_of_its_own() {
     use super::super::report::State;
     const GIB: u64 = 1 << 30;
-    let judged = |free, taken| disk(Ok(Room { free, taken }));
+    let judged = |free, taken| disk(Ok(DiskSpace { free, taken }));
     assert_eq!(judged(GIB, 1_000).state, State::Well);
     assert_eq!(judged(GIB - 1, 1_000).state, State::Warning, "however small the store is");
     assert_eq!(judged(9 * GIB, 5 * GIB).state, State::Warning, "a copy would fill it");

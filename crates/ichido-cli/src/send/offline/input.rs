@@ -9,10 +9,10 @@ use ichido_server::body_key;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
-use super::super::came::Refused;
-use super::super::line::{Item, KeyFrom};
-use super::super::lines::Lines;
-use super::super::{Args, body, many, open};
+use super::super::line::{KeyFrom, LineMessage};
+use super::super::lines::LineReader;
+use super::super::outcome::SendRefusal;
+use super::super::{Args, bulk, open_lines, read_body};
 use crate::exit::Exit;
 
 /// The most lines that are put in at once: one wait for the disk for all of them.
@@ -25,22 +25,22 @@ const PIPE_WAIT: Duration = Duration::from_secs(1);
 
 /// Where messages come from: one that is given, and lines. There may be neither: then what is in the file is sent.
 pub(super) struct Input {
-    pub(super) first: Vec<Asked>,
-    pub(super) lines: Lines,
+    pub(super) first: Vec<NumberedMessage>,
+    pub(super) lines: LineReader,
 }
 
 /// What a line asks for, or why it is not taken.
-pub(super) struct Asked {
+pub(super) struct NumberedMessage {
     pub(super) number: u64,
-    pub(super) item: Result<Item, Refused>,
+    pub(super) item: Result<LineMessage, SendRefusal>,
 }
 
 impl Input {
     /// Opened before the queue is: a file that is not there is found before anything is made.
     pub(super) async fn open(args: &Args) -> Result<Self, Exit> {
-        let mut input = Self { first: Vec::new(), lines: Lines::new(tokio::io::empty()) };
+        let mut input = Self { first: Vec::new(), lines: LineReader::new(tokio::io::empty()) };
         match (&args.key, &args.ndjson) {
-            (_, Some(file)) => (input.lines, _) = open(file).await?,
+            (_, Some(file)) => (input.lines, _) = open_lines(file).await?,
             (Some(key), None) => input.first.push(one(key).await?),
             (None, None) => nothing_is_piped().await?,
         }
@@ -55,7 +55,7 @@ async fn nothing_is_piped() -> Result<(), Exit> {
     }
     let mut first = [0];
     match timeout(PIPE_WAIT, tokio::io::stdin().read(&mut first)).await {
-        Ok(Ok(1..)) => Err(Exit::wrong(
+        Ok(Ok(1..)) => Err(Exit::invalid(
             "--key",
             "there is something on standard input, and no key for it: give one, or many messages by --ndjson -; to send only what waits, close \
              the input (</dev/null)",
@@ -65,35 +65,35 @@ async fn nothing_is_piped() -> Result<(), Exit> {
     }
 }
 
-async fn one(key: &str) -> Result<Asked, Exit> {
-    let body = body().await?;
+async fn one(key: &str) -> Result<NumberedMessage, Exit> {
+    let body = read_body().await?;
     let mut faults = Faults::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
     if let Some(key) = &key {
         faults.check("--key", body_key::agrees(key, &body));
     }
-    Ok(Asked { number: 1, item: Ok(Item { key: faults.or(key)?, body }) })
+    Ok(NumberedMessage { number: 1, item: Ok(LineMessage { key: faults.or(key)?, body }) })
 }
 
 /// Lines as they are taken in: those that are there together at once, and none is lost where waiting for them is broken off.
 pub(super) struct Batches {
-    lines: Lines,
+    lines: LineReader,
     /// What has come and was not handed on.
-    come: Vec<Asked>,
+    pending: Vec<NumberedMessage>,
     bytes: usize,
     /// Why no more come.
     end: Option<io::Result<()>>,
 }
 
 impl Batches {
-    pub(super) fn new(lines: Lines) -> Self {
-        Self { lines, come: Vec::new(), bytes: 0, end: None }
+    pub(super) fn new(lines: LineReader) -> Self {
+        Self { lines, pending: Vec::new(), bytes: 0, end: None }
     }
 
     /// The next line, and those that are there with it; none at the end.
-    pub(super) async fn next(&mut self, key_from: &KeyFrom) -> io::Result<Vec<Asked>> {
-        while self.end.is_none() && self.come.len() < BATCH_LINES_MAX && self.bytes < BATCH_BYTES_MAX {
-            let is_first = self.come.is_empty();
+    pub(super) async fn next(&mut self, key_from: &KeyFrom) -> io::Result<Vec<NumberedMessage>> {
+        while self.end.is_none() && self.pending.len() < BATCH_LINES_MAX && self.bytes < BATCH_BYTES_MAX {
+            let is_first = self.pending.is_empty();
             let line = tokio::select! {
                 biased;
                 line = self.lines.next() => line,
@@ -103,18 +103,19 @@ impl Batches {
             match line {
                 Ok(Some(line)) => {
                     self.bytes += line.text.as_ref().map_or(0, Vec::len);
-                    self.come.push(Asked { number: line.number, item: many::item(line.text, key_from) });
+                    self.pending
+                        .push(NumberedMessage { number: line.number, item: bulk::item(line.text, key_from) });
                 }
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
             }
         }
         self.bytes = 0;
-        match (self.come.is_empty(), self.end.take()) {
+        match (self.pending.is_empty(), self.end.take()) {
             (true, Some(Err(error))) => Err(error),
             (_, end) => {
                 self.end = end;
-                Ok(std::mem::take(&mut self.come))
+                Ok(std::mem::take(&mut self.pending))
             }
         }
     }

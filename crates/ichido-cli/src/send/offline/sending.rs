@@ -11,29 +11,29 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const REST: Duration = Duration::from_hours(1);
 
 /// Sends until all was read and nothing waits, or until there is no use in going on.
-pub(super) async fn all(
+pub(super) async fn send_all(
     mut sender: Sender,
     mut is_all_read: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
-    tell: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<Event>,
 ) -> Result<Drained, QueueError> {
     loop {
         // Before the look, so that what was accepted before the end is seen.
         let is_last = *is_all_read.borrow_and_update();
         // Whoever listened may have gone, and wants to know nothing more.
-        let came = sender.drain(PATIENCE, told(&stop), |event| drop(tell.send(event))).await?;
-        if is_last || came != Drained::Empty {
-            return Ok(came);
+        let outcome = sender.drain(PATIENCE, stopped(&stop), |event| drop(events.send(event))).await?;
+        if is_last || outcome != Drained::Empty {
+            return Ok(outcome);
         }
         tokio::select! {
-            () = told(&stop) => return Ok(Drained::Stopped),
+            () = stopped(&stop) => return Ok(Drained::Stopped),
             _ = is_all_read.changed() => {}
             () = sender.rest(REST) => {}
         }
     }
 }
 
-async fn told(stop: &watch::Sender<bool>) {
+async fn stopped(stop: &watch::Sender<bool>) {
     // It is ours as well, so that it does not end before us.
-    drop(stop.subscribe().wait_for(|told| *told).await);
+    drop(stop.subscribe().wait_for(|stopped| *stopped).await);
 }

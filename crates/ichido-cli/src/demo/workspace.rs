@@ -19,21 +19,21 @@ use crate::exit::Exit;
 const FILE: &str = "ichido.db";
 
 /// The store of a demo.
-pub(super) struct Place {
+pub(super) struct Workspace {
     pub(super) url: String,
     /// The folder that goes with the demo, if it is one.
     folder: Option<PathBuf>,
 }
 
-impl Place {
+impl Workspace {
     /// The file that was asked for, which must be new; or one in a new folder.
-    pub(super) fn make(store: Option<String>) -> Result<Self, Exit> {
+    pub(super) fn create(store: Option<String>) -> Result<Self, Exit> {
         if let Some(url) = store {
-            new_file(&url).map_err(|what| Exit::wrong("--store", what))?;
+            new_file(&url).map_err(|what| Exit::invalid("--store", what))?;
             return Ok(Self { url, folder: None });
         }
         let folder = std::env::temp_dir().join(format!("ichido-demo-{}", Uuid::now_v7()));
-        make_private(&folder).map_err(|error| {
+        create_private(&folder).map_err(|error| {
             let shown = folder.display();
             Exit::Failed(format!("the folder {shown} for the demo's store cannot be made: {error}; --store sqlite:FILE names a file elsewhere"))
         })?;
@@ -42,7 +42,7 @@ impl Place {
     }
 
     /// For people.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let file = sqlite_file(&self.url).unwrap_or(Path::new(""));
         let whole = std::path::absolute(file);
         let shown = whole.as_deref().unwrap_or(file).display();
@@ -51,9 +51,9 @@ impl Place {
     }
 
     /// Removes what nobody asked to keep, and says what is left; `turned` is how far the store's clock was turned ahead.
-    pub(super) fn leave(mut self, turned: Duration) -> Result<String, Exit> {
+    pub(super) fn clean_up(mut self, clock_ahead: Duration) -> Result<String, Exit> {
         let Some(folder) = self.folder.take() else {
-            return Ok(match turned.as_secs() / 60 {
+            return Ok(match clock_ahead.as_secs() / 60 {
                 0 => "the store is kept".to_owned(),
                 minutes => format!("the store is kept; the times in it are up to {minutes} minutes ahead"),
             });
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Workspace {
     fn drop(&mut self) {
         // Something else went wrong, and that is what is told.
         drop(self.folder.take().map(std::fs::remove_dir_all));
@@ -87,7 +87,7 @@ fn new_file(url: &str) -> Result<(), &'static str> {
 }
 
 /// Orders are nobody else's business, be they made up.
-fn make_private(folder: &Path) -> io::Result<()> {
+fn create_private(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -95,34 +95,34 @@ fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Where the demo listens.
-pub(super) struct Heard {
+pub(super) struct BoundListener {
     pub(super) listener: TcpListener,
     pub(super) address: SocketAddr,
     /// The usual port was taken.
-    pub(super) is_elsewhere: bool,
+    pub(super) is_fallback_port: bool,
 }
 
 /// Takes the address that was asked for; else the usual one, or a free port where that is taken.
-pub(super) async fn listen(asked: Option<SocketAddr>) -> Result<Heard, Exit> {
-    if let Some(beyond) = asked.filter(|address| !address.ip().is_loopback()) {
-        return Err(Exit::wrong(
+pub(super) async fn listen(requested: Option<SocketAddr>) -> Result<BoundListener, Exit> {
+    if let Some(beyond) = requested.filter(|address| !address.ip().is_loopback()) {
+        return Err(Exit::invalid(
             "--listen",
             format!(
                 "{beyond} can be reached from other machines, and the demo lets everybody in; take an address of loopback, such as {LISTEN_DEFAULT}"
             ),
         ));
     }
-    let usual = TcpListener::bind(asked.unwrap_or(LISTEN_DEFAULT)).await;
-    let (bound, is_elsewhere) = match usual {
-        Err(error) if asked.is_none() && error.kind() == ErrorKind::AddrInUse => {
+    let usual = TcpListener::bind(requested.unwrap_or(LISTEN_DEFAULT)).await;
+    let (bound, is_fallback_port) = match usual {
+        Err(error) if requested.is_none() && error.kind() == ErrorKind::AddrInUse => {
             (TcpListener::bind((LISTEN_DEFAULT.ip(), 0)).await, true)
         }
         bound => (bound, false),
     };
     let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = bound.map_err(|error| {
-        let address = asked.unwrap_or(LISTEN_DEFAULT);
+        let address = requested.unwrap_or(LISTEN_DEFAULT);
         Exit::Failed(format!("cannot listen on {address}: {error}; another port is chosen by --listen"))
     })?;
-    Ok(Heard { listener, address, is_elsewhere })
+    Ok(BoundListener { listener, address, is_fallback_port })
 }

@@ -11,9 +11,9 @@ use ichido_core::verdict::Effect;
 use ichido_server::body_key;
 use tokio::task::JoinHandle;
 
-use super::came::{About, Came, Counts, Refused};
-use super::line::{self, Item, KeyFrom, LineError};
-use super::lines::{Line, Lines};
+use super::line::{self, KeyFrom, LineError, LineMessage};
+use super::lines::{InputLine, LineReader};
+use super::outcome::{RefusalScope, SendCounts, SendOutcome, SendRefusal};
 use super::sender::Sender;
 use crate::bar::Bar;
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ use crate::signals::Signals;
 const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
 
 /// Puts the messages of lines in.
-pub(super) struct Many {
+pub(super) struct BulkSend {
     pub(super) sender: Sender,
     pub(super) key_from: KeyFrom,
     /// The most that are under way at once.
@@ -35,141 +35,147 @@ pub(super) struct Many {
 }
 
 /// A line that is under way.
-struct Sending {
+struct PendingLine {
     number: u64,
     bytes: u64,
-    task: JoinHandle<Came>,
+    task: JoinHandle<SendOutcome>,
 }
 
 /// Why no more lines are read.
-enum Stop {
+enum StopReason {
     /// There are none.
     End,
     /// Whatever follows would fare as this line did.
-    Failed { number: u64, came: Came },
+    Failed { number: u64, outcome: SendOutcome },
     /// Somebody said so.
-    Told,
+    Interrupted,
     /// They cannot be read.
     Unreadable(std::io::Error),
 }
 
-impl Many {
+impl BulkSend {
     /// Sends them all.
-    pub(super) async fn run(&self, mut lines: Lines, bar: Bar) -> Result<(), Exit> {
+    pub(super) async fn run(&self, mut lines: LineReader, bar: Bar) -> Result<(), Exit> {
         let mut signals = Signals::listen()?;
-        let mut counts = Counts::default();
-        let mut under_way: VecDeque<Sending> = VecDeque::with_capacity(self.parallel);
-        let mut stop: Option<Stop> = None;
+        let mut counts = SendCounts::default();
+        let mut under_way: VecDeque<PendingLine> = VecDeque::with_capacity(self.parallel);
+        let mut stop: Option<StopReason> = None;
         let mut warned = false;
         while stop.is_none() || !under_way.is_empty() {
             let has_room = stop.is_none() && under_way.len() < self.parallel;
             tokio::select! {
                 biased;
                 () = signals.next() => match stop {
-                    Some(Stop::Told) => break,
-                    _ => stop = Some(Stop::Told),
+                    Some(StopReason::Interrupted) => break,
+                    _ => stop = Some(StopReason::Interrupted),
                 },
-                (number, bytes, came) = first(&mut under_way), if !under_way.is_empty() => {
+                (number, bytes, outcome) = first(&mut under_way), if !under_way.is_empty() => {
                     under_way.pop_front();
-                    counts.add(&came);
-                    bar.line(&if self.json { came.json(Some(number), None) } else { came.text(&of_line(number)) })?;
+                    counts.add(&outcome);
+                    bar.print_line(&if self.json { outcome.to_json(Some(number), None) } else { outcome.render(&line_label(number)) })?;
                     bar.set(None, bytes, counts.to_string());
-                    if stop.as_ref().is_none_or(|stop| matches!(stop, Stop::End)) && is_for_all(&came, &counts) {
-                        stop = Some(Stop::Failed { number, came });
+                    if stop.as_ref().is_none_or(|stop| matches!(stop, StopReason::End)) && is_for_all(&outcome, &counts) {
+                        stop = Some(StopReason::Failed { number, outcome });
                     }
                 }
                 line = lines.next(), if has_room => match line {
                     Ok(Some(line)) => under_way.push_back(self.send(line, &mut warned)),
-                    Ok(None) => stop = Some(Stop::End),
-                    Err(error) => stop = Some(Stop::Unreadable(error)),
+                    Ok(None) => stop = Some(StopReason::End),
+                    Err(error) => stop = Some(StopReason::Unreadable(error)),
                 },
             }
         }
         drop(bar);
-        ended(stop.unwrap_or(Stop::End), &counts)
+        ended(stop.unwrap_or(StopReason::End), &counts)
     }
 
     /// Puts a line on its way.
-    fn send(&self, line: Line, warned: &mut bool) -> Sending {
-        let Line { number, text, bytes } = line;
+    fn send(&self, line: InputLine, warned: &mut bool) -> PendingLine {
+        let InputLine { number, text, bytes } = line;
         let task = match item(text, &self.key_from) {
             Ok(item) => {
                 self.warn(&item, warned);
                 let sender = self.sender.clone();
                 tokio::spawn(async move { sender.put(item.key, item.body).await })
             }
-            Err(refused) => tokio::spawn(std::future::ready(Came::Refused(refused))),
+            Err(refused) => tokio::spawn(std::future::ready(SendOutcome::Refused(refused))),
         };
-        Sending { number, bytes, task }
+        PendingLine { number, bytes, task }
     }
 
     /// Once is enough: the lines are of one kind.
-    fn warn(&self, item: &Item, warned: &mut bool) {
+    fn warn(&self, item: &LineMessage, warned: &mut bool) {
         let warning =
             self.queue.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.key, &item.body));
         if let Some(warning) = warning.filter(|_| !*warned) {
             *warned = true;
-            out::aside(&warning);
+            out::eprint(&warning);
         }
     }
 }
 
 /// What a line asks for, or why it is not taken.
-pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<Item, Refused> {
-    let refused = |error: LineError| Refused::message(error.code(), error.to_string());
+pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<LineMessage, SendRefusal> {
+    let refused = |error: LineError| SendRefusal::message(error.code(), error.to_string());
     let text = text.ok_or(LineError::TooLong).map_err(refused)?;
     let item = line::parse(&text, key_from).map_err(refused)?;
     if body_key::agrees(&item.key, &item.body).is_err() {
         let detail = "the body's idempotency_key is another key than the line's; make them the same, or take it out of the body";
-        return Err(Refused::message("key_disagrees", detail));
+        return Err(SendRefusal::message("key_disagrees", detail));
     }
     Ok(item)
 }
 
 /// What came of the line that is first in order.
-async fn first(under_way: &mut VecDeque<Sending>) -> (u64, u64, Came) {
-    let Some(Sending { number, bytes, task }) = under_way.front_mut() else {
+async fn first(under_way: &mut VecDeque<PendingLine>) -> (u64, u64, SendOutcome) {
+    let Some(PendingLine { number, bytes, task }) = under_way.front_mut() else {
         return std::future::pending().await;
     };
-    let came = task.await.unwrap_or_else(|error| Came::Unknown {
+    let outcome = task.await.unwrap_or_else(|error| SendOutcome::Unknown {
         effect: Effect::Unknown,
         detail: format!("the line was broken off: {error}"),
     });
-    (*number, *bytes, came)
+    (*number, *bytes, outcome)
 }
 
 /// Whether the next line would fare the same.
-fn is_for_all(came: &Came, counts: &Counts) -> bool {
-    match came {
-        Came::Refused(refused) => refused.about == About::All,
+fn is_for_all(outcome: &SendOutcome, counts: &SendCounts) -> bool {
+    match outcome {
+        SendOutcome::Refused(refused) => refused.scope == RefusalScope::All,
         // Nobody was reached, or wants to be: it says nothing of this line.
-        Came::Unknown { effect: Effect::NotDone, .. } => true,
+        SendOutcome::Unknown { effect: Effect::NotDone, .. } => true,
         _ => counts.is_lost_in_a_row(),
     }
 }
 
 /// Which line, with a blank before it.
-pub(super) fn of_line(number: u64) -> String {
+pub(super) fn line_label(number: u64) -> String {
     format!(" line {number}")
 }
 
-fn ended(stop: Stop, counts: &Counts) -> Result<(), Exit> {
+fn ended(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
     match stop {
-        Stop::End if 0 < counts.unknown => {
+        StopReason::End if 0 < counts.unknown => {
             Err(Exit::Unreachable(format!("not every line has an outcome: {counts}; {SAFE}")))
         }
-        Stop::End => {
-            out::aside(&format!("ichido: {counts}\n"));
+        StopReason::End => {
+            out::eprint(&format!("ichido: {counts}\n"));
             // The results have said which ones.
-            if counts.is_well() { Ok(()) } else { Err(Exit::Found) }
+            if counts.is_well() { Ok(()) } else { Err(Exit::Findings) }
         }
-        Stop::Failed { number, came } => {
-            let why =
-                format!("{}; no further line was sent after {counts}; {SAFE}", came.text(&of_line(number)));
-            Err(if matches!(came, Came::Unknown { .. }) { Exit::Unreachable(why) } else { Exit::Failed(why) })
+        StopReason::Failed { number, outcome } => {
+            let why = format!(
+                "{}; no further line was sent after {counts}; {SAFE}",
+                outcome.render(&line_label(number))
+            );
+            Err(if matches!(outcome, SendOutcome::Unknown { .. }) {
+                Exit::Unreachable(why)
+            } else {
+                Exit::Failed(why)
+            })
         }
-        Stop::Told => Err(Exit::Cut(format!("told to stop after {counts}; {SAFE}"))),
-        Stop::Unreadable(error) => {
+        StopReason::Interrupted => Err(Exit::Interrupted(format!("told to stop after {counts}; {SAFE}"))),
+        StopReason::Unreadable(error) => {
             Err(Exit::Failed(format!("the lines cannot be read further: {error}; after {counts}; {SAFE}")))
         }
     }

@@ -6,19 +6,19 @@ use ichido_core::text::table;
 use ichido_server::serve::shown::{Begun, Preview, Refused};
 use serde_json::json;
 
-use super::Dead;
-use super::steps::{Args, Work};
+use super::DeadLetters;
+use super::steps::{Args, LetterAction};
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{out, reach};
+use crate::{api_client, out};
 
-impl Dead {
+impl DeadLetters {
     /// By a filter.
-    pub(super) async fn many(&self, args: &Args, work: Work) -> Result<(), Exit> {
-        let filter = args.filter.told()?;
-        let told = |as_of: Option<&str>| {
+    pub(super) async fn bulk(&self, args: &Args, action: LetterAction) -> Result<(), Exit> {
+        let filter = args.filter.to_json()?;
+        let body = |as_of: Option<&str>| {
             json!({
-                "action": work.as_str(),
+                "action": action.as_str(),
                 "filter": filter,
                 "all": args.filter.is_all(),
                 "canary": args.canary,
@@ -27,31 +27,31 @@ impl Dead {
                 "as_of": as_of,
             })
         };
-        let Begun { preview, .. } = reach::read(&self.reach.post("/v1/operations", &told(None)).await?)?;
-        self.tell(&preview, work)?;
+        let Begun { preview, .. } = api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
+        self.print_preview(&preview, action)?;
         if args.dry_run || preview.would_go == 0 {
-            return if preview.refused.is_empty() { Ok(()) } else { Err(Exit::Found) };
+            return if preview.refused.is_empty() { Ok(()) } else { Err(Exit::Findings) };
         }
         if !args.yes {
-            confirm(preview.would_go, work)?;
+            confirm(preview.would_go, action)?;
         }
         // Before it is begun, so that a signal never finds it without a way to stop.
         let signals = Signals::listen()?;
         // What became a letter since the count was not agreed to.
-        let told = told(Some(&preview.as_of));
-        let begun: Begun = reach::read(&self.reach.post("/v1/operations", &told).await?)?;
+        let body = body(Some(&preview.as_of));
+        let begun: Begun = api_client::decode(&self.api.post("/v1/operations", &body).await?)?;
         match begun.operation {
-            Some(operation) => self.watch(operation, &begun.preview, signals, work).await,
-            None if self.reach.json => out::line(json!({ "report": { "moved": 0, "ended": "ended" } })),
-            None => out::line(format_args!("0 {}", work.done())),
+            Some(operation) => self.watch(operation, &begun.preview, signals, action).await,
+            None if self.api.json => out::print_line(json!({ "report": { "moved": 0, "ended": "ended" } })),
+            None => out::print_line(format_args!("0 {}", action.done())),
         }
     }
 
     /// What would happen.
-    fn tell(&self, found: &Preview, work: Work) -> Result<(), Exit> {
+    fn print_preview(&self, found: &Preview, action: LetterAction) -> Result<(), Exit> {
         let Preview { matched, would_go, queues, errors, refused, .. } = found;
-        if self.reach.json {
-            return out::line(json!({ "preflight": {
+        if self.api.json {
+            return out::print_line(json!({ "preflight": {
                 "matched": matched,
                 "would_go": would_go,
                 "queues": queues,
@@ -59,7 +59,7 @@ impl Dead {
                 "refused": refused,
             } }));
         }
-        let mut text = format!("{would_go} of {matched} dead letters would be {}\n", work.done());
+        let mut text = format!("{would_go} of {matched} dead letters would be {}\n", action.done());
         if 0 < *would_go {
             for (name, counts) in [("QUEUE", queues), ("ERROR", errors)] {
                 let row = |(name, count): (&String, &u64)| {
@@ -75,18 +75,18 @@ impl Dead {
             text.push('\n');
             text += &table(["REFUSED OF", "LETTERS", "WHY"], refused.iter().map(row));
         }
-        out::say(&text)
+        out::print(&text)
     }
 }
 
 /// Asks the person at the terminal. Where standard input is not a terminal there is nobody to ask.
-fn confirm(count: u64, work: Work) -> Result<(), Exit> {
+fn confirm(count: u64, action: LetterAction) -> Result<(), Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let what = format!("{count} letters would be {}; say so by --yes", work.done());
-        return Err(Exit::wrong("--yes", what));
+        let what = format!("{count} letters would be {}; say so by --yes", action.done());
+        return Err(Exit::invalid("--yes", what));
     }
-    out::aside(&format!("type {count} to go on: "));
+    out::eprint(&format!("type {count} to go on: "));
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     if read.is_err() || answer.trim() != count.to_string() {

@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::Dead;
-use super::filter::Filter;
+use super::DeadLetters;
+use super::filter::DeadLetterFilter;
 use super::letter::{self, HEAD};
+use crate::api_client::{self, List};
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{self, List};
 
 /// The most letters of one page, as the API has it.
 const PAGE_MAX: u32 = 200;
@@ -21,8 +21,13 @@ struct Events {
     events: Vec<Map<String, Value>>,
 }
 
-impl Dead {
-    pub(super) async fn list(&self, filter: &Filter, limit: u32, after: Option<String>) -> Result<(), Exit> {
+impl DeadLetters {
+    pub(super) async fn list(
+        &self,
+        filter: &DeadLetterFilter,
+        limit: u32,
+        after: Option<String>,
+    ) -> Result<(), Exit> {
         let list = List {
             query: filter.query()?,
             page_max: Some(PAGE_MAX),
@@ -32,8 +37,10 @@ impl Dead {
             for_programs: letter::for_programs,
             ..List::new("/v1/letters", "letters", HEAD)
         };
-        match self.reach.list(list, letter::row).await? {
-            Some(next) if !self.reach.json => out::line(format_args!("there may be more: --after {next}")),
+        match self.api.list(list, letter::row).await? {
+            Some(next) if !self.api.json => {
+                out::print_line(format_args!("there may be more: --after {next}"))
+            }
             _ => Ok(()),
         }
     }
@@ -41,27 +48,28 @@ impl Dead {
     pub(super) async fn show(&self, id: Uuid, request: bool) -> Result<(), Exit> {
         let letter: Map<String, Value> = self.letter(id).await?;
         if request {
-            let answer = self.reach.get(&format!("/v1/messages/{id}/request")).await?;
-            return out::bytes(&answer.body);
+            let answer = self.api.get(&format!("/v1/messages/{id}/request")).await?;
+            return out::print_bytes(&answer.body);
         }
         let message = self.message(id).await?;
-        let Events { events } = reach::read(&self.reach.get(&format!("/v1/messages/{id}/events")).await?)?;
-        if self.reach.json {
-            return out::line(letter::whole_for_programs(letter, message, events));
+        let Events { events } =
+            api_client::decode(&self.api.get(&format!("/v1/messages/{id}/events")).await?)?;
+        if self.api.json {
+            return out::print_line(letter::whole_for_programs(letter, message, events));
         }
-        let mut letter: Letter = reach::shape(letter.into())?;
-        let events: Vec<Event> = reach::shape(events.into())?;
+        let mut letter: Letter = api_client::decode_value(letter.into())?;
+        let events: Vec<Event> = api_client::decode_value(events.into())?;
         let sent_as = letter.sent_as.take().unwrap_or_else(|| {
             format!(
                 "not known: no worker has published queue {} yet; start the worker or program that serves it",
                 letter.queue
             )
         });
-        out::say(&letter::whole(letter, sent_as, &message, &events))
+        out::print(&letter::whole(letter, sent_as, &message, &events))
     }
 
     pub(super) async fn message(&self, id: Uuid) -> Result<MessageFacts, Exit> {
-        reach::read(&self.reach.get(&format!("/v1/messages/{id}")).await?)
+        api_client::decode(&self.api.get(&format!("/v1/messages/{id}")).await?)
     }
 
     pub(super) async fn letter<T: DeserializeOwned>(&self, id: Uuid) -> Result<T, Exit> {
@@ -74,10 +82,10 @@ impl Dead {
 
     /// A letter, or why there is none.
     pub(super) async fn find<T: DeserializeOwned>(&self, id: Uuid) -> Result<Result<T, String>, Exit> {
-        match self.reach.look(&format!("/v1/letters/{id}")).await? {
-            Ok(answer) => Ok(Ok(reach::read(&answer)?)),
-            Err(refusal) if matches!(refusal.status(), 404 | 409) => Ok(Err(refusal.told())),
-            Err(refusal) => Err(refusal.into()),
+        match self.api.try_get(&format!("/v1/letters/{id}")).await? {
+            Ok(answer) => Ok(Ok(api_client::decode(&answer)?)),
+            Err(problem) if matches!(problem.status(), 404 | 409) => Ok(Err(problem.message())),
+            Err(problem) => Err(problem.into()),
         }
     }
 }

@@ -9,9 +9,9 @@ use ichido_core::verdict::Effect;
 use crate::exit::Exit;
 
 /// An answer other than the one that was asked for, which says why.
-pub(crate) struct Refusal(Box<Answer>);
+pub(crate) struct ApiProblem(Box<Answer>);
 
-impl Refusal {
+impl ApiProblem {
     pub(crate) fn status(&self) -> u16 {
         self.0.status
     }
@@ -22,43 +22,43 @@ impl Refusal {
     }
 
     /// Why, for people.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         let problem = self.0.problem();
-        let told = problem.detail.or(problem.title).or_else(|| redirected(&self.0));
-        visible(&told.unwrap_or_else(|| format!("the server answered {}", self.0.status)))
+        let text = problem.detail.or(problem.title).or_else(|| describe_redirect(&self.0));
+        visible(&text.unwrap_or_else(|| format!("the server answered {}", self.0.status)))
     }
 }
 
-impl From<Refusal> for Exit {
-    fn from(refusal: Refusal) -> Self {
-        let told = refusal.told();
-        match refusal.status() {
-            400 | 422 => Self::wrong("what was asked", told),
-            401 => Self::Failed(format!("{told}; commands read it from ICHIDO_TOKEN")),
-            409 => Self::Conflict(told),
-            408 | 429 | 502..=504 => Self::Unreachable(told),
-            _ => Self::Failed(told),
+impl From<ApiProblem> for Exit {
+    fn from(problem: ApiProblem) -> Self {
+        let text = problem.message();
+        match problem.status() {
+            400 | 422 => Self::invalid("what was asked", text),
+            401 => Self::Failed(format!("{text}; commands read it from ICHIDO_TOKEN")),
+            409 => Self::Conflict(text),
+            408 | 429 | 502..=504 => Self::Unreachable(text),
+            _ => Self::Failed(text),
         }
     }
 }
 
 /// The answer that was asked for, or the refusal.
-pub(super) fn taken(answer: Answer) -> Result<Result<Answer, Refusal>, Exit> {
+pub(super) fn into_result(answer: Answer) -> Result<Result<Answer, ApiProblem>, Exit> {
     match (answer.status, answer.is_whole) {
         (200..=299, true) => Ok(Ok(answer)),
-        (200..=299, false) => Err(not_understood("it is longer than is read")),
-        _ => Ok(Err(Refusal(Box::new(answer)))),
+        (200..=299, false) => Err(unexpected_response("it is longer than is read")),
+        _ => Ok(Err(ApiProblem(Box::new(answer)))),
     }
 }
 
 /// The answer of a server, as far as there is one that says something.
 pub(super) fn of_read(outcome: Outcome) -> Result<Answer, Exit> {
-    answered(outcome).map_err(|(why, _)| Exit::Unreachable(why))
+    answer_of(outcome).map_err(|(why, _)| Exit::Unreachable(why))
 }
 
 /// The same for a change, which may have come about although nobody said so.
 pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
-    answered(outcome).map_err(|(why, effect)| {
+    answer_of(outcome).map_err(|(why, effect)| {
         let known = match effect {
             Effect::NotDone => "nothing was done",
             Effect::Done | Effect::Unknown => {
@@ -69,17 +69,17 @@ pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
     })
 }
 
-fn answered(outcome: Outcome) -> Result<Answer, (String, Effect)> {
+fn answer_of(outcome: Outcome) -> Result<Answer, (String, Effect)> {
     match outcome {
         Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => Ok(answer),
         // A server of ours says itself what was done.
         Outcome::GaveUp { last: Last::Answer(answer), .. } if answer.problem().code.is_some() => Ok(answer),
-        Outcome::GaveUp { why, last, effect, .. } => Err((gave_up(why, &last), effect)),
+        Outcome::GaveUp { why, last, effect, .. } => Err((describe_failure(why, &last), effect)),
     }
 }
 
 /// Why no outcome was learnt.
-pub(crate) fn gave_up(why: Why, last: &Last) -> String {
+pub(crate) fn describe_failure(why: Why, last: &Last) -> String {
     let seen = match last {
         Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
         Last::Answer(answer) => match answer.problem().detail {
@@ -93,25 +93,25 @@ pub(crate) fn gave_up(why: Why, last: &Last) -> String {
 /// What is said of a redirect: where it leads, and what to do. `None` where the answer is none.
 ///
 /// None is followed: a request with a key and a token goes where it was sent to, and nowhere that an answer names.
-pub(crate) fn redirected(answer: &Answer) -> Option<String> {
+pub(crate) fn describe_redirect(answer: &Answer) -> Option<String> {
     if !(300..400).contains(&answer.status) {
         return None;
     }
-    let whereto = answer.headers.get(LOCATION).and_then(|place| place.to_str().ok());
-    let Some(place) = whereto.map(without_secrets) else {
+    let location = answer.headers.get(LOCATION).and_then(|place| place.to_str().ok());
+    let Some(target) = location.map(without_secrets) else {
         return Some(format!(
             "the server answered {}, a redirect that says not where to; it is not followed: give the server's own address by --server",
             answer.status
         ));
     };
     // What stands before our paths is where a server is.
-    let server = place.split_once("/v1/").map(|(server, _)| server).filter(|server| server.contains("://"));
-    let mend = match server {
+    let server = target.split_once("/v1/").map(|(server, _)| server).filter(|server| server.contains("://"));
+    let help = match server {
         Some(server) => format!("if that is the server, say --server {server}"),
         None => "give the server's own address by --server; a proxy before it may ask for a login, or move http to https".to_owned(),
     };
     Some(format!(
-        "the server answered {}, a redirect to {place}, which is not followed; {mend}",
+        "the server answered {}, a redirect to {target}, which is not followed; {help}",
         answer.status
     ))
 }
@@ -130,7 +130,7 @@ fn without_secrets(address: &str) -> String {
 }
 
 /// The answer is none of an Ichido server, or of one that is much newer.
-pub(super) fn not_understood(why: impl std::fmt::Display) -> Exit {
+pub(super) fn unexpected_response(why: impl std::fmt::Display) -> Exit {
     Exit::Failed(format!(
         "the answer is not understood: {why}; is it an Ichido server of this version that is at this address?"
     ))
@@ -143,16 +143,18 @@ mod tests {
 
     use super::*;
 
-    fn told(status: u16, location: Option<&'static str>) -> Option<String> {
+    fn redirect_text(status: u16, location: Option<&'static str>) -> Option<String> {
         let mut headers = HeaderMap::new();
         headers.extend(location.map(|place| (LOCATION, HeaderValue::from_static(place))));
-        redirected(&Answer { status, headers, body: Bytes::new(), is_whole: true })
+        describe_redirect(&Answer { status, headers, body: Bytes::new(), is_whole: true })
     }
 
     #[test]
     fn a_redirect_says_where_to_and_how_to_mend_it_and_no_secret() {
-        let moved =
-            told(308, Some("https://ann:s3cret@ichido.test/base/v1/queues/orders/messages?token=s3cret"));
+        let moved = redirect_text(
+            308,
+            Some("https://ann:s3cret@ichido.test/base/v1/queues/orders/messages?token=s3cret"),
+        );
         assert_eq!(
             moved.as_deref(),
             Some(
@@ -160,12 +162,12 @@ mod tests {
                  that is the server, say --server https://ichido.test/base"
             )
         );
-        let login = told(302, Some("/login?next=%2F")).unwrap();
+        let login = redirect_text(302, Some("/login?next=%2F")).unwrap();
         assert!(
             login.contains("a redirect to /login, which is not followed; give the server's own address"),
             "{login}"
         );
-        assert!(told(301, None).unwrap().contains("says not where to"));
-        assert_eq!((told(200, None), told(404, Some("/"))), (None, None));
+        assert!(redirect_text(301, None).unwrap().contains("says not where to"));
+        assert_eq!((redirect_text(200, None), redirect_text(404, Some("/"))), (None, None));
     }
 }

@@ -3,16 +3,16 @@
 use ichido_server::serve::shown::{Event, Message};
 use uuid::Uuid;
 
+use crate::api_client::{ApiClient, List, format};
 use crate::exit::Exit;
 use crate::out;
-use crate::reach::{List, Reach, shown};
 
-pub(super) async fn show(reach: &Reach, id: Uuid) -> Result<(), Exit> {
-    let answer = reach.get(&format!("/v1/messages/{id}")).await?;
-    reach.say(&answer, |message| whole(message).trim_end().to_owned())
+pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
+    let answer = api.get(&format!("/v1/messages/{id}")).await?;
+    api.print(&answer, |message| whole(message).trim_end().to_owned())
 }
 
-pub(super) async fn events(reach: &Reach, id: Uuid) -> Result<(), Exit> {
+pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     let head = ["AT", "STEP", "WHAT", "TRIES", "EFFECT", "STATUS", "RECEIPT", "WHO", "WHY"];
     let row = |event: Event| {
         [
@@ -24,21 +24,21 @@ pub(super) async fn events(reach: &Reach, id: Uuid) -> Result<(), Exit> {
             event.status.map(|status| status.to_string()).unwrap_or_default(),
             event.receipt.unwrap_or_default(),
             event.actor.unwrap_or_default(),
-            shown::error(event.error_code.as_deref(), event.error_text.as_deref()),
+            format::error(event.error_code.as_deref(), event.error_text.as_deref()),
         ]
     };
-    reach.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await.map(drop)
+    api.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await.map(drop)
 }
 
 /// The bytes as they were put in, and nothing else: they are the caller's, and a file takes them as they are.
-pub(super) async fn request(reach: &Reach, id: Uuid) -> Result<(), Exit> {
-    let answer = reach.get(&format!("/v1/messages/{id}/request")).await?;
-    out::bytes(&answer.body)
+pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
+    let answer = api.get(&format!("/v1/messages/{id}/request")).await?;
+    out::print_bytes(&answer.body)
 }
 
 fn whole(Message { facts, result, hops }: Message) -> String {
     let result = result.as_ref();
-    shown::fields([
+    format::fields([
         ("id", Some(facts.id.to_string())),
         ("state", Some(facts.status)),
         ("queue", Some(facts.queue)),
@@ -47,7 +47,7 @@ fn whole(Message { facts, result, hops }: Message) -> String {
         ("effect", Some(words(&facts.effect))),
         ("tries", Some(format!("{} of {}", facts.tries, facts.tries_allowed))),
         ("next try", facts.next_attempt_at),
-        ("error", shown::last_error_in_full(facts.last_error.as_ref())),
+        ("error", format::last_error_in_full(facts.last_error.as_ref())),
         ("sent at", result.map(|result| result.at.clone())),
         ("answer", result.and_then(|result| Some(result.status?.to_string()))),
         ("receipt", result.and_then(|result| result.receipt.clone())),

@@ -4,8 +4,8 @@
 //! sent once, and where no outcome was learnt, that is said. Tokens are read from the environment alone, and shown nowhere.
 
 mod address;
-mod end;
-pub(crate) mod shown;
+pub(crate) mod format;
+mod outcome;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -22,15 +22,15 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub(crate) use address::Address;
-pub(crate) use end::{Refusal, gave_up, redirected};
 use ichido_core::settings::Faults;
 use ichido_core::text::table;
 use ichido_server::config::Config;
 use ichido_server::serve::Inside;
+pub(crate) use outcome::{ApiProblem, describe_failure, describe_redirect};
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{configuration, open_existing};
+use crate::store::{load_config, open_existing};
 
 /// Who asks. By the environment alone: everybody on a machine can read the flags of a program.
 const TOKEN: &str = "ICHIDO_TOKEN";
@@ -38,16 +38,16 @@ const NOWHERE: &str = "no store is given, and no server; say it here, by ICHIDO_
 
 /// The arguments of a command whose subcommands are requests to the API.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked<C: Subcommand> {
+pub(crate) struct ApiArgs<C: Subcommand> {
     #[command(subcommand)]
     pub(crate) command: C,
     #[command(flatten)]
-    pub(crate) whom: Whom,
+    pub(crate) connect: ConnectArgs,
 }
 
 /// Whom to ask, and in whose name.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Whom {
+pub(crate) struct ConnectArgs {
     #[arg(
         long,
         global = true,
@@ -79,13 +79,13 @@ pub(crate) struct Whom {
 }
 
 /// The API, ready to be asked.
-pub(crate) struct Reach {
+pub(crate) struct ApiClient {
     /// For programs rather than people.
     pub(crate) json: bool,
-    way: Way,
+    transport: Transport,
 }
 
-enum Way {
+enum Transport {
     Server {
         /// Asks again where that helps.
         reads: Box<Client>,
@@ -97,104 +97,112 @@ enum Way {
     },
 }
 
-impl Way {
+impl Transport {
     fn server(settings: ClientSettings, faults: &mut Faults) -> Option<Self> {
         // A page of messages, or the bytes of one, is longer than the answer to one that was put in.
         let settings = ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings };
         let once = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
-        let changes = client(ClientSettings { retry: once, ..settings.clone() }, faults);
-        let reads = client(settings, faults);
+        let changes = build_client(ClientSettings { retry: once, ..settings.clone() }, faults);
+        let reads = build_client(settings, faults);
         Some(Self::Server { reads: Box::new(reads?), changes: Box::new(changes?) })
     }
 }
 
-impl Reach {
+impl ApiClient {
     /// A server that this process runs itself, and that asks for no token.
-    pub(crate) fn beside(address: SocketAddr) -> Result<Self, Exit> {
+    pub(crate) fn local(address: SocketAddr) -> Result<Self, Exit> {
         let mut faults = Faults::default();
-        let way = Way::server(ClientSettings::new(format!("http://{address}")), &mut faults);
-        Ok(Self { json: false, way: faults.or(way)? })
+        let transport = Transport::server(ClientSettings::new(format!("http://{address}")), &mut faults);
+        Ok(Self { json: false, transport: faults.or(transport)? })
     }
 
     /// Opens a store, or gets ready to call a server, which is not asked yet.
-    pub(crate) async fn open(args: Whom) -> Result<Self, Exit> {
+    pub(crate) async fn open(args: ConnectArgs) -> Result<Self, Exit> {
         let mut faults = Faults::default();
-        let way = match Address::given(args.server.as_deref(), args.store.as_deref(), &mut faults) {
-            Address::Server(url) => {
-                let way = settings(url, &mut faults).and_then(|settings| Way::server(settings, &mut faults));
-                faults.or(way)?
-            }
-            address => {
-                let config = configuration(args.config)?;
-                let url = store(address, config.as_ref(), &mut faults);
-                let url = faults.or(url)?;
-                Way::Store { api: Inside::new(open_existing(&url).await?, config.as_ref(), args.by) }
-            }
-        };
-        Ok(Self { json: args.json, way })
+        let transport =
+            match Address::from_flags_or_env(args.server.as_deref(), args.store.as_deref(), &mut faults) {
+                Address::Server(url) => {
+                    let transport = client_settings(url, &mut faults)
+                        .and_then(|settings| Transport::server(settings, &mut faults));
+                    faults.or(transport)?
+                }
+                address => {
+                    let config = load_config(args.config)?;
+                    let url = store_url(address, config.as_ref(), &mut faults);
+                    let url = faults.or(url)?;
+                    Transport::Store {
+                        api: Inside::new(open_existing(&url).await?, config.as_ref(), args.by),
+                    }
+                }
+            };
+        Ok(Self { json: args.json, transport })
     }
 
     /// What is at a target: a path of ours, and a query if any.
     pub(crate) async fn get(&self, target: &str) -> Result<Answer, Exit> {
-        Ok(self.look(target).await??)
+        Ok(self.try_get(target).await??)
     }
 
     /// The same, for a command that has words of its own for a refusal.
-    pub(crate) async fn look(&self, target: &str) -> Result<Result<Answer, Refusal>, Exit> {
-        let answer = match &self.way {
-            Way::Server { reads, .. } => end::of_read(reads.read(target).await.map_err(failed)?)?,
-            Way::Store { api } => {
+    pub(crate) async fn try_get(&self, target: &str) -> Result<Result<Answer, ApiProblem>, Exit> {
+        let answer = match &self.transport {
+            Transport::Server { reads, .. } => outcome::of_read(reads.read(target).await.map_err(failed)?)?,
+            Transport::Store { api } => {
                 api.ask(Method::GET, uri(target)?, String::new()).await.map_err(Exit::Failed)?
             }
         };
-        end::taken(answer)
+        outcome::into_result(answer)
     }
 
     /// Puts a body in as it is, under a key.
-    pub(crate) async fn put_in(
+    pub(crate) async fn submit(
         &self,
         target: &str,
         key: IdempotencyKey,
         content_type: &str,
         body: Vec<u8>,
-    ) -> Result<Result<Answer, Refusal>, Exit> {
-        let answer = match &self.way {
-            Way::Server { changes, .. } => {
+    ) -> Result<Result<Answer, ApiProblem>, Exit> {
+        let answer = match &self.transport {
+            Transport::Server { changes, .. } => {
                 let action = Action::new(Method::POST, target, key, content_type, body);
-                end::of_change(changes.send(&action.map_err(failed)?).await)?
+                outcome::of_change(changes.send(&action.map_err(failed)?).await)?
             }
-            Way::Store { api } => {
+            Transport::Store { api } => {
                 let put = api.put_in(uri(target)?, &key, content_type, None, body).await;
                 put.map_err(Exit::Failed)?
             }
         };
-        end::taken(answer)
+        outcome::into_result(answer)
     }
 
     /// Asks for a change, told as JSON.
-    pub(crate) async fn post(&self, target: &str, told: &Value) -> Result<Answer, Exit> {
-        self.change(Method::POST, target, told).await
+    pub(crate) async fn post(&self, target: &str, body: &Value) -> Result<Answer, Exit> {
+        self.change(Method::POST, target, body).await
     }
 
     /// The same by another method.
-    pub(crate) async fn change(&self, method: Method, target: &str, told: &Value) -> Result<Answer, Exit> {
-        let told = told.to_string();
-        let answer = match &self.way {
-            Way::Server { changes, .. } => {
-                end::of_change(changes.send(&action(method, target, told)?).await)?
+    pub(crate) async fn change(&self, method: Method, target: &str, body: &Value) -> Result<Answer, Exit> {
+        let body = body.to_string();
+        let answer = match &self.transport {
+            Transport::Server { changes, .. } => {
+                outcome::of_change(changes.send(&action(method, target, body)?).await)?
             }
-            Way::Store { api } => api.ask(method, uri(target)?, told).await.map_err(Exit::Failed)?,
+            Transport::Store { api } => api.ask(method, uri(target)?, body).await.map_err(Exit::Failed)?,
         };
-        Ok(end::taken(answer)??)
+        Ok(outcome::into_result(answer)??)
     }
 
     /// Says what came of a request: the answer as it is for programs, a line for people.
-    pub(crate) fn say<T: DeserializeOwned>(
+    pub(crate) fn print<T: DeserializeOwned>(
         &self,
         answer: &Answer,
         words: impl FnOnce(T) -> String,
     ) -> Result<(), Exit> {
-        if self.json { out::line(read::<Value>(answer)?) } else { out::line(words(read(answer)?)) }
+        if self.json {
+            out::print_line(decode::<Value>(answer)?)
+        } else {
+            out::print_line(words(decode(answer)?))
+        }
     }
 
     /// Shows a list, page after page, until there are as many items as are wanted or there are no more. Programs get each page as it
@@ -212,26 +220,26 @@ impl Reach {
             let is_cursor_given = next.is_some();
             query.extend_pairs(next.map(|cursor| ("cursor", cursor)));
             let target = format!("{}?{}", list.path, query.finish());
-            let answer = match self.look(target.trim_end_matches('?')).await? {
+            let answer = match self.try_get(target.trim_end_matches('?')).await? {
                 // The API's words name its parameter, and not our flag.
-                Err(refusal) if is_cursor_given && refusal.told().starts_with("cursor ") => {
+                Err(problem) if is_cursor_given && problem.message().starts_with("cursor ") => {
                     let what = "is not the end of a page; give what the page before said";
-                    return Err(Exit::wrong("--after", what));
+                    return Err(Exit::invalid("--after", what));
                 }
                 answer => answer?,
             };
-            let mut page: Map<String, Value> = read(&answer)?;
-            let items: Vec<Value> = shape(page.remove(list.member).unwrap_or_default())?;
+            let mut page: Map<String, Value> = decode(&answer)?;
+            let items: Vec<Value> = decode_value(page.remove(list.member).unwrap_or_default())?;
             // A server that gives more than it was asked for does not make the list longer.
             for item in items.into_iter().take(left as usize) {
                 left -= 1;
                 if self.json {
-                    out::line((list.for_programs)(shape(item)?))?;
+                    out::print_line((list.for_programs)(decode_value(item)?))?;
                 } else {
-                    rows.push(row(shape(item)?));
+                    rows.push(row(decode_value(item)?));
                 }
             }
-            next = shape(page.remove("next").unwrap_or_default())?;
+            next = decode_value(page.remove("next").unwrap_or_default())?;
             if left == 0 || next.is_none() {
                 break;
             }
@@ -239,15 +247,19 @@ impl Reach {
         if self.json {
             return Ok(next);
         }
-        if rows.is_empty() { out::line(list.none) } else { out::say(&table(list.head, rows.into_iter())) }?;
+        if rows.is_empty() {
+            out::print_line(list.none)
+        } else {
+            out::print(&table(list.head, rows.into_iter()))
+        }?;
         Ok(next)
     }
 
     /// Ends what still runs in this process. What runs at a server goes on.
     pub(crate) async fn close(&self) {
-        match &self.way {
-            Way::Server { .. } => (),
-            Way::Store { api } => api.close().await,
+        match &self.transport {
+            Transport::Server { .. } => (),
+            Transport::Store { api } => api.close().await,
         }
     }
 }
@@ -289,18 +301,18 @@ impl<'a, const N: usize> List<'a, N> {
 }
 
 /// What an answer says.
-pub(crate) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Exit> {
-    serde_json::from_slice(&answer.body).map_err(end::not_understood)
+pub(crate) fn decode<T: DeserializeOwned>(answer: &Answer) -> Result<T, Exit> {
+    serde_json::from_slice(&answer.body).map_err(outcome::unexpected_response)
 }
 
 /// What a part of an answer says.
-pub(crate) fn shape<T: DeserializeOwned>(part: Value) -> Result<T, Exit> {
-    serde_json::from_value(part).map_err(end::not_understood)
+pub(crate) fn decode_value<T: DeserializeOwned>(part: Value) -> Result<T, Exit> {
+    serde_json::from_value(part).map_err(outcome::unexpected_response)
 }
 
-fn action(method: Method, target: &str, told: String) -> Result<Action, Exit> {
+fn action(method: Method, target: &str, body: String) -> Result<Action, Exit> {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).map_err(failed)?;
-    Action::new(method, target, key, "application/json", told).map_err(failed)
+    Action::new(method, target, key, "application/json", body).map_err(failed)
 }
 
 fn failed(error: impl std::fmt::Display) -> Exit {
@@ -312,7 +324,7 @@ fn uri(target: &str) -> Result<Uri, Exit> {
 }
 
 /// The address of the store that was given, or else of the configuration's.
-pub(crate) fn store(given: Address, config: Option<&Config>, faults: &mut Faults) -> Option<String> {
+pub(crate) fn store_url(given: Address, config: Option<&Config>, faults: &mut Faults) -> Option<String> {
     let url = match given {
         Address::Store(url) => Some(url),
         _ => config.and_then(|config| config.store.url.clone()),
@@ -324,7 +336,7 @@ pub(crate) fn store(given: Address, config: Option<&Config>, faults: &mut Faults
 }
 
 /// A client of a server, with the token of the environment.
-pub(crate) fn settings(url: String, faults: &mut Faults) -> Option<ClientSettings> {
+pub(crate) fn client_settings(url: String, faults: &mut Faults) -> Option<ClientSettings> {
     let token = match std::env::var(TOKEN) {
         Ok(text) => faults.check(TOKEN, Token::parse(&text)).map(Some),
         Err(std::env::VarError::NotPresent) => Some(None),
@@ -339,7 +351,7 @@ pub(crate) fn settings(url: String, faults: &mut Faults) -> Option<ClientSetting
 }
 
 /// The same, ready to be used.
-pub(crate) fn client(settings: ClientSettings, faults: &mut Faults) -> Option<Client> {
+pub(crate) fn build_client(settings: ClientSettings, faults: &mut Faults) -> Option<Client> {
     let resolved = settings.resolve();
     resolved
         .map_err(|Problems(problems)| {

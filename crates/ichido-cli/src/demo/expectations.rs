@@ -11,7 +11,7 @@ use ichido_core::text::table;
 ichido_core::words! {
     /// Something worth seeing, and what it is; in the order of the story.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub(super) enum Sight {
+    pub(super) enum Expectation {
         Sent = "sent at the first try",
         Replayed = "sent again by its caller, and answered as the first time",
         Refused = "refused, because the key was used for another request",
@@ -29,11 +29,11 @@ ichido_core::words! {
 
 /// A message as the API shows it.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Message {
+pub(super) struct ShownMessage {
     pub(super) status: String,
     pub(super) tries: u32,
     pub(super) last_error: Option<LastError>,
-    pub(super) result: Option<Outcome>,
+    pub(super) result: Option<ShownResult>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -42,11 +42,11 @@ pub(super) struct LastError {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Outcome {
+pub(super) struct ShownResult {
     pub(super) receipt: Option<String>,
 }
 
-impl Message {
+impl ShownMessage {
     /// Whether nothing more happens to it by itself.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.status.as_str(), "sent" | "dead" | "parked" | "cancelled")
@@ -54,18 +54,18 @@ impl Message {
 
     /// What its end shows. Whether a lost answer had an effect once is known to the receiver alone, so that it is not told from other
     /// failures here.
-    pub(super) fn sight(&self) -> Option<Sight> {
+    pub(super) fn expectation(&self) -> Option<Expectation> {
         match self.status.as_str() {
-            "sent" if 1 < self.tries => Some(Sight::Retried),
-            "sent" => Some(Sight::Sent),
-            "dead" => Some(Sight::Dead),
-            "parked" => Some(Sight::Parked),
+            "sent" if 1 < self.tries => Some(Expectation::Retried),
+            "sent" => Some(Expectation::Sent),
+            "dead" => Some(Expectation::Dead),
+            "parked" => Some(Expectation::Parked),
             _ => None,
         }
     }
 
     /// How it stands, in a few words.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let error = self.last_error.as_ref().map(|error| error.code.as_str()).unwrap_or_default();
         let receipt = self.result.as_ref().and_then(|result| result.receipt.as_deref());
         let receipt = receipt.map(|receipt| format!(", as {receipt}")).unwrap_or_default();
@@ -83,24 +83,24 @@ impl Message {
 
 /// How often each was seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen(BTreeMap<Sight, u64>);
+pub(super) struct Observations(BTreeMap<Expectation, u64>);
 
-impl Seen {
-    pub(super) fn count(&mut self, sight: Sight) {
-        *self.0.entry(sight).or_default() += 1;
+impl Observations {
+    pub(super) fn count(&mut self, expectation: Expectation) {
+        *self.0.entry(expectation).or_default() += 1;
     }
 
     /// What was never seen.
     pub(super) fn missing(&self) -> Vec<&'static str> {
-        let missing = Sight::ALL.into_iter().filter(|sight| !self.0.contains_key(sight));
-        missing.map(Sight::as_str).collect()
+        let missing = Expectation::ALL.into_iter().filter(|expectation| !self.0.contains_key(expectation));
+        missing.map(Expectation::as_str).collect()
     }
 
     /// For people.
     pub(super) fn table(&self) -> String {
-        let rows = Sight::ALL.into_iter().map(|sight| {
-            let count = self.0.get(&sight).copied().unwrap_or(0);
-            [count.to_string(), sight.to_string()]
+        let rows = Expectation::ALL.into_iter().map(|expectation| {
+            let count = self.0.get(&expectation).copied().unwrap_or(0);
+            [count.to_string(), expectation.to_string()]
         });
         table(["SEEN", "WHAT"], rows)
     }
@@ -110,39 +110,43 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn message(status: &str, tries: u32) -> Message {
+    fn message(status: &str, tries: u32) -> ShownMessage {
         let last_error = Some(LastError { code: "BROKER_5XX".to_owned() });
-        Message { status: status.to_owned(), tries, last_error, result: None }
+        ShownMessage { status: status.to_owned(), tries, last_error, result: None }
     }
 
     #[test]
     fn every_sight_has_words_once_and_what_was_not_seen_is_named() {
-        let mut seen = Seen::default();
-        assert_eq!(seen.missing().len(), Sight::ALL.len());
-        for (index, sight) in Sight::ALL.into_iter().enumerate() {
-            assert!(seen.missing().contains(&sight.as_str()), "{sight} is said of two");
-            seen.count(sight);
-            assert_eq!(seen.missing().len(), Sight::ALL.len() - index - 1);
+        let mut observed = Observations::default();
+        assert_eq!(observed.missing().len(), Expectation::ALL.len());
+        for (index, expectation) in Expectation::ALL.into_iter().enumerate() {
+            assert!(observed.missing().contains(&expectation.as_str()), "{expectation} is said of two");
+            observed.count(expectation);
+            assert_eq!(observed.missing().len(), Expectation::ALL.len() - index - 1);
         }
-        seen.count(Sight::Sent);
-        let table = seen.table();
+        observed.count(Expectation::Sent);
+        let table = observed.table();
         assert!(table.contains("2     sent at the first try\n") && !table.contains("\n0 "), "{table}");
     }
 
     #[test]
     fn only_an_end_is_a_sight() {
-        for (status, tries, sight) in [
+        for (status, tries, expectation) in [
             ("queued", 0, None),
             ("sending", 1, None),
             ("failed", 1, None),
-            ("sent", 1, Some(Sight::Sent)),
-            ("sent", 2, Some(Sight::Retried)),
-            ("dead", 1, Some(Sight::Dead)),
-            ("parked", 1, Some(Sight::Parked)),
+            ("sent", 1, Some(Expectation::Sent)),
+            ("sent", 2, Some(Expectation::Retried)),
+            ("dead", 1, Some(Expectation::Dead)),
+            ("parked", 1, Some(Expectation::Parked)),
         ] {
             let message = message(status, tries);
-            assert_eq!((message.sight(), message.has_ended()), (sight, sight.is_some()), "{status}");
+            assert_eq!(
+                (message.expectation(), message.has_ended()),
+                (expectation, expectation.is_some()),
+                "{status}"
+            );
         }
-        assert_eq!(message("sent", 2).told(), "sent at try 2, after BROKER_5XX");
+        assert_eq!(message("sent", 2).describe(), "sent at try 2, after BROKER_5XX");
     }
 }

@@ -4,12 +4,12 @@
 
 use ichido_core::alert::Rule;
 
-use super::order::{Order, Queue};
-use super::sight::Sight;
+use super::expectations::Expectation;
+use super::order::{DemoOrder, DemoQueue};
 
 /// How the broker of the orders behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
+pub(super) enum FaultMode {
     Well,
     /// 503, and nothing is done.
     Down,
@@ -21,7 +21,7 @@ pub(super) enum Mood {
     Moody,
 }
 
-impl Mood {
+impl FaultMode {
     /// The faults, each with its share of the calls, as `ichido paper` names them.
     pub(super) const fn faults(self) -> &'static [(&'static str, f64)] {
         match self {
@@ -33,7 +33,7 @@ impl Mood {
         }
     }
 
-    pub(super) const fn told(self) -> &'static str {
+    pub(super) const fn describe(self) -> &'static str {
         match self {
             Self::Well => "the broker is well again",
             Self::Down => "the broker is down from now on: 503 to every call",
@@ -48,31 +48,31 @@ impl Mood {
 
 /// One thing that is done or waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Broker(Mood),
+pub(super) enum ScenarioStep {
+    Broker(FaultMode),
     /// Puts something in, and does not wait for its end; it may show what became of a key that was used before.
-    Send(Order, Option<Sight>),
+    Send(DemoOrder, Option<Expectation>),
     /// Waits until the first try of what was put in under the key has failed.
     Fails(String),
     /// Waits until it has ended so.
-    Ends(String, Sight),
+    Ends(String, Expectation),
     /// Sends a dead one again.
     Requeue(String),
     /// Says of a parked one that it was done.
     Decide(String),
     /// Waits until there is an incident.
-    Opens(Rule, Queue),
+    Opens(Rule, DemoQueue),
     /// Waits until what was measured is found to be well again, which is the beginning of its end.
-    Clears(Rule, Queue),
+    Clears(Rule, DemoQueue),
     /// Waits until it is over.
-    Resolves(Rule, Queue),
+    Resolves(Rule, DemoQueue),
     /// Turns the clock of the demo's own store ahead, in place of waiting.
     TurnClock,
 }
 
 /// Where a reader may look for more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Hint {
     /// A command of ours, without the server.
     Command(&'static str),
     /// The same about a message, whose id follows.
@@ -86,16 +86,16 @@ pub(super) enum Look {
 pub(super) struct Chapter {
     pub(super) title: &'static str,
     pub(super) why: &'static str,
-    pub(super) steps: Vec<Step>,
-    pub(super) look: Vec<Look>,
+    pub(super) steps: Vec<ScenarioStep>,
+    pub(super) hints: Vec<Hint>,
 }
 
 /// The story, and how many orders are in it.
-pub(super) fn story(seed: u64) -> (Vec<Chapter>, u32) {
+pub(super) fn scenario(seed: u64) -> (Vec<Chapter>, u32) {
     let mut dice = fastrand::Rng::with_seed(seed);
-    let mut order = |queue, number| Order::new(queue, number, &mut dice);
-    let [first, second, third, fourth] = [1, 2, 3, 4].map(|number| order(Queue::Orders, number));
-    let (payment, fax) = (order(Queue::Payments, 1), order(Queue::Faxes, 1));
+    let mut order = |queue, number| DemoOrder::new(queue, number, &mut dice);
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|number| order(DemoQueue::Orders, number));
+    let (payment, fax) = (order(DemoQueue::Payments, 1), order(DemoQueue::Faxes, 1));
     let chapters = vec![
         sent(first.clone()),
         repeated(first),
@@ -103,81 +103,84 @@ pub(super) fn story(seed: u64) -> (Vec<Chapter>, u32) {
         lost(third, payment.clone(), fax.clone()),
         refused(fourth.clone()),
         alerted(),
-        mended(fourth.key, fax.key),
+        fixed_by_hand(fourth.key, fax.key),
         later(payment.key),
     ];
     (chapters, 4)
 }
 
-fn sent(order: Order) -> Chapter {
+fn sent(order: DemoOrder) -> Chapter {
     let key = order.key.clone();
     Chapter {
         title: "An order is sent",
         why: "201 says that it is on the disk. From then on Ichido sees to it, whatever becomes of the caller.",
-        steps: vec![Step::Send(order, None), Step::Ends(key.clone(), Sight::Sent)],
-        look: vec![Look::About("ichido messages show", key)],
+        steps: vec![ScenarioStep::Send(order, None), ScenarioStep::Ends(key.clone(), Expectation::Sent)],
+        hints: vec![Hint::About("ichido messages show", key)],
     }
 }
 
-fn repeated(order: Order) -> Chapter {
-    let other = order.other();
+fn repeated(order: DemoOrder) -> Chapter {
+    let other = order.with_other_body();
     Chapter {
         title: "The same key again",
         why: "Who got no answer sends the same again and gets the first one. Another request is refused.",
-        steps: vec![Step::Send(order, Some(Sight::Replayed)), Step::Send(other, Some(Sight::Refused))],
-        look: vec![],
+        steps: vec![
+            ScenarioStep::Send(order, Some(Expectation::Replayed)),
+            ScenarioStep::Send(other, Some(Expectation::Refused)),
+        ],
+        hints: vec![],
     }
 }
 
-fn failed(order: Order) -> Chapter {
+fn failed(order: DemoOrder) -> Chapter {
     let key = order.key.clone();
     Chapter {
         title: "The broker is down",
         why: "A failure that may mend itself is tried again, after waits that grow.",
         steps: vec![
-            Step::Broker(Mood::Down),
-            Step::Send(order, None),
-            Step::Fails(key.clone()),
-            Step::Broker(Mood::Well),
-            Step::Ends(key.clone(), Sight::Retried),
+            ScenarioStep::Broker(FaultMode::Down),
+            ScenarioStep::Send(order, None),
+            ScenarioStep::Fails(key.clone()),
+            ScenarioStep::Broker(FaultMode::Well),
+            ScenarioStep::Ends(key.clone(), Expectation::Retried),
         ],
-        look: vec![Look::About("ichido messages show", key)],
+        hints: vec![Hint::About("ichido messages show", key)],
     }
 }
 
-fn lost(order: Order, payment: Order, fax: Order) -> Chapter {
+fn lost(order: DemoOrder, payment: DemoOrder, fax: DemoOrder) -> Chapter {
     let keys = [&order, &payment, &fax].map(|order| order.key.clone());
     let [key, paid, faxed] = keys;
     Chapter {
         title: "Answers get lost",
         why: "Was it done? Who honours keys may be called again. Of others nobody knows: nothing is guessed.",
         steps: vec![
-            Step::Broker(Mood::Mute),
-            Step::Send(order, None),
-            Step::Send(payment, None),
-            Step::Send(fax, None),
-            Step::Fails(key.clone()),
-            Step::Broker(Mood::Well),
-            Step::Ends(key, Sight::LostAndDoneOnce),
-            Step::Ends(paid, Sight::Parked),
-            Step::Ends(faxed, Sight::Parked),
+            ScenarioStep::Broker(FaultMode::Mute),
+            ScenarioStep::Send(order, None),
+            ScenarioStep::Send(payment, None),
+            ScenarioStep::Send(fax, None),
+            ScenarioStep::Fails(key.clone()),
+            ScenarioStep::Broker(FaultMode::Well),
+            ScenarioStep::Ends(key, Expectation::LostAndDoneOnce),
+            ScenarioStep::Ends(paid, Expectation::Parked),
+            ScenarioStep::Ends(faxed, Expectation::Parked),
         ],
-        look: vec![Look::Command("ichido dead list --parked")],
+        hints: vec![Hint::Command("ichido dead list --parked")],
     }
 }
 
-fn refused(order: Order) -> Chapter {
+fn refused(order: DemoOrder) -> Chapter {
     let key = order.key.clone();
     Chapter {
         title: "An order that no retry mends",
         why: "What is refused as wrong is not tried again: it is a dead letter, and waits for a person.",
         steps: vec![
-            Step::Broker(Mood::Picky),
-            Step::Send(order, None),
-            Step::Ends(key, Sight::Dead),
-            Step::Broker(Mood::Well),
+            ScenarioStep::Broker(FaultMode::Picky),
+            ScenarioStep::Send(order, None),
+            ScenarioStep::Ends(key, Expectation::Dead),
+            ScenarioStep::Broker(FaultMode::Well),
         ],
-        look: vec![Look::Command("ichido dead list")],
+        hints: vec![Hint::Command("ichido dead list")],
     }
 }
 
@@ -185,22 +188,25 @@ fn alerted() -> Chapter {
     Chapter {
         title: "Somebody is told",
         why: "One worker looks every ten seconds; each trouble is one incident, however long it lasts.",
-        steps: vec![Step::Opens(Rule::DeadLetter, Queue::Orders), Step::Opens(Rule::Parked, Queue::Faxes)],
-        look: vec![Look::Command("ichido alerts"), Look::Page("/v1/alerts?state=firing")],
+        steps: vec![
+            ScenarioStep::Opens(Rule::DeadLetter, DemoQueue::Orders),
+            ScenarioStep::Opens(Rule::Parked, DemoQueue::Faxes),
+        ],
+        hints: vec![Hint::Command("ichido alerts"), Hint::Page("/v1/alerts?state=firing")],
     }
 }
 
-fn mended(dead: String, parked: String) -> Chapter {
+fn fixed_by_hand(dead: String, parked: String) -> Chapter {
     Chapter {
         title: "A person mends it",
         why: "The broker takes orders again: the dead letter is sent again. The fax arrived, says who got it.",
         steps: vec![
-            Step::Requeue(dead.clone()),
-            Step::Ends(dead.clone(), Sight::Requeued),
-            Step::Decide(parked.clone()),
-            Step::Ends(parked, Sight::Decided),
+            ScenarioStep::Requeue(dead.clone()),
+            ScenarioStep::Ends(dead.clone(), Expectation::Requeued),
+            ScenarioStep::Decide(parked.clone()),
+            ScenarioStep::Ends(parked, Expectation::Decided),
         ],
-        look: vec![Look::About("ichido messages show", dead)],
+        hints: vec![Hint::About("ichido messages show", dead)],
     }
 }
 
@@ -209,16 +215,16 @@ fn later(paid: String) -> Chapter {
         title: "A few minutes later",
         why: "When no call can still be on its way, the office is asked about the payment. Alerts end.",
         steps: vec![
-            Step::TurnClock,
-            Step::Ends(paid, Sight::AskedAfter),
+            ScenarioStep::TurnClock,
+            ScenarioStep::Ends(paid, Expectation::AskedAfter),
             // An alert is over when it has been clear for a while: were the clock turned before, the while would only begin.
-            Step::Clears(Rule::DeadLetter, Queue::Orders),
-            Step::Clears(Rule::Parked, Queue::Faxes),
-            Step::TurnClock,
-            Step::Resolves(Rule::DeadLetter, Queue::Orders),
-            Step::Resolves(Rule::Parked, Queue::Faxes),
+            ScenarioStep::Clears(Rule::DeadLetter, DemoQueue::Orders),
+            ScenarioStep::Clears(Rule::Parked, DemoQueue::Faxes),
+            ScenarioStep::TurnClock,
+            ScenarioStep::Resolves(Rule::DeadLetter, DemoQueue::Orders),
+            ScenarioStep::Resolves(Rule::Parked, DemoQueue::Faxes),
         ],
-        look: vec![Look::Command("ichido alerts --all"), Look::Command("ichido queues list")],
+        hints: vec![Hint::Command("ichido alerts --all"), Hint::Command("ichido queues list")],
     }
 }
 
@@ -228,54 +234,60 @@ mod tests {
 
     use super::*;
 
-    fn sights(step: &Step) -> Option<Sight> {
+    fn expectation_of(step: &ScenarioStep) -> Option<Expectation> {
         match step {
-            Step::Send(_, sight) => *sight,
-            Step::Ends(_, sight) => Some(*sight),
-            Step::Opens(..) => Some(Sight::AlertOpened),
-            Step::Resolves(..) => Some(Sight::AlertResolved),
-            Step::Broker(_)
-            | Step::Fails(_)
-            | Step::Requeue(_)
-            | Step::Decide(_)
-            | Step::Clears(..)
-            | Step::TurnClock => None,
+            ScenarioStep::Send(_, expectation) => *expectation,
+            ScenarioStep::Ends(_, expectation) => Some(*expectation),
+            ScenarioStep::Opens(..) => Some(Expectation::AlertOpened),
+            ScenarioStep::Resolves(..) => Some(Expectation::AlertResolved),
+            ScenarioStep::Broker(_)
+            | ScenarioStep::Fails(_)
+            | ScenarioStep::Requeue(_)
+            | ScenarioStep::Decide(_)
+            | ScenarioStep::Clears(..)
+            | ScenarioStep::TurnClock => None,
         }
     }
 
     #[test]
     fn the_same_seed_tells_the_same_story_and_another_one_another() {
-        assert_eq!(story(7), story(7));
-        assert_ne!(story(7), story(8));
+        assert_eq!(scenario(7), scenario(7));
+        assert_ne!(scenario(7), scenario(8));
     }
 
     #[test]
     fn the_story_shows_every_sight() {
-        let (chapters, _) = story(1);
-        let shown: BTreeSet<Sight> =
-            chapters.iter().flat_map(|chapter| &chapter.steps).filter_map(sights).collect();
-        let all = BTreeSet::from(Sight::ALL);
+        let (chapters, _) = scenario(1);
+        let shown: BTreeSet<Expectation> =
+            chapters.iter().flat_map(|chapter| &chapter.steps).filter_map(expectation_of).collect();
+        let all = BTreeSet::from(Expectation::ALL);
         assert_eq!(shown, all);
     }
 
     #[test]
     fn nothing_is_waited_for_that_was_not_sent_and_the_broker_is_well_at_the_end() {
-        let (chapters, orders) = story(1);
-        let (mut sent, mut mood) = (BTreeSet::new(), Mood::Well);
+        let (chapters, orders) = scenario(1);
+        let (mut sent, mut mode) = (BTreeSet::new(), FaultMode::Well);
         for step in chapters.iter().flat_map(|chapter| &chapter.steps) {
             match step {
-                Step::Broker(now) => mood = *now,
+                ScenarioStep::Broker(now) => mode = *now,
                 // A key that was used before is what is to be seen.
-                Step::Send(order, seen) => {
+                ScenarioStep::Send(order, seen) => {
                     assert_ne!(sent.insert(order.key.clone()), seen.is_some(), "{order:?}");
                 }
-                Step::Fails(key) | Step::Ends(key, _) | Step::Requeue(key) | Step::Decide(key) => {
+                ScenarioStep::Fails(key)
+                | ScenarioStep::Ends(key, _)
+                | ScenarioStep::Requeue(key)
+                | ScenarioStep::Decide(key) => {
                     assert!(sent.contains(key), "{key}");
                 }
-                Step::Opens(..) | Step::Clears(..) | Step::Resolves(..) | Step::TurnClock => (),
+                ScenarioStep::Opens(..)
+                | ScenarioStep::Clears(..)
+                | ScenarioStep::Resolves(..)
+                | ScenarioStep::TurnClock => (),
             }
         }
-        assert_eq!(mood, Mood::Well);
+        assert_eq!(mode, FaultMode::Well);
         assert_eq!(sent.iter().filter(|key| key.starts_with("order-")).count(), orders as usize);
     }
 }

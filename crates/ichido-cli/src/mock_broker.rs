@@ -24,9 +24,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     announce(&listener, seed)?;
     match serve(listener, Broker::new(behaviour, seed), &signals.stops()).await {
         0 => Ok(()),
-        cut => {
-            Err(Exit::Cut(format!("stopped before everything in flight had ended; connections cut: {cut}")))
-        }
+        cut => Err(Exit::Interrupted(format!(
+            "stopped before everything in flight had ended; connections cut: {cut}"
+        ))),
     }
 }
 
@@ -34,5 +34,5 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 fn announce(listener: &TcpListener, seed: u64) -> Result<(), Exit> {
     let address = listener.local_addr();
     let address = address.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))?;
-    out::line(format_args!("ichido: paper listening on http://{address} with seed {seed}"))
+    out::print_line(format_args!("ichido: paper listening on http://{address} with seed {seed}"))
 }

@@ -17,19 +17,19 @@ pub(crate) enum Address {
 
 impl Address {
     /// Flags before the environment of this process; of each, one of the two.
-    pub(crate) fn given(server: Option<&str>, store: Option<&str>, faults: &mut Faults) -> Self {
+    pub(crate) fn from_flags_or_env(server: Option<&str>, store: Option<&str>, faults: &mut Faults) -> Self {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Self::find(server, store, variable, faults)
+        Self::resolve(server, store, variable, faults)
     }
 
-    fn find(
+    fn resolve(
         server: Option<&str>,
         store: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
         faults: &mut Faults,
     ) -> Self {
-        let both = |faults: &mut Faults, place: &str, mend: &str| {
-            faults.add(place, format!("a server and a store are given, and one of them is meant; {mend}"));
+        let both = |faults: &mut Faults, flag: &str, help: &str| {
+            faults.add(flag, format!("a server and a store are given, and one of them is meant; {help}"));
         };
         match (server, store) {
             (Some(server), Some(_)) => {
@@ -63,7 +63,7 @@ mod tests {
         let mut faults = Faults::default();
         let find =
             |name: &str| environment.iter().find(|(set, _)| *set == name).map(|(_, url)| (*url).to_owned());
-        let address = Address::find(server, store, find, &mut faults);
+        let address = Address::resolve(server, store, find, &mut faults);
         faults.or(Some(address)).ok()
     }
 

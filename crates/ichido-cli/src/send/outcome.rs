@@ -15,7 +15,7 @@ const LOST_IN_A_ROW_MAX: u32 = 3;
 
 /// What came of a message that was to be put in.
 #[derive(Clone, Debug)]
-pub(super) enum Came {
+pub(super) enum SendOutcome {
     /// It is in the offline queue, and on the disk.
     Queued,
     /// It stands, since now.
@@ -23,7 +23,7 @@ pub(super) enum Came {
     /// It stood before, with the same meaning under the same key.
     Same { id: String },
     /// It will not be taken.
-    Refused(Refused),
+    Refused(SendRefusal),
     /// It is not known to stand.
     Unknown {
         /// `NotDone` where it is known not to stand.
@@ -38,16 +38,16 @@ pub(super) enum Came {
 
 /// Why it will not be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct SendRefusal {
     /// One word that programs compare, if there is one.
     pub(super) code: Option<String>,
     pub(super) detail: String,
-    pub(super) about: About,
+    pub(super) scope: RefusalScope,
 }
 
 /// What a refusal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum RefusalScope {
     /// This message alone.
     Message,
     /// This message, whose key was used for another body.
@@ -56,18 +56,18 @@ pub(super) enum About {
     All,
 }
 
-impl Refused {
+impl SendRefusal {
     pub(super) fn message(code: &str, detail: impl Into<String>) -> Self {
-        Self { code: Some(code.to_owned()), detail: detail.into(), about: About::Message }
+        Self { code: Some(code.to_owned()), detail: detail.into(), scope: RefusalScope::Message }
     }
 
-    fn text(&self) -> String {
+    fn render(&self) -> String {
         let code = self.code.iter().map(|code| format!("{code}: "));
         visible(&format!("{}{}", code.collect::<String>(), self.detail))
     }
 }
 
-impl Came {
+impl SendOutcome {
     /// The word for it.
     const fn word(&self) -> &'static str {
         match self {
@@ -83,25 +83,25 @@ impl Came {
     }
 
     /// A line for people; `whose` is which message, with a blank before it.
-    pub(super) fn text(&self, whose: &str) -> String {
+    pub(super) fn render(&self, label: &str) -> String {
         let word = self.word();
         match self {
-            Self::Queued => format!("{word}{whose}"),
-            Self::New { id } | Self::Same { id } => format!("{word} {}{whose}", visible(id)),
-            Self::Refused(refused) => format!("{word}{whose}: {}", refused.text()),
-            Self::Unknown { detail, .. } => format!("{word}{whose}: {}", visible(detail)),
+            Self::Queued => format!("{word}{label}"),
+            Self::New { id } | Self::Same { id } => format!("{word} {}{label}", visible(id)),
+            Self::Refused(refused) => format!("{word}{label}: {}", refused.render()),
+            Self::Unknown { detail, .. } => format!("{word}{label}: {}", visible(detail)),
             Self::Failed(Reason { code, text }) | Self::Held(Reason { code, text }) => {
-                format!("{word}{whose}: {}", visible(&format!("{code}: {text}")))
+                format!("{word}{label}: {}", visible(&format!("{code}: {text}")))
             }
         }
     }
 
     /// The same for programs: of which line, and as which entry of the offline queue, where it is of one.
-    pub(super) fn json(&self, number: Option<u64>, entry: Option<EntryId>) -> String {
+    pub(super) fn to_json(&self, number: Option<u64>, entry: Option<EntryId>) -> String {
         let (id, code, detail) = match self {
             Self::Queued => (None, None, None),
             Self::New { id } | Self::Same { id } => (Some(id), None, None),
-            Self::Refused(Refused { code, detail, .. }) => (None, Some(json!(code)), Some(detail)),
+            Self::Refused(SendRefusal { code, detail, .. }) => (None, Some(json!(code)), Some(detail)),
             Self::Unknown { detail, .. } => (None, None, Some(detail)),
             Self::Failed(Reason { code, text }) | Self::Held(Reason { code, text }) => {
                 (None, Some(json!(code)), Some(text))
@@ -115,31 +115,31 @@ impl Came {
             ("code", code),
             ("detail", detail.map(|detail| detail.as_str().into())),
         ];
-        let told: Value = members.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        told.to_string()
+        let object: Value = members.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        object.to_string()
     }
 
     /// What came of a further line that asked for the same.
     pub(super) fn again(&self) -> Self {
         match self {
             Self::New { id } => Self::Same { id: id.clone() },
-            came => came.clone(),
+            outcome => outcome.clone(),
         }
     }
 
     /// What it is about, where it is a refusal.
-    pub(super) const fn refused_about(&self) -> Option<About> {
-        if let Self::Refused(refused) = self { Some(refused.about) } else { None }
+    pub(super) const fn refusal_scope(&self) -> Option<RefusalScope> {
+        if let Self::Refused(refused) = self { Some(refused.scope) } else { None }
     }
 
     /// How the command ends for the one message it was about.
-    pub(super) fn end(self) -> Result<(), Exit> {
+    pub(super) fn into_result(self) -> Result<(), Exit> {
         match self {
             Self::Queued | Self::New { .. } | Self::Same { .. } => Ok(()),
-            Self::Failed(_) | Self::Held(_) => Err(Exit::Failed(self.text(""))),
+            Self::Failed(_) | Self::Held(_) => Err(Exit::Failed(self.render(""))),
             Self::Refused(refused) => {
-                let why = format!("refused: {}", refused.text());
-                Err(if refused.about == About::Key { Exit::Conflict(why) } else { Exit::Failed(why) })
+                let why = format!("refused: {}", refused.render());
+                Err(if refused.scope == RefusalScope::Key { Exit::Conflict(why) } else { Exit::Failed(why) })
             }
             Self::Unknown { effect, detail } => {
                 let known = match effect {
@@ -157,7 +157,7 @@ impl Came {
 
 /// What came of how many.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct SendCounts {
     /// `None` where there is no offline queue.
     queued: Option<u64>,
     new: u64,
@@ -170,24 +170,24 @@ pub(super) struct Counts {
     lost_in_a_row: u32,
 }
 
-impl Counts {
+impl SendCounts {
     /// Of messages that go into the offline queue first.
     pub(super) fn offline() -> Self {
         Self { queued: Some(0), ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, came: &Came) {
-        let count = match came {
-            Came::Queued => return self.queued = self.queued.map(|queued| queued + 1),
-            Came::New { .. } => &mut self.new,
-            Came::Same { .. } => &mut self.same,
-            Came::Refused(_) => &mut self.refused,
-            Came::Unknown { .. } => &mut self.unknown,
-            Came::Failed(_) => &mut self.failed,
-            Came::Held(_) => &mut self.held,
+    pub(super) fn add(&mut self, outcome: &SendOutcome) {
+        let count = match outcome {
+            SendOutcome::Queued => return self.queued = self.queued.map(|queued| queued + 1),
+            SendOutcome::New { .. } => &mut self.new,
+            SendOutcome::Same { .. } => &mut self.same,
+            SendOutcome::Refused(_) => &mut self.refused,
+            SendOutcome::Unknown { .. } => &mut self.unknown,
+            SendOutcome::Failed(_) => &mut self.failed,
+            SendOutcome::Held(_) => &mut self.held,
         };
         *count += 1;
-        let is_lost = matches!(came, Came::Unknown { .. } | Came::Failed(_));
+        let is_lost = matches!(outcome, SendOutcome::Unknown { .. } | SendOutcome::Failed(_));
         self.lost_in_a_row = if is_lost { self.lost_in_a_row + 1 } else { 0 };
     }
 
@@ -203,7 +203,7 @@ impl Counts {
 }
 
 /// `3 new, 1 same, 0 refused`
-impl fmt::Display for Counts {
+impl fmt::Display for SendCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(queued) = self.queued {
             write!(f, "{queued} queued, ")?;

@@ -48,10 +48,10 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     faults.or(built)
 }
 
-fn wait(place: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
-    let wait = faults.check(place, duration::parse(text))?;
+fn wait(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
+    let wait = faults.check(flag, duration::parse(text))?;
     if WAIT_MAX < wait {
-        faults.add(place, "must not be longer than an hour");
+        faults.add(flag, "must not be longer than an hour");
     }
     Some(wait)
 }

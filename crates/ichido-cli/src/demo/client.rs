@@ -1,0 +1,98 @@
+//! The demo as a caller: requests to its own server and to its broker, over HTTP as anybody's.
+
+use std::net::SocketAddr;
+
+use http::Method;
+use ichido_core::key::IdempotencyKey;
+use ichido_server::serve::shown::{Accepted, Alert, Alerts};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::expectations::ShownMessage;
+use super::order::{DemoOrder, DemoQueue};
+use super::scenario::FaultMode;
+use crate::api_client::{self, ApiClient};
+use crate::exit::Exit;
+
+/// What came of putting something in.
+#[derive(Clone, Copy)]
+pub(super) enum EnqueueOutcome {
+    New { id: Uuid },
+    Replayed,
+    Conflict,
+}
+
+/// What the broker did.
+#[derive(Debug, Deserialize)]
+pub(super) struct BrokerEffects {
+    pub(super) calls: u64,
+    pub(super) effects: u64,
+    /// The most of one key.
+    pub(super) effects_max: u64,
+    pub(super) keys: std::collections::BTreeMap<String, KeyEffects>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct KeyEffects {
+    pub(super) calls: u64,
+    pub(super) effects: u64,
+}
+
+/// The two that are called. Each change is asked for once: what fails is a sight of the story or a fault of the demo, and neither is to
+/// be smoothed over.
+pub(super) struct DemoClient {
+    server: ApiClient,
+    broker: ApiClient,
+}
+
+impl DemoClient {
+    pub(super) fn new(server: SocketAddr, broker: SocketAddr) -> Result<Self, Exit> {
+        Ok(Self { server: ApiClient::local(server)?, broker: ApiClient::local(broker)? })
+    }
+
+    /// Puts an order in.
+    pub(super) async fn enqueue(&self, order: &DemoOrder) -> Result<EnqueueOutcome, Exit> {
+        let target = format!("/v1/queues/{}/messages", order.queue.as_str());
+        let key = IdempotencyKey::parse(&order.key).map_err(|error| Exit::Failed(error.to_string()))?;
+        let enqueued =
+            self.server.submit(&target, key, "application/json", order.body().into_bytes()).await?;
+        match enqueued {
+            Ok(answer) if answer.is_replay() => Ok(EnqueueOutcome::Replayed),
+            Ok(answer) => {
+                let Accepted { id, .. } = api_client::decode(&answer)?;
+                Ok(EnqueueOutcome::New { id })
+            }
+            Err(problem) if problem.status() == 409 => Ok(EnqueueOutcome::Conflict),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    pub(super) async fn message(&self, id: Uuid) -> Result<ShownMessage, Exit> {
+        api_client::decode(&self.server.get(&format!("/v1/messages/{id}")).await?)
+    }
+
+    /// Takes an operator's step about a message.
+    pub(super) async fn step(&self, id: Uuid, step: &str, body: Value) -> Result<(), Exit> {
+        self.server.post(&format!("/v1/messages/{id}/{step}"), &body).await.map(drop)
+    }
+
+    /// The last incident of a rule about a queue.
+    pub(super) async fn alert(&self, rule: &str, queue: DemoQueue) -> Result<Option<Alert>, Exit> {
+        let Alerts { alerts, .. } = api_client::decode(&self.server.get("/v1/alerts").await?)?;
+        let about = format!("queue {}", queue.as_str());
+        Ok(alerts.into_iter().find(|alert| alert.rule == rule && alert.about == about))
+    }
+
+    /// Has the broker behave.
+    pub(super) async fn set_faults(&self, mode: FaultMode) -> Result<(), Exit> {
+        let faults: Map<String, Value> =
+            mode.faults().iter().map(|(name, rate)| ((*name).to_owned(), json!(rate))).collect();
+        let body = json!({ "faults": faults });
+        self.broker.change(Method::PUT, "/paper/faults", &body).await.map(drop)
+    }
+
+    pub(super) async fn effects(&self) -> Result<BrokerEffects, Exit> {
+        api_client::decode(&self.broker.get("/paper/effects").await?)
+    }
+}

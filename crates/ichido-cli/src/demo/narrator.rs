@@ -1,0 +1,297 @@
+//! Tells the story: does each step, waits for what it is to show, and says what came.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ichido_core::alert::{CLEAR_FOR, Rule};
+use ichido_server::serve::shown::Alert;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::client::{DemoClient, EnqueueOutcome};
+use super::expectations::{Expectation, Observations, ShownMessage};
+use super::order::{DemoOrder, DemoQueue};
+use super::page::paragraph;
+use super::scenario::{Chapter, FaultMode, Hint, ScenarioStep};
+use super::traffic::{ScheduledOrder, Traffic};
+use crate::exit::Exit;
+use crate::out;
+
+/// How long a step waits for what it is to show. The slowest is a receiver that is asked after something: once a minute, should the clock
+/// be turned at a bad moment.
+const STEP_TIMEOUT: Duration = Duration::from_secs(75);
+/// How often it is looked whether something has come.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+
+/// Who tells it.
+pub(super) struct Narrator {
+    client: DemoClient,
+    server: SocketAddr,
+    broker: SocketAddr,
+    /// Turns the clock of the demo's own store ahead.
+    advance_clock: Box<dyn Fn(Duration) + Send + Sync>,
+    /// How far it was turned in all.
+    pub(super) clock_ahead: Duration,
+    ids: HashMap<String, Uuid>,
+    pub(super) observed: Observations,
+}
+
+impl Narrator {
+    pub(super) fn new(
+        server: SocketAddr,
+        broker: SocketAddr,
+        advance_clock: Box<dyn Fn(Duration) + Send + Sync>,
+    ) -> Result<Self, Exit> {
+        let client = DemoClient::new(server, broker)?;
+        let (ids, observed) = (HashMap::new(), Observations::default());
+        Ok(Self { client, server, broker, advance_clock, clock_ahead: Duration::ZERO, ids, observed })
+    }
+
+    /// Tells a chapter.
+    pub(super) async fn play_chapter(&mut self, number: usize, chapter: Chapter) -> Result<(), Exit> {
+        let Chapter { title, why, steps, hints } = chapter;
+        out::print_line(format_args!("\n{number}. {title}\n{}", paragraph(why)))?;
+        for step in steps {
+            self.step(step).await?;
+        }
+        for hint in hints {
+            out::print_line(format_args!("   $ {}", self.render_hint(&hint)))?;
+        }
+        Ok(())
+    }
+
+    /// What comes after the story, and what may be tried meanwhile.
+    pub(super) async fn start_traffic(&self) -> Result<(), Exit> {
+        out::print_line(
+            "\nThat was the story. Slow traffic goes on until Ctrl-C, and all these commands work meanwhile:",
+        )?;
+        let (server, broker) = (self.server, self.broker);
+        out::print_line(format_args!(
+            "   $ ichido dead requeue --queue orders --yes --server http://{server}\n   \
+             $ curl -X PUT http://{broker}/paper/faults -d '{{\"faults\":{{}}}}'   # the broker is well"
+        ))?;
+        self.client.set_faults(FaultMode::Moody).await?;
+        print_paragraph(FaultMode::Moody.describe())
+    }
+
+    /// Sends slowly and for ever.
+    pub(super) async fn run_traffic(&mut self, mut traffic: Traffic) -> Result<(), Exit> {
+        loop {
+            let ScheduledOrder { pause, order, shows } = traffic.next();
+            sleep(pause).await;
+            let enqueued = self.client.enqueue(&order).await?;
+            let text = match self.record_enqueue(&order, enqueued, shows) {
+                Ok(text) => text,
+                // It is new: what becomes of it is what is told.
+                Err(id) => {
+                    let message = self.wait_for_message(id, ShownMessage::has_ended).await?;
+                    if let Some(expectation) = message.as_ref().and_then(ShownMessage::expectation) {
+                        self.observed.count(expectation);
+                    }
+                    message.map_or("not over yet".to_owned(), |message| message.describe())
+                }
+            };
+            print_paragraph(&format!("{:28} → {text}", order.describe()))?;
+        }
+    }
+
+    /// Whether the broker did nothing twice, and what it did.
+    pub(super) async fn effects(&self) -> Result<(bool, String), Exit> {
+        let broker = self.client.effects().await?;
+        let (calls, done) = (broker.calls, broker.effects);
+        let is_once = broker.effects_max <= 1;
+        let twice = if is_once { "none of them twice" } else { "SOME OF THEM TWICE" };
+        Ok((is_once, format!("the broker was called {calls} times, and did {done} orders, {twice}")))
+    }
+
+    async fn step(&mut self, step: ScenarioStep) -> Result<(), Exit> {
+        match step {
+            ScenarioStep::Broker(mode) => {
+                self.client.set_faults(mode).await?;
+                print_paragraph(mode.describe())
+            }
+            ScenarioStep::Send(order, shows) => {
+                let enqueued = self.client.enqueue(&order).await?;
+                let text = self
+                    .record_enqueue(&order, enqueued, shows)
+                    .unwrap_or_else(|_| "201, accepted".to_owned());
+                print_paragraph(&format!("{:28} → {text}", order.describe()))
+            }
+            ScenarioStep::Fails(key) => {
+                let failed = |message: &ShownMessage| message.last_error.is_some();
+                let message = self.wait_for_message(self.id(&key)?, failed).await?;
+                print_paragraph(
+                    &message
+                        .map_or_else(|| not_seen(&key), |message| format!("{key}: {}", message.describe())),
+                )
+            }
+            ScenarioStep::Ends(key, expectation) => self.wait_for_end(&key, expectation).await,
+            ScenarioStep::Requeue(key) => {
+                let reason = json!({ "reason": "the broker takes orders again" });
+                self.client.step(self.id(&key)?, "requeue", reason).await?;
+                print_paragraph(&format!("{key}: requeued, its tries back at 0"))
+            }
+            ScenarioStep::Decide(key) => {
+                let decision = json!({ "decision": "sent", "reason": "it lies on their desk" });
+                self.client.step(self.id(&key)?, "decide", decision).await?;
+                print_paragraph(&format!("{key}: decided, it was done"))
+            }
+            ScenarioStep::Opens(rule, queue) => {
+                let name = format!("alert {}", rule.as_str());
+                let Some(alert) = self.wait_for_alert(rule, queue, |alert| alert.state == "firing").await?
+                else {
+                    return print_paragraph(&not_seen(&name));
+                };
+                self.observed.count(Expectation::AlertOpened);
+                print_paragraph(&format!("{name}: {}", alert.text))
+            }
+            ScenarioStep::Clears(rule, queue) => {
+                let alert = self.wait_for_alert(rule, queue, |alert| alert.clear_since.is_some()).await?;
+                if alert.is_some() { Ok(()) } else { print_paragraph(&not_over(rule)) }
+            }
+            ScenarioStep::Resolves(rule, queue) => {
+                if self.wait_for_alert(rule, queue, |alert| alert.state == "resolved").await?.is_none() {
+                    return print_paragraph(&not_over(rule));
+                }
+                self.observed.count(Expectation::AlertResolved);
+                print_paragraph(&format!("alert {} of {}: over", rule.as_str(), queue.as_str()))
+            }
+            ScenarioStep::TurnClock => {
+                (self.advance_clock)(CLEAR_FOR);
+                self.clock_ahead += CLEAR_FOR;
+                let minutes = CLEAR_FOR.as_secs() / 60;
+                print_paragraph(&format!(
+                    "(the demo turns the clock of its own store {minutes} minutes ahead, in place of waiting)"
+                ))
+            }
+        }
+    }
+
+    /// Keeps what became of an order that was put in: what it shows in words, or its id where it is new.
+    fn record_enqueue(
+        &mut self,
+        order: &DemoOrder,
+        enqueued: EnqueueOutcome,
+        shows: Option<Expectation>,
+    ) -> Result<String, Uuid> {
+        let (expectation, text) = match enqueued {
+            EnqueueOutcome::New { id } => {
+                self.ids.insert(order.key.clone(), id);
+                return Err(id);
+            }
+            EnqueueOutcome::Replayed => {
+                (Expectation::Replayed, "201 as the first time, Idempotency-Replayed: true")
+            }
+            EnqueueOutcome::Conflict => {
+                (Expectation::Refused, "409, the key was used for a different request")
+            }
+        };
+        if shows == Some(expectation) {
+            self.observed.count(expectation);
+        }
+        Ok(text.to_owned())
+    }
+
+    async fn wait_for_end(&mut self, key: &str, expectation: Expectation) -> Result<(), Exit> {
+        let id = self.id(key)?;
+        // What was asked after or decided was parked before.
+        let was_parked = matches!(expectation, Expectation::AskedAfter | Expectation::Decided);
+        let ended =
+            |message: &ShownMessage| message.has_ended() && !(was_parked && message.status == "parked");
+        let Some(message) = self.wait_for_message(id, ended).await? else {
+            return print_paragraph(&not_seen(key));
+        };
+        let is_sent = message.status == "sent";
+        let (is_seen, text) = match expectation {
+            Expectation::LostAndDoneOnce => {
+                let broker = self.client.effects().await?;
+                let key_effects = broker.keys.get(key);
+                let (calls, effects) =
+                    key_effects.map_or((0, 0), |key_effects| (key_effects.calls, key_effects.effects));
+                let how_often = if effects == 1 { "once" } else { "NOT ONCE" };
+                let text = format!(
+                    "{}; the broker was called {calls} times, and did it {how_often}",
+                    message.describe()
+                );
+                (is_sent && 1 < calls && effects == 1, text)
+            }
+            Expectation::AskedAfter => {
+                (is_sent, "sent, says the office when it is asked by the key".to_owned())
+            }
+            Expectation::Decided => (is_sent, "sent, and so it stays".to_owned()),
+            Expectation::Requeued => (is_sent, message.describe()),
+            expectation => (message.expectation() == Some(expectation), message.describe()),
+        };
+        if is_seen {
+            self.observed.count(expectation);
+        }
+        print_paragraph(&format!("{key}: {text}"))
+    }
+
+    /// The last incident of a rule about a queue once it is so; `None` where it is not within the time.
+    async fn wait_for_alert(
+        &self,
+        rule: Rule,
+        queue: DemoQueue,
+        is_match: impl Fn(&Alert) -> bool,
+    ) -> Result<Option<Alert>, Exit> {
+        poll_until_found(async || Ok(self.client.alert(rule.as_str(), queue).await?.filter(&is_match))).await
+    }
+
+    /// The message once it is so; `None` where it is not within the time.
+    async fn wait_for_message(
+        &self,
+        id: Uuid,
+        is_match: impl Fn(&ShownMessage) -> bool,
+    ) -> Result<Option<ShownMessage>, Exit> {
+        poll_until_found(async || Ok(Some(self.client.message(id).await?).filter(&is_match))).await
+    }
+
+    fn id(&self, key: &str) -> Result<Uuid, Exit> {
+        // It was refused, which was said, where none was put in.
+        self.ids
+            .get(key)
+            .copied()
+            .ok_or_else(|| Exit::Failed(format!("{key} was not taken, so that its story ends here")))
+    }
+
+    fn render_hint(&self, hint: &Hint) -> String {
+        let server = self.server;
+        match hint {
+            Hint::Command(command) => format!("{command} --server http://{server}"),
+            Hint::About(command, key) => {
+                let id = self.ids.get(key).copied().unwrap_or_default();
+                format!("{command} {id} --server http://{server}")
+            }
+            Hint::Page(path) => format!("curl 'http://{server}{path}'"),
+        }
+    }
+}
+
+/// Looks again and again until there is something; `None` where there is nothing within the time.
+async fn poll_until_found<T>(find: impl AsyncFn() -> Result<Option<T>, Exit>) -> Result<Option<T>, Exit> {
+    let polling = async {
+        loop {
+            if let Some(found) = find().await? {
+                return Ok(found);
+            }
+            sleep(POLL_EVERY).await;
+        }
+    };
+    timeout(STEP_TIMEOUT, polling).await.ok().transpose()
+}
+
+/// A line of a chapter.
+fn print_paragraph(text: &str) -> Result<(), Exit> {
+    out::print_line(paragraph(text))
+}
+
+fn not_seen(what: &str) -> String {
+    format!("{what}: nothing came of it within {} seconds", STEP_TIMEOUT.as_secs())
+}
+
+fn not_over(rule: Rule) -> String {
+    not_seen(&format!("the end of alert {}", rule.as_str()))
+}
