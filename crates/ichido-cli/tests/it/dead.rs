@@ -2,7 +2,7 @@
 
 mod bulk;
 mod closed;
+pub(crate) mod fixture;
 mod guide;
 mod missing;
 mod one;
-pub(crate) mod place;

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use ichido_store::testing::postgres;
 
-use crate::folder::{self, Folder};
-use script::{Ended, Example};
+use crate::folder::{self, TempFolder};
+use script::{Example, ScriptOutput};
 
 const ORDERS: Example = Example {
     name: "orders",
@@ -56,7 +56,7 @@ async fn shows_what_its_page_says(example: &Example) {
     for database in databases().await {
         let folder = folder::fresh();
         let url = database.as_ref().map(|database| database.url.as_str());
-        let Ended { code, out, err } = example.run(Path::new(script::BINARY), &folder, url);
+        let ScriptOutput { code, out, err } = example.run(Path::new(script::BINARY), &folder, url);
         assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
         assert_eq!(out.trim(), example.shown());
         script::assert_nothing_is_left(&folder);
@@ -103,7 +103,7 @@ fn the_pages_have_every_requirement_that_the_examples_are_for() {
 }
 
 /// The program in a folder, but that its broker of paper does everything as often as it is told.
-fn with_a_broker_without_keys(folder: &Folder) -> std::path::PathBuf {
+fn with_a_broker_without_keys(folder: &TempFolder) -> std::path::PathBuf {
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = paper ] && set -- \"$@\" --honours-keys false\nexec {} \"$@\"\n",
         script::BINARY
@@ -117,7 +117,7 @@ fn with_a_broker_without_keys(folder: &Folder) -> std::path::PathBuf {
 #[test]
 fn a_broker_that_does_an_order_twice_turns_the_example_red() {
     let (programs, folder) = (folder::fresh(), folder::fresh());
-    let Ended { code, out, .. } = ORDERS.run(&with_a_broker_without_keys(&programs), &folder, None);
+    let ScriptOutput { code, out, .. } = ORDERS.run(&with_a_broker_without_keys(&programs), &folder, None);
     assert_eq!(code, Some(1), "{out}");
     let wanted = "FAIL D12  and the broker did it once\n     expected: 2 calls, 1 effects\n     came:     2 calls, 2 effects\n";
     assert!(out.contains(wanted), "{out}");
@@ -145,7 +145,7 @@ fn an_example_that_is_stopped_stops_what_it_started() {
 #[test]
 fn without_the_program_it_says_how_to_get_it() {
     let folder = folder::fresh();
-    let Ended { code, err, .. } = ORDERS.run(Path::new("/nowhere/ichido"), &folder, None);
+    let ScriptOutput { code, err, .. } = ORDERS.run(Path::new("/nowhere/ichido"), &folder, None);
     assert_eq!(code, Some(1));
     assert!(err.contains("/nowhere/ichido is no program; build it"), "{err}");
     script::assert_nothing_is_left(&folder);

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct TempFolder(PathBuf);
 
 /// An empty one.
-pub(crate) fn fresh() -> Folder {
+pub(crate) fn fresh() -> TempFolder {
     let path = std::env::temp_dir().join(format!("ichido-cli-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&path).expect("a folder can be made");
-    Folder(path)
+    TempFolder(path)
 }
 
-impl Folder {
+impl TempFolder {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -24,7 +24,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         // It may have been removed already, which is as good.
         drop(std::fs::remove_dir_all(&self.0));

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// A request or an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
+pub(crate) struct HttpMessage {
     /// The request line or the status line.
     pub(crate) first: String,
     /// The header fields, in order, names in lower case.
@@ -14,7 +14,7 @@ pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
 }
 
-impl Message {
+impl HttpMessage {
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         self.fields.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
     }
@@ -47,7 +47,7 @@ impl Message {
 
 /// What is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     Request,
     Answer,
     /// An answer to HEAD, which has a length and no body.
@@ -55,12 +55,12 @@ pub(crate) enum Kind {
 }
 
 /// Reads messages off a stream, one after another.
-pub(crate) struct Reader<R> {
+pub(crate) struct HttpReader<R> {
     stream: R,
     ahead: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
+impl<R: AsyncRead + Unpin> HttpReader<R> {
     pub(crate) fn new(stream: R) -> Self {
         Self { stream, ahead: Vec::new() }
     }
@@ -98,7 +98,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     /// The head of the next message; `None` when the stream has ended.
-    pub(crate) async fn head(&mut self) -> io::Result<Option<Message>> {
+    pub(crate) async fn head(&mut self) -> io::Result<Option<HttpMessage>> {
         let Some(head) = self.up_to(b"\r\n\r\n").await? else { return Ok(None) };
         let head = String::from_utf8_lossy(&head).into_owned();
         let mut lines = head.trim_end().split("\r\n");
@@ -106,18 +106,18 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         let fields = lines.filter_map(|line| line.split_once(':'));
         let fields =
             fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
-        Ok(Some(Message { first, fields, body: Vec::new() }))
+        Ok(Some(HttpMessage { first, fields, body: Vec::new() }))
     }
 
     /// The next message; `None` when the stream has ended. A message that breaks off is an error.
-    pub(crate) async fn message(&mut self, kind: Kind) -> io::Result<Option<Message>> {
+    pub(crate) async fn message(&mut self, kind: MessageKind) -> io::Result<Option<HttpMessage>> {
         let Some(mut message) = self.head().await? else { return Ok(None) };
-        if kind == Kind::Answer && message.status() == 100 {
+        if kind == MessageKind::Answer && message.status() == 100 {
             let Some(last) = self.head().await? else { return Ok(None) };
             message = last;
         }
-        let has_none = kind == Kind::AnswerToHead
-            || matches!(kind, Kind::Answer if matches!(message.status(), 204 | 304));
+        let has_none = kind == MessageKind::AnswerToHead
+            || matches!(kind, MessageKind::Answer if matches!(message.status(), 204 | 304));
         if !has_none {
             message.body = self.body(&message, kind).await?;
         }
@@ -125,7 +125,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     /// The body that belongs to a head.
-    pub(crate) async fn body(&mut self, head: &Message, kind: Kind) -> io::Result<Vec<u8>> {
+    pub(crate) async fn body(&mut self, head: &HttpMessage, kind: MessageKind) -> io::Result<Vec<u8>> {
         if head.one("transfer-encoding") == Some("chunked") {
             let mut body = Vec::new();
             loop {
@@ -138,7 +138,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
         match head.one("content-length") {
             Some(length) => self.exactly(length.parse().expect("a length")).await,
-            None if kind == Kind::Request => Ok(Vec::new()),
+            None if kind == MessageKind::Request => Ok(Vec::new()),
             None => {
                 while self.more().await? {}
                 Ok(std::mem::take(&mut self.ahead))

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::judge::program::{Bench, QUICK, Ran, SECRET};
+use crate::judge::program::{JudgeFixture, JudgeOutput, QUICK, SECRET};
 
 #[test]
 fn articles_are_judged_on_bedrock_and_what_may_be_tried_again_is() {
@@ -13,23 +13,23 @@ fn articles_are_judged_on_bedrock_and_what_may_be_tried_again_is() {
         { "do": { "fail": "not_ready" }, "item": "3", "first": 1 },
         { "do": "drop_completed", "item": "4", "first": 1 },
     ] });
-    let bench = Bench { llm: "bedrock:anthropic.claude-test", ..Bench::new(8, &script) };
-    let ran = bench.judge(&["--log", "debug"]);
+    let fixture = JudgeFixture { llm: "bedrock:anthropic.claude-test", ..JudgeFixture::new(8, &script) };
+    let ran = fixture.judge(&["--log", "debug"]);
     ran.ended_with(1).says("7 judged (0 known before), 1 fallbacks").says("may have been billed");
-    bench.no_format_faults();
-    assert!(!ran.aside.contains(SECRET) && !ran.aside.contains("item-1 of many"), "{}", ran.aside);
-    let judgements = bench.judgements();
+    fixture.no_format_faults();
+    assert!(!ran.err.contains(SECRET) && !ran.err.contains("item-1 of many"), "{}", ran.err);
+    let judgements = fixture.judgements();
     assert_eq!(judgements[2]["fallback_reason"], "refused");
     assert_eq!(judgements[4]["possibly_billed"], 1);
-    let requests = |item: &str| bench.fake.seen().items[item].counts.requests;
+    let requests = |item: &str| fixture.fake.seen().items[item].counts.requests;
     assert_eq!(["0", "1", "2", "3", "5"].map(requests), [3, 2, 1, 2, 1], "ours is the only loop");
 }
 
 #[test]
 fn the_model_and_its_regions_may_be_said_by_the_environment() {
-    let bench = Bench { llm: "bedrock:anthropic.claude-test", ..Bench::new(4, &json!({})) };
-    let url = bench.fake.url();
-    let mut command = bench.command(&["articles.jsonl", "--out", "out.jsonl"]);
+    let fixture = JudgeFixture { llm: "bedrock:anthropic.claude-test", ..JudgeFixture::new(4, &json!({})) };
+    let url = fixture.fake.url();
+    let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl"]);
     command.env("BEDROCK_MODEL_ID", "anthropic.claude-test").args(QUICK);
     command.args([
         "--endpoint",
@@ -37,11 +37,11 @@ fn the_model_and_its_regions_may_be_said_by_the_environment() {
         "--endpoint",
         &format!("us-west-2={url}/west"),
     ]);
-    Ran::of(command.output().unwrap()).ended_with(0);
-    let seen = bench.fake.seen();
+    JudgeOutput::new(command.output().unwrap()).ended_with(0);
+    let seen = fixture.fake.seen();
     assert_eq!(seen.endpoints.values().map(|counts| counts.completed).sum::<u64>(), 4);
-    assert_eq!(bench.judgements()[0]["model"], "anthropic.claude-test");
+    assert_eq!(fixture.judgements()[0]["model"], "anthropic.claude-test");
     // No region is known: it is asked for.
-    let mut command = bench.command(&["articles.jsonl", "--out", "o", "--llm", "bedrock:m"]);
-    Ran::of(command.output().unwrap()).ended_with(2).says("which region?");
+    let mut command = fixture.command(&["articles.jsonl", "--out", "o", "--llm", "bedrock:m"]);
+    JudgeOutput::new(command.output().unwrap()).ended_with(2).says("which region?");
 }

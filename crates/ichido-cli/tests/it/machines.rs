@@ -3,11 +3,11 @@
 
 mod database;
 mod failover;
+mod faulty_link;
 mod load;
 mod node;
 mod three;
 mod upgrade;
-mod way;
 
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 use ichido_boundary::STARTING;
 use serde_json::Value;
 
-use super::place::{Folder, fresh};
+use super::fixture::{CheckFolder, fresh};
 
 /// The starting set twice, in `old` and in `new`.
-fn versions() -> Folder {
+fn versions() -> CheckFolder {
     let folder = fresh();
     for (name, text) in STARTING {
         folder.write(&format!("old/{name}"), text);
@@ -39,8 +39,8 @@ fn a_change_that_loosens_is_found_although_every_rule_still_holds() {
         "{out}"
     );
     assert!(out.contains("\n  what:  outcomes are kept: was 3 days, is 2 days\n"), "{out}");
-    let mend = "\n  mend:  Put it back; or, if it is meant, say why: --allow ICH-B052=REASON.\n";
-    assert!(out.contains(mend), "{out}");
+    let help = "\n  mend:  Put it back; or, if it is meant, say why: --allow ICH-B052=REASON.\n";
+    assert!(out.contains(help), "{out}");
     assert!(out.ends_with("\nold files: 4, new files: 4; 1 change loosens a guarantee\n"), "{out}");
     let json = folder.check(&["--diff", "--format", "json", "old", "new"]).quietly(1);
     let report: Value = serde_json::from_str(&json).expect("it is JSON");

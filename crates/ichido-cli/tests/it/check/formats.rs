@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::place::{Folder, fresh, starting};
+use super::fixture::{CheckFolder, fresh, starting};
 
 /// The starting set with two errors in one file and a warning in another.
-fn broken() -> Folder {
+fn broken() -> CheckFolder {
     let folder = starting();
     folder.put("bff_to_gateway.json", "/http/retry/retry_on_status", "[502, 500]");
     folder.put(
@@ -22,9 +22,9 @@ fn parsed(text: &str) -> Value {
 }
 
 /// Rule, severity, file, line and column of each finding, in order.
-type Row = (String, String, String, u64, u64);
+type FindingRow = (String, String, String, u64, u64);
 
-fn rows(folder: &Folder) -> Vec<Row> {
+fn rows(folder: &CheckFolder) -> Vec<FindingRow> {
     let report = parsed(&folder.check(&["--format", "json", "."]).quietly(1));
     let findings = report["findings"].as_array().expect("a list").clone();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -123,7 +123,7 @@ fn sarif_has_what_its_schema_asks_for_and_points_at_the_same_places() {
             whole(&region["startColumn"]),
         )
     });
-    assert_eq!(places.collect::<Vec<Row>>(), rows(&folder));
+    assert_eq!(places.collect::<Vec<FindingRow>>(), rows(&folder));
     let clean = parsed(&starting().check(&["--format", "sarif", "."]).quietly(0));
     assert_eq!(clean["runs"][0]["results"], parsed("[]"), "nothing found is said as well");
 }
@@ -146,7 +146,7 @@ fn github_gets_one_annotation_a_line_at_the_same_places() {
         let whole = |text: &str| text.parse().expect("a whole number");
         (rule, severity.to_owned(), file.to_owned(), whole(line), whole(column))
     });
-    assert_eq!(places.collect::<Vec<Row>>(), rows(&folder));
+    assert_eq!(places.collect::<Vec<FindingRow>>(), rows(&folder));
     assert_eq!(starting().check(&["--format", "github", "."]).quietly(0), "");
 }
 

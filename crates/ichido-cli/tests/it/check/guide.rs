@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ichido_boundary::STARTING;
 
-use super::place::{end, fresh};
+use super::fixture::{end, fresh};
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/check-boundaries.md");
 

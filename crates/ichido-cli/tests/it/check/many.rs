@@ -6,17 +6,17 @@ use std::process::Stdio;
 use ichido_boundary::STARTING;
 use serde_json::Value;
 
-use super::place::{Folder, clean, fresh, judged};
+use super::fixture::{CheckFolder, clean, fresh, judged};
 
 /// 250 ways of four files.
-const WAYS: usize = 250;
+const CHAINS: usize = 250;
 
 /// A thousand files in one folder, of which all but four are one too many.
-fn flat() -> Folder {
+fn flat() -> CheckFolder {
     let folder = fresh();
-    for way in 0..WAYS {
+    for chain in 0..CHAINS {
         for (name, text) in STARTING {
-            folder.write(&format!("{way}.{name}"), text);
+            folder.write(&format!("{chain}.{name}"), text);
         }
     }
     folder
@@ -25,17 +25,17 @@ fn flat() -> Folder {
 #[test]
 fn a_thousand_files_in_folders_are_so_many_ways() {
     let folder = fresh();
-    for way in 0..WAYS {
+    for chain in 0..CHAINS {
         for (name, text) in STARTING {
-            folder.write(&format!("{way}/{name}"), text);
+            folder.write(&format!("{chain}/{name}"), text);
         }
     }
-    let ways: Vec<String> = (0..WAYS).map(|way| way.to_string()).collect();
-    let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
-    assert_eq!(folder.check(&ways).quietly(0), clean(1000));
+    let chains: Vec<String> = (0..CHAINS).map(|chain| chain.to_string()).collect();
+    let chains: Vec<&str> = chains.iter().map(String::as_str).collect();
+    assert_eq!(folder.check(&chains).quietly(0), clean(1000));
     // One is broken, and told from the others.
     folder.put("7/bff_to_gateway.json", "/http/retry/retry_on_status", "[500]");
-    let out = folder.check(&ways).quietly(1);
+    let out = folder.check(&chains).quietly(1);
     assert!(
         out.starts_with("error ICH-B022: ") && out.contains("\n  where: 7/bff_to_gateway.json:"),
         "{out}"

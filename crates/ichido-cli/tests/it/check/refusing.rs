@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::Command;
 
-use super::place::{clean, fresh, starting};
+use super::fixture::{clean, fresh, starting};
 
 #[test]
 fn a_text_that_is_no_boundary_file_is_refused_where_it_goes_wrong() {

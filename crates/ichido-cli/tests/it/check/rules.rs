@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ichido_boundary::{Rule, Severity, UNREADABLE, rules};
 
-use super::place::{clean, fresh, judged, starting};
+use super::fixture::{clean, fresh, judged, starting};
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rules").join(name);

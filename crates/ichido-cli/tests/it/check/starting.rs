@@ -4,7 +4,7 @@ use std::process::Command;
 
 use ichido_boundary::STARTING;
 
-use super::place::{clean, end, fresh};
+use super::fixture::{clean, end, fresh};
 
 const NAMES: [&str; 5] =
     ["README.md", "adapter.json", "bff_to_gateway.json", "browser_to_bff.json", "gateway_to_adapter.json"];

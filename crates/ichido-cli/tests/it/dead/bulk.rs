@@ -8,22 +8,22 @@ use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
 use serde_json::Value;
 
-use super::place::{Place, both_databases};
+use super::fixture::{StoreFixture, both_databases};
 
 /// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_EVERY: Duration = Duration::from_millis(200);
 /// After this a test has hung. It is no measure of anything.
 const HUNG: Duration = Duration::from_mins(2);
 
 /// Waits until the last bulk is in a state, and shows it.
-async fn until_state(place: &Place, state: &str) -> Value {
+async fn until_state(fixture: &StoreFixture, state: &str) -> Value {
     let reached = async {
         loop {
-            let last = place.json(&["bulks"]).swap_remove(0);
+            let last = fixture.json(&["bulks"]).swap_remove(0);
             if last["state"] == state {
                 return last;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     tokio::time::timeout(HUNG, reached).await.expect("the bulk comes to its state")
@@ -31,126 +31,126 @@ async fn until_state(place: &Place, state: &str) -> Value {
 
 both_databases! {
     #[test]
-    async fn a_dry_run_says_what_would_happen_and_does_nothing(place: Place) {
-        let ids = place.dead("orders", 3).await;
-        place.dead("ledger", 2).await;
-        let left = place.run(&["requeue", "--all", "--dry-run"]);
+    async fn a_dry_run_says_what_would_happen_and_does_nothing(fixture: StoreFixture) {
+        let ids = fixture.dead("orders", 3).await;
+        fixture.dead("ledger", 2).await;
+        let left = fixture.run(&["requeue", "--all", "--dry-run"]);
         assert_eq!(left.code, Some(1), "some would be refused: {left:?}");
         assert!(left.out.starts_with("3 of 5 dead letters would be requeued\n"), "{left:?}");
         for part in ["orders", "BAD_REQUEST", "ledger", "requeue = true"] {
             assert!(left.out.contains(part), "no {part} in {left:?}");
         }
-        assert_eq!(place.status(ids[0]).await, "dead");
-        let told = &place.json(&["requeue", "--all", "--dry-run"])[0]["preflight"];
+        assert_eq!(fixture.status(ids[0]).await, "dead");
+        let told = &fixture.json(&["requeue", "--all", "--dry-run"])[0]["preflight"];
         assert_eq!((&told["matched"], &told["would_go"]), (&5.into(), &3.into()));
         assert_eq!(told["refused"][0]["reason"], "not_allowed");
-        let all_may_go = place.run(&["requeue", "--queue", "orders", "--dry-run"]);
+        let all_may_go = fixture.run(&["requeue", "--queue", "orders", "--dry-run"]);
         assert_eq!(all_may_go.code, Some(0), "{all_may_go:?}");
     }
 
     #[test]
-    async fn many_are_not_touched_without_a_yes(place: Place) {
-        let ids = place.dead("orders", 2).await;
-        let left = place.run(&["requeue", "--queue", "orders"]);
+    async fn many_are_not_touched_without_a_yes(fixture: StoreFixture) {
+        let ids = fixture.dead("orders", 2).await;
+        let left = fixture.run(&["requeue", "--queue", "orders"]);
         assert!(left.code == Some(2) && left.err.contains("--yes"), "{left:?}");
-        let nobody_named = place.run(&["requeue", "--yes"]);
+        let nobody_named = fixture.run(&["requeue", "--yes"]);
         assert!(nobody_named.code == Some(2) && nobody_named.err.contains("--all"), "{nobody_named:?}");
-        let parked = place.run(&["requeue", "--parked", "--yes"]);
+        let parked = fixture.run(&["requeue", "--parked", "--yes"]);
         assert!(parked.code == Some(2) && parked.err.contains("decide"), "{parked:?}");
-        assert_eq!(place.status(ids[0]).await, "dead");
+        assert_eq!(fixture.status(ids[0]).await, "dead");
     }
 
     #[test]
-    async fn many_are_requeued_by_a_filter_and_it_is_recorded(place: Place) {
-        place.dead("orders", 4).await;
-        place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await;
-        let left = place.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "mended"]);
+    async fn many_are_requeued_by_a_filter_and_it_is_recorded(fixture: StoreFixture) {
+        fixture.dead("orders", 4).await;
+        fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await;
+        let left = fixture.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "mended"]);
         assert_eq!(left.code, Some(1), "one was refused: {left:?}");
         assert!(left.out.contains("4 requeued\n") && left.out.contains("1 refused: it may have taken effect"), "{left:?}");
-        assert_eq!(place.json(&["list"]).len(), 1);
-        let bulks = place.run(&["bulks"]);
+        assert_eq!(fixture.json(&["list"]).len(), 1);
+        let bulks = fixture.run(&["bulks"]);
         for part in ["requeue", "olivia", "ended", "error=BAD_REQUEST", "4 of 5", "mended", "moved=4 refused=1 gone=0"] {
             assert!(bulks.out.contains(part), "no {part} in {bulks:?}");
         }
-        let again = place.run(&["requeue", "--queue", "orders", "--yes"]);
+        let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);
         assert!(again.code == Some(0) && again.out.starts_with("0 of 0"), "{again:?}");
     }
 
     #[test]
-    async fn many_are_discarded_by_a_filter(place: Place) {
-        place.dead("ledger", 3).await;
-        let left = place.run(&["discard", "--queue", "ledger", "--yes", "--reason", "test data"]);
+    async fn many_are_discarded_by_a_filter(fixture: StoreFixture) {
+        fixture.dead("ledger", 3).await;
+        let left = fixture.run(&["discard", "--queue", "ledger", "--yes", "--reason", "test data"]);
         assert!(left.code == Some(0) && left.out.contains("3 discarded\n"), "{left:?}");
-        assert!(place.json(&["list"]).is_empty());
+        assert!(fixture.json(&["list"]).is_empty());
     }
 
     /// No worker runs, so the canary waits for its first letters; whoever closed the laptop stops it from elsewhere.
     #[test]
-    async fn a_canary_that_waits_is_stopped_from_another_process(place: Place) {
-        place.dead("orders", 200).await;
-        let mut command = place.command(&["requeue", "--all", "--canary", "--yes"]);
+    async fn a_canary_that_waits_is_stopped_from_another_process(fixture: StoreFixture) {
+        fixture.dead("orders", 200).await;
+        let mut command = fixture.command(&["requeue", "--all", "--canary", "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let first = lines.next().expect("a line").expect("text");
         let operation = first.rsplit(' ').next().expect("an id").to_owned();
-        let left = place.run(&["stop", &operation]);
+        let left = fixture.run(&["stop", &operation]);
         assert!(left.code == Some(0) && left.out.contains("asked"), "{left:?}");
         let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
         assert_eq!(child.wait().expect("it ends").code(), Some(3), "{rest:?}");
         assert!(rest.iter().any(|line| line.contains("stopped by olivia")), "{rest:?}");
-        assert_eq!(place.json(&["list", "--limit", "1000"]).len(), 198, "the canary's two have gone");
-        let over = place.run(&["stop", &operation]);
+        assert_eq!(fixture.json(&["list", "--limit", "1000"]).len(), 198, "the canary's two have gone");
+        let over = fixture.run(&["stop", &operation]);
         assert!(over.code == Some(1) && over.err.contains("has ended"), "{over:?}");
     }
 
     /// Who began a bulk is who it was done by, whoever asked it to stop; and a bulk that was killed never sees that.
     #[test]
-    async fn a_bulk_is_listed_by_who_began_it_and_says_who_asked_it_to_stop(place: Place) {
-        place.dead("orders", 200).await;
-        let mut command = place.command(&["requeue", "--all", "--canary", "--yes"]);
+    async fn a_bulk_is_listed_by_who_began_it_and_says_who_asked_it_to_stop(fixture: StoreFixture) {
+        fixture.dead("orders", 200).await;
+        let mut command = fixture.command(&["requeue", "--all", "--canary", "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let first = lines.next().expect("a line").expect("text");
         let operation = first.rsplit(' ').next().expect("an id").to_owned();
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
-        let left = place.run(&["stop", &operation, "--by", "pat"]);
+        let left = fixture.run(&["stop", &operation, "--by", "pat"]);
         assert_eq!(left.code, Some(0), "{left:?}");
-        let bulks = place.json(&["bulks"]);
+        let bulks = fixture.json(&["bulks"]);
         assert_eq!(bulks.len(), 1, "{bulks:?}");
         assert_eq!((&bulks[0]["who"], &bulks[0]["state"]), (&"olivia".into(), &"stopping".into()), "{bulks:?}");
         let detail = bulks[0]["detail"].as_str().expect("text");
         assert!(detail.starts_with("state=dead") && detail.ends_with("asked to stop by pat"), "{detail}");
-        until_state(&place, "stopped").await;
-        let over = place.run(&["stop", &operation]);
+        until_state(&fixture, "stopped").await;
+        let over = fixture.run(&["stop", &operation]);
         assert!(over.code == Some(1) && over.err.contains("is gone"), "{over:?}");
     }
 
     #[test]
-    async fn a_bulk_that_was_killed_is_abandoned_and_run_again_goes_on(place: Place) {
-        place.dead("orders", 200).await;
-        let mut command = place.command(&["requeue", "--queue", "orders", "--canary", "--yes"]);
+    async fn a_bulk_that_was_killed_is_abandoned_and_run_again_goes_on(fixture: StoreFixture) {
+        fixture.dead("orders", 200).await;
+        let mut command = fixture.command(&["requeue", "--queue", "orders", "--canary", "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let first = lines.next().expect("a line").expect("text");
         let operation = first.rsplit(' ').next().expect("an id").to_owned();
-        let at_once = place.run(&["requeue", "--all", "--yes"]);
+        let at_once = fixture.run(&["requeue", "--all", "--yes"]);
         assert!(at_once.code == Some(4) && at_once.err.contains(&operation), "{at_once:?}");
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
-        assert_eq!(place.json(&["bulks"])[0]["state"], "begun", "it may only be slow");
-        let told = until_state(&place, "abandoned").await;
+        assert_eq!(fixture.json(&["bulks"])[0]["state"], "begun", "it may only be slow");
+        let told = until_state(&fixture, "abandoned").await;
         assert!(told["detail"].as_str().expect("text").contains("begin it again"), "{told}");
-        let again = place.run(&["requeue", "--queue", "orders", "--yes"]);
+        let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);
         assert!(again.code == Some(0) && again.out.contains("198 requeued"), "{again:?}");
-        let states: Vec<_> = place.json(&["bulks"]).into_iter().map(|bulk| bulk["state"].clone()).collect();
+        let states: Vec<_> = fixture.json(&["bulks"]).into_iter().map(|bulk| bulk["state"].clone()).collect();
         assert_eq!(states, ["ended", "abandoned"]);
     }
 
     #[test]
-    async fn a_signal_stops_it_with_a_true_report(place: Place) {
-        place.dead("orders", 200).await;
-        let mut command = place.command(&["requeue", "--all", "--canary", "--yes"]);
+    async fn a_signal_stops_it_with_a_true_report(fixture: StoreFixture) {
+        fixture.dead("orders", 200).await;
+        let mut command = fixture.command(&["requeue", "--all", "--canary", "--yes"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
@@ -162,6 +162,6 @@ both_databases! {
         let left = child.wait_with_output().expect("it ends");
         assert_eq!(left.status.code(), Some(3));
         assert!(String::from_utf8_lossy(&left.stdout).contains("2 requeued"), "{left:?}");
-        assert!(place.run(&["bulks"]).out.contains("stopped"));
+        assert!(fixture.run(&["bulks"]).out.contains("stopped"));
     }
 }

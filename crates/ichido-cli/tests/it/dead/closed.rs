@@ -2,13 +2,13 @@
 
 use std::process::{Command, Output, Stdio};
 
-use super::place::Place;
+use super::fixture::StoreFixture;
 
 /// Runs any command with a standard output that nobody reads.
-fn unread(place: &Place, mut command: Command) -> Output {
+fn unread(fixture: &StoreFixture, mut command: Command) -> Output {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    command.current_dir(place.folder()).env("ICHIDO_STORE", &place.url).stdin(Stdio::null());
+    command.current_dir(fixture.folder()).env("ICHIDO_STORE", &fixture.url).stdin(Stdio::null());
     command
         .stdout(writer)
         .stderr(Stdio::piped())
@@ -20,8 +20,8 @@ fn unread(place: &Place, mut command: Command) -> Output {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_who_went_away_ends_every_command_quietly() {
-    let place = Place::on_sqlite().await;
-    let id = place.dead("orders", 1).await[0].to_string();
+    let fixture = StoreFixture::on_sqlite().await;
+    let id = fixture.dead("orders", 1).await[0].to_string();
     for arguments in [
         &["dead", "list"][..],
         &["dead", "list", "--json"],
@@ -40,7 +40,7 @@ async fn a_reader_who_went_away_ends_every_command_quietly() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
         command.args(arguments);
-        let left = unread(&place, command);
+        let left = unread(&fixture, command);
         let err = String::from_utf8(left.stderr).expect("text");
         assert_eq!((left.status.code(), &*err), (Some(0), ""), "{arguments:?}");
     }
@@ -49,14 +49,14 @@ async fn a_reader_who_went_away_ends_every_command_quietly() {
 /// Nobody watches at all, and all of it is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bulk_that_nobody_watches_goes_on() {
-    let place = Place::on_sqlite().await;
-    let ids = place.dead("orders", 3).await;
+    let fixture = StoreFixture::on_sqlite().await;
+    let ids = fixture.dead("orders", 3).await;
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut command = place.command(&["requeue", "--all", "--yes"]);
+    let mut command = fixture.command(&["requeue", "--all", "--yes"]);
     let status = command.stdout(writer.try_clone().expect("a pipe")).stderr(writer).status();
     assert_eq!(status.expect("it runs").code(), Some(0));
     for id in ids {
-        assert_eq!(place.status(id).await, "queued");
+        assert_eq!(fixture.status(id).await, "queued");
     }
 }

@@ -1,19 +1,19 @@
 //! What the guide to the transactional outbox says of a queue that a program of one's own serves.
 
-use super::place::Place;
+use super::fixture::StoreFixture;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/transactional-outbox.md");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn letters_of_a_program_are_listed_and_requeued_by_the_store_alone() {
-    let place = Place::on_sqlite().await;
-    let id = place.dead("mail", 1).await[0];
-    std::fs::remove_file(place.folder().join("ichido.toml")).expect("removed");
+    let fixture = StoreFixture::on_sqlite().await;
+    let id = fixture.dead("mail", 1).await[0];
+    std::fs::remove_file(fixture.folder().join("ichido.toml")).expect("removed");
     let run = |arguments: &str| {
         assert!(GUIDE.contains(&format!("ichido dead {arguments}")), "not on the page: {arguments}");
-        let arguments = arguments.replace("sqlite:shop.db", &place.url);
+        let arguments = arguments.replace("sqlite:shop.db", &fixture.url);
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        place.command(&arguments).env_remove("ICHIDO_STORE").output().expect("it runs")
+        fixture.command(&arguments).env_remove("ICHIDO_STORE").output().expect("it runs")
     };
     let listed = run("list --store sqlite:shop.db");
     assert!(String::from_utf8_lossy(&listed.stdout).contains(&id.to_string()), "{listed:?}");
@@ -21,5 +21,5 @@ async fn letters_of_a_program_are_listed_and_requeued_by_the_store_alone() {
     // On a terminal what goes on is said before the last line.
     let said = String::from_utf8_lossy(&requeued.stdout);
     assert!(GUIDE.contains(said.trim_end().trim_end_matches("1 requeued")), "not on the page:\n{said}");
-    assert_eq!((requeued.status.code(), place.status(id).await), (Some(0), "queued"), "{requeued:?}");
+    assert_eq!((requeued.status.code(), fixture.status(id).await), (Some(0), "queued"), "{requeued:?}");
 }

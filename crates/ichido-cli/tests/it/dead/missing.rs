@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::place::Place;
+use super::fixture::StoreFixture;
 
 fn ichido(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
@@ -13,8 +13,8 @@ fn ichido(folder: &Path, arguments: &[&str]) -> Output {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_looks_makes_no_store() {
-    let place = Place::on_sqlite().await;
-    let id = place.dead("orders", 1).await[0].to_string();
+    let fixture = StoreFixture::on_sqlite().await;
+    let id = fixture.dead("orders", 1).await[0].to_string();
     for arguments in [
         &["dead", "list"][..],
         &["dead", "show", &id],
@@ -26,11 +26,11 @@ async fn who_looks_makes_no_store() {
         &["audit", "seal"],
         &["ledger", "unknown"],
     ] {
-        let left = ichido(place.folder(), &[arguments, &["--store", "sqlite:mistyped.db"]].concat());
+        let left = ichido(fixture.folder(), &[arguments, &["--store", "sqlite:mistyped.db"]].concat());
         let err = String::from_utf8(left.stderr).expect("text");
         let code = if arguments[0] == "audit" { 2 } else { 1 };
         assert_eq!(left.status.code(), Some(code), "{arguments:?}: {err}");
-        let file = place.folder().join("mistyped.db");
+        let file = fixture.folder().join("mistyped.db");
         assert!(err.contains(&format!("there is no store at {}", file.display())), "{arguments:?}: {err}");
         assert!(left.stdout.is_empty() && !file.exists(), "{arguments:?}");
     }
@@ -39,15 +39,15 @@ async fn who_looks_makes_no_store() {
 /// The configuration means the same file from wherever it is named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_in_a_configuration_counts_from_its_folder() {
-    let place = Place::on_sqlite().await;
-    place.dead("orders", 1).await;
-    let file = place.url.strip_prefix("sqlite:").expect("a file");
+    let fixture = StoreFixture::on_sqlite().await;
+    fixture.dead("orders", 1).await;
+    let file = fixture.url.strip_prefix("sqlite:").expect("a file");
     let folder = Path::new(file).parent().expect("a folder");
     std::fs::write(folder.join("its.toml"), "[store]\nurl = \"sqlite:ichido.db\"\n").expect("written");
     let config = folder.join("its.toml");
     let left =
-        ichido(place.folder(), &["dead", "list", "--json", "--config", config.to_str().expect("text")]);
+        ichido(fixture.folder(), &["dead", "list", "--json", "--config", config.to_str().expect("text")]);
     let out = String::from_utf8(left.stdout).expect("text");
     assert_eq!((left.status.code(), out.lines().count()), (Some(0), 1), "{out}");
-    assert!(!place.folder().join("ichido.db").exists());
+    assert!(!fixture.folder().join("ichido.db").exists());
 }

@@ -7,14 +7,14 @@ use ichido_core::verdict::Effect;
 use ichido_store::message::QueueName;
 use uuid::Uuid;
 
-use super::place::{KEYED, Place, both_databases, publish};
+use super::fixture::{KEYED, StoreFixture, both_databases, publish};
 
 both_databases! {
     #[test]
-    async fn letters_are_listed_for_people_and_for_programs(place: Place) {
-        let id = place.dead("orders", 1).await[0];
-        place.dead("mail", 2).await;
-        let left = place.run(&["list", "--queue", "orders"]);
+    async fn letters_are_listed_for_people_and_for_programs(fixture: StoreFixture) {
+        let id = fixture.dead("orders", 1).await[0];
+        fixture.dead("mail", 2).await;
+        let left = fixture.run(&["list", "--queue", "orders"]);
         assert_eq!(left.code, Some(0), "{left:?}");
         let lines: Vec<&str> = left.out.lines().collect();
         assert_eq!(lines.len(), 2, "{left:?}");
@@ -22,166 +22,166 @@ both_databases! {
         for part in [&*id.to_string(), "orders", "alice", "1/9", "not done", "BAD_REQUEST: no such symbol"] {
             assert!(lines[1].contains(part), "no {part} in {left:?}");
         }
-        let all = place.json(&["list"]);
+        let all = fixture.json(&["list"]);
         assert_eq!(all.len(), 3);
         assert!(all.iter().any(|letter| letter["id"] == id.to_string() && letter["error"] == "BAD_REQUEST"));
         assert!(!left.out.contains("qty"), "a request is not shown unasked");
     }
 
     #[test]
-    async fn a_page_says_where_the_next_one_begins(place: Place) {
-        place.dead("orders", 3).await;
-        let first = place.run(&["list", "--limit", "2"]);
+    async fn a_page_says_where_the_next_one_begins(fixture: StoreFixture) {
+        fixture.dead("orders", 3).await;
+        let first = fixture.run(&["list", "--limit", "2"]);
         let after = first.out.lines().last().and_then(|line| line.strip_prefix("there may be more: --after "));
         let after = after.unwrap_or_else(|| panic!("{first:?}"));
-        let second = place.json(&["list", "--limit", "2", "--after", after]);
+        let second = fixture.json(&["list", "--limit", "2", "--after", after]);
         assert_eq!(second.len(), 1);
-        let wrong = place.run(&["list", "--after", "somewhere"]);
+        let wrong = fixture.run(&["list", "--after", "somewhere"]);
         assert!(wrong.code == Some(2) && wrong.err.contains("--after"), "{wrong:?}");
     }
 
     #[test]
-    async fn a_letter_is_shown_with_its_history_and_its_request_on_demand(place: Place) {
-        let id = place.dead("orders", 1).await[0].to_string();
-        let left = place.run(&["show", &id]);
+    async fn a_letter_is_shown_with_its_history_and_its_request_on_demand(fixture: StoreFixture) {
+        let id = fixture.dead("orders", 1).await[0].to_string();
+        let left = fixture.run(&["show", &id]);
         assert_eq!(left.code, Some(0), "{left:?}");
         for part in ["queued → sending", "sending → dead", "BAD_REQUEST: no such symbol", "1 of 9", "9 bytes"] {
             assert!(left.out.contains(part), "no {part} in {left:?}");
         }
-        assert_eq!(place.run(&["show", &id, "--request"]).out, "{\"qty\":1}");
-        let missing = place.run(&["show", &Uuid::nil().to_string()]);
+        assert_eq!(fixture.run(&["show", &id, "--request"]).out, "{\"qty\":1}");
+        let missing = fixture.run(&["show", &Uuid::nil().to_string()]);
         assert!(missing.code == Some(1) && missing.err.contains("no dead or parked letter"), "{missing:?}");
     }
 
     /// Who asks the destination under another key than it was sent finds nothing, and decides wrongly.
     #[test]
-    async fn a_letter_is_shown_with_the_key_that_the_destination_knows(place: Place) {
+    async fn a_letter_is_shown_with_the_key_that_the_destination_knows(fixture: StoreFixture) {
         for (queue, kind) in [("orders", OutboundKey::Derived), ("ledger", OutboundKey::Own)] {
-            let id = place.dead(queue, 1).await[0];
-            let row = place.store.messages().get(id).await.expect("read").expect("there");
+            let id = fixture.dead(queue, 1).await[0];
+            let row = fixture.store.messages().get(id).await.expect("read").expect("there");
             let queue = QueueName::parse(queue).expect("a name");
             let sent_as = kind.of(&queue, &row.identity, &row.key);
-            let shown = place.run(&["show", &id.to_string()]);
+            let shown = fixture.run(&["show", &id.to_string()]);
             assert!(shown.out.contains(&format!("sent as      {}\n", sent_as.as_str())), "{shown:?}");
-            assert_eq!(place.json(&["show", &id.to_string()])[0]["sent_as"], sent_as.as_str());
+            assert_eq!(fixture.json(&["show", &id.to_string()])[0]["sent_as"], sent_as.as_str());
         }
-        let id = place.dead("forgotten", 1).await[0].to_string();
-        let shown = place.run(&["show", &id]);
+        let id = fixture.dead("forgotten", 1).await[0].to_string();
+        let shown = fixture.run(&["show", &id]);
         assert!(shown.out.contains("not known: no worker has published queue forgotten yet; start "), "{shown:?}");
-        assert!(place.json(&["show", &id])[0]["sent_as"].is_null());
+        assert!(fixture.json(&["show", &id])[0]["sent_as"].is_null());
     }
 
     #[test]
-    async fn a_letter_is_requeued_by_its_id_in_the_name_of_who_does_it(place: Place) {
-        let id = place.dead("orders", 1).await[0];
-        let left = place.run(&["requeue", &id.to_string(), "--reason", "the broker is back"]);
+    async fn a_letter_is_requeued_by_its_id_in_the_name_of_who_does_it(fixture: StoreFixture) {
+        let id = fixture.dead("orders", 1).await[0];
+        let left = fixture.run(&["requeue", &id.to_string(), "--reason", "the broker is back"]);
         assert_eq!((left.code, left.out), (Some(0), format!("{id}: requeued\n")));
-        assert_eq!(place.status(id).await, "queued");
-        let last = place.store.messages().transitions(id).await.expect("read").pop().expect("some");
+        assert_eq!(fixture.status(id).await, "queued");
+        let last = fixture.store.messages().transitions(id).await.expect("read").pop().expect("some");
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("the broker is back")));
     }
 
     #[test]
-    async fn a_letter_that_may_not_go_is_refused_with_the_reason(place: Place) {
-        let not_allowed = place.dead("ledger", 1).await[0];
-        let unknown = place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
-        let of_no_queue = place.dead("forgotten", 1).await[0];
+    async fn a_letter_that_may_not_go_is_refused_with_the_reason(fixture: StoreFixture) {
+        let not_allowed = fixture.dead("ledger", 1).await[0];
+        let unknown = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let of_no_queue = fixture.dead("forgotten", 1).await[0];
         for (id, why) in [
             (not_allowed, "requeue = true"),
             (unknown, "could do it twice"),
             (of_no_queue, "no worker has published the queue yet"),
         ] {
-            let left = place.run(&["requeue", &id.to_string()]);
+            let left = fixture.run(&["requeue", &id.to_string()]);
             assert!(left.code == Some(1) && left.out.contains(why), "{left:?}");
-            assert_eq!(place.status(id).await, "dead");
+            assert_eq!(fixture.status(id).await, "dead");
         }
     }
 
     #[test]
-    async fn a_discarded_letter_leaves_the_list_and_is_listed_when_asked_for(place: Place) {
-        let id = place.dead("orders", 1).await[0].to_string();
-        let unsaid = place.run(&["discard", &id]);
+    async fn a_discarded_letter_leaves_the_list_and_is_listed_when_asked_for(fixture: StoreFixture) {
+        let id = fixture.dead("orders", 1).await[0].to_string();
+        let unsaid = fixture.run(&["discard", &id]);
         assert!(unsaid.code == Some(2) && unsaid.err.contains("--reason"), "{unsaid:?}");
-        let left = place.run(&["discard", &id, "--reason", "test data"]);
+        let left = fixture.run(&["discard", &id, "--reason", "test data"]);
         assert_eq!((left.code, left.out), (Some(0), format!("{id}: discarded\n")));
-        assert!(place.json(&["list"]).is_empty());
-        assert_eq!(place.json(&["list", "--discarded"]).len(), 1);
-        assert!(place.run(&["show", &id]).out.contains("dead, discarded"));
+        assert!(fixture.json(&["list"]).is_empty());
+        assert_eq!(fixture.json(&["list", "--discarded"]).len(), 1);
+        assert!(fixture.run(&["show", &id]).out.contains("dead, discarded"));
     }
 
     #[test]
-    async fn an_edited_letter_and_the_new_message_point_to_each_other_and_it_warns(place: Place) {
-        let old = place.dead("orders", 1).await[0];
-        let request = place.folder().join("request.json");
+    async fn an_edited_letter_and_the_new_message_point_to_each_other_and_it_warns(fixture: StoreFixture) {
+        let old = fixture.dead("orders", 1).await[0];
+        let request = fixture.folder().join("request.json");
         std::fs::write(&request, "{\"qty\":2}").expect("written");
-        let left = place.run(&["edit", &old.to_string(), "--request", "request.json"]);
+        let left = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
         assert_eq!(left.code, Some(0), "{left:?}");
         assert!(left.out.contains("warning: this is a new action under a new key"), "{left:?}");
         let new: Uuid = left.out.split(' ').next().and_then(|id| id.parse().ok()).expect("an id");
-        let row = place.store.messages().get(new).await.expect("read").expect("there");
+        let row = fixture.store.messages().get(new).await.expect("read").expect("there");
         assert_eq!((row.made_from, row.request.as_slice()), (Some(old), &b"{\"qty\":2}"[..]));
         assert_eq!((row.queue.as_str(), row.identity.as_str()), ("orders", "alice"));
-        assert!(place.run(&["show", &old.to_string()]).out.contains(&format!("replaced by  {new}")));
-        let again = place.run(&["edit", &old.to_string(), "--request", "request.json"]);
+        assert!(fixture.run(&["show", &old.to_string()]).out.contains(&format!("replaced by  {new}")));
+        let again = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
         assert!(again.code == Some(1) && again.err.contains("a new message was made from it"), "{again:?}");
-        let both = place.run(&["requeue", &old.to_string()]);
+        let both = fixture.run(&["requeue", &old.to_string()]);
         assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
     }
 
     /// The new message must be what the queue takes in.
     #[test]
-    async fn an_edit_that_breaks_the_queues_schema_makes_nothing(place: Place) {
-        let old = place.dead("orders", 1).await[0].to_string();
-        let file = |name: &str, text: &str| std::fs::write(place.folder().join(name), text).expect("written");
-        let config = std::fs::read_to_string(place.folder().join("ichido.toml")).expect("a file");
+    async fn an_edit_that_breaks_the_queues_schema_makes_nothing(fixture: StoreFixture) {
+        let old = fixture.dead("orders", 1).await[0].to_string();
+        let file = |name: &str, text: &str| std::fs::write(fixture.folder().join(name), text).expect("written");
+        let config = std::fs::read_to_string(fixture.folder().join("ichido.toml")).expect("a file");
         file("ichido.toml", &config.replacen("requeue = true", "requeue = true\nschema = \"order.json\"", 1));
         file("order.json", "{\"required\": [\"qty\"]}");
         file("request.json", "{}");
-        let left = place.run(&["edit", &old, "--request", "request.json"]);
+        let left = fixture.run(&["edit", &old, "--request", "request.json"]);
         assert!(left.code == Some(2) && left.err.contains("does not fit the queue's schema"), "{left:?}");
-        assert!(place.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
+        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
         file("request.json", "{\"qty\":1}");
-        assert_eq!(place.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
+        assert_eq!(fixture.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
     }
 
     /// It is closed for another reason, which a discard must not hide.
     #[test]
-    async fn a_letter_that_was_replaced_is_not_said_to_be_discarded(place: Place) {
-        let old = place.dead("orders", 1).await[0].to_string();
-        std::fs::write(place.folder().join("request.json"), "{}").expect("written");
-        assert_eq!(place.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
+    async fn a_letter_that_was_replaced_is_not_said_to_be_discarded(fixture: StoreFixture) {
+        let old = fixture.dead("orders", 1).await[0].to_string();
+        std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
+        assert_eq!(fixture.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
         let discard = ["discard", &old, "--reason", "test data"];
         for arguments in [&[&discard[..], &["--dry-run"]].concat(), &discard[..]] {
-            let left = place.run(arguments);
+            let left = fixture.run(arguments);
             assert_eq!(left.code, Some(1), "{left:?}");
             assert!(left.out.starts_with(&format!("{old}: refused: a new message was made from it")), "{left:?}");
         }
-        let many = place.run(&["discard", "--replaced", "--yes", "--reason", "test data"]);
+        let many = fixture.run(&["discard", "--replaced", "--yes", "--reason", "test data"]);
         assert!(many.code == Some(1) && many.out.starts_with("0 of 1 dead letters would be discarded"), "{many:?}");
-        assert_eq!(place.json(&["list", "--replaced"]).len(), 1);
-        assert!(place.json(&["list", "--discarded"]).is_empty());
+        assert_eq!(fixture.json(&["list", "--replaced"]).len(), 1);
+        assert!(fixture.json(&["list", "--discarded"]).is_empty());
     }
 
     #[test]
-    async fn what_took_effect_is_done_once_more_only_when_that_is_said(place: Place) {
-        let old = place.arrived("mail", Failure::ForGood).await.to_string();
-        assert_eq!(place.run(&["decide", "done", &old]).code, Some(0));
-        std::fs::write(place.folder().join("request.json"), "{}").expect("written");
-        let unsaid = place.run(&["edit", &old, "--request", "request.json"]);
+    async fn what_took_effect_is_done_once_more_only_when_that_is_said(fixture: StoreFixture) {
+        let old = fixture.arrived("mail", Failure::ForGood).await.to_string();
+        assert_eq!(fixture.run(&["decide", "done", &old]).code, Some(0));
+        std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
+        let unsaid = fixture.run(&["edit", &old, "--request", "request.json"]);
         assert!(unsaid.code == Some(2) && unsaid.err.contains("TOOK EFFECT"), "{unsaid:?}");
         assert!(unsaid.err.contains("--yes"), "{unsaid:?}");
-        assert!(place.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
-        let said = place.run(&["edit", &old, "--request", "request.json", "--yes"]);
+        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
+        let said = fixture.run(&["edit", &old, "--request", "request.json", "--yes"]);
         assert!(said.code == Some(0) && said.out.contains("TOOK EFFECT"), "{said:?}");
-        assert_eq!(place.json(&["list", "--replaced"]).len(), 1);
+        assert_eq!(fixture.json(&["list", "--replaced"]).len(), 1);
     }
 
     #[test]
-    async fn a_letter_that_is_named_twice_is_meant_once(place: Place) {
+    async fn a_letter_that_is_named_twice_is_meant_once(fixture: StoreFixture) {
         let [requeued, discarded, decided] = [
-            place.dead("orders", 1).await[0],
-            place.dead("orders", 1).await[0],
-            place.arrived("mail", Failure::InDoubt).await,
+            fixture.dead("orders", 1).await[0],
+            fixture.dead("orders", 1).await[0],
+            fixture.arrived("mail", Failure::InDoubt).await,
         ];
         for (id, arguments) in [
             (requeued, &["requeue"][..]),
@@ -189,25 +189,25 @@ both_databases! {
             (decided, &["decide", "not-done"]),
         ] {
             let id = id.to_string();
-            let left = place.run(&[arguments, &[&id, &id]].concat());
+            let left = fixture.run(&[arguments, &[&id, &id]].concat());
             assert_eq!((left.code, left.out.lines().count()), (Some(0), 1), "{left:?}");
         }
-        let steps = place.store.messages().transitions(requeued).await.expect("read");
+        let steps = fixture.store.messages().transitions(requeued).await.expect("read");
         assert_eq!(steps.iter().filter(|step| step.kind == "requeued").count(), 1, "{steps:?}");
     }
 
     /// SPEC D11: as `send` does.
     #[test]
-    async fn nothing_is_made_from_a_request_that_has_another_key_in_it(place: Place) {
-        let [derived, own] = [place.dead("orders", 1).await[0], place.dead("ledger", 1).await[0]];
-        std::fs::write(place.folder().join("request.json"), "{\"idempotency_key\":\"k-1\"}").expect("written");
+    async fn nothing_is_made_from_a_request_that_has_another_key_in_it(fixture: StoreFixture) {
+        let [derived, own] = [fixture.dead("orders", 1).await[0], fixture.dead("ledger", 1).await[0]];
+        std::fs::write(fixture.folder().join("request.json"), "{\"idempotency_key\":\"k-1\"}").expect("written");
         for flags in [&[][..], &["--key", "k-2"]] {
-            let left = place.run(&[&["edit", &derived.to_string(), "--request", "request.json"], flags].concat());
+            let left = fixture.run(&[&["edit", &derived.to_string(), "--request", "request.json"], flags].concat());
             assert!(left.code == Some(2) && left.err.contains("give the same one by --key"), "{left:?}");
-            assert_eq!(place.json(&["list", "--queue", "orders"]).len(), 1, "nothing was made from it");
+            assert_eq!(fixture.json(&["list", "--queue", "orders"]).len(), 1, "nothing was made from it");
         }
         let [derived, own] = [derived, own].map(|id| {
-            let left = place.run(&["edit", &id.to_string(), "--request", "request.json", "--key", "k-1"]);
+            let left = fixture.run(&["edit", &id.to_string(), "--request", "request.json", "--key", "k-1"]);
             assert_eq!(left.code, Some(0), "{left:?}");
             left.err
         });
@@ -216,86 +216,86 @@ both_databases! {
     }
 
     #[test]
-    async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(place: Place) {
-        let old = place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
-        std::fs::write(place.folder().join("request.json"), "{}").expect("written");
-        let left = place.run(&["edit", &old.to_string(), "--request", "request.json"]);
+    async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: StoreFixture) {
+        let old = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
+        std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
+        let left = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
         assert!(left.code == Some(1) && left.err.contains("ichido dead decide"), "{left:?}");
     }
 
     #[test]
-    async fn a_parked_letter_is_decided_once_its_call_cannot_be_travelling(place: Place) {
-        let parked = place.letters("mail", 3, Failure::InDoubt, Effect::Unknown).await;
+    async fn a_parked_letter_is_decided_once_its_call_cannot_be_travelling(fixture: StoreFixture) {
+        let parked = fixture.letters("mail", 3, Failure::InDoubt, Effect::Unknown).await;
         let ids: Vec<String> = parked.iter().map(Uuid::to_string).collect();
-        let early = place.run(&["decide", "not-done", &ids[0]]);
+        let early = fixture.run(&["decide", "not-done", &ids[0]]);
         assert!(early.code == Some(1) && early.out.contains("may still be travelling until"), "{early:?}");
         // That it was done is proof at any time.
-        let done = place.run(&["decide", "done", &ids[0]]);
+        let done = fixture.run(&["decide", "done", &ids[0]]);
         assert!(done.code == Some(0) && done.out.contains("counts as sent"), "{done:?}");
-        assert_eq!(place.status(parked[0]).await, "sent");
-        let requeued = place.run(&["requeue", &ids[1]]);
+        assert_eq!(fixture.status(parked[0]).await, "sent");
+        let requeued = fixture.run(&["requeue", &ids[1]]);
         assert!(requeued.code == Some(1) && requeued.out.contains("decide it"), "{requeued:?}");
-        assert_eq!(place.json(&["list", "--parked"]).len(), 2);
-        let last = place.store.messages().transitions(parked[0]).await.expect("read").pop().expect("some");
+        assert_eq!(fixture.json(&["list", "--parked"]).len(), 2);
+        let last = fixture.store.messages().transitions(parked[0]).await.expect("read").pop().expect("some");
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("decided", Some("olivia")));
     }
 
     #[test]
-    async fn a_parked_letter_that_was_not_done_is_sent_again_or_given_up(place: Place) {
+    async fn a_parked_letter_that_was_not_done_is_sent_again_or_given_up(fixture: StoreFixture) {
         let [again, given_up] = [
-            place.arrived("mail", Failure::InDoubt).await,
-            place.arrived("mail", Failure::InDoubt).await,
+            fixture.arrived("mail", Failure::InDoubt).await,
+            fixture.arrived("mail", Failure::InDoubt).await,
         ];
-        let left = place.run(&["decide", "not-done", &again.to_string(), "--reason", "the broker has no such order"]);
+        let left = fixture.run(&["decide", "not-done", &again.to_string(), "--reason", "the broker has no such order"]);
         assert!(left.code == Some(0) && left.out.contains("is sent again"), "{left:?}");
-        assert_eq!(place.status(again).await, "queued");
-        let left = place.run(&["decide", "give-up", &given_up.to_string()]);
+        assert_eq!(fixture.status(again).await, "queued");
+        let left = fixture.run(&["decide", "give-up", &given_up.to_string()]);
         assert!(left.code == Some(0) && left.out.contains("stays unknown"), "{left:?}");
-        assert_eq!(place.status(given_up).await, "dead");
+        assert_eq!(fixture.status(given_up).await, "dead");
     }
 
     #[test]
-    async fn what_is_found_out_of_a_dead_letter_decides_whether_it_may_be_requeued(place: Place) {
+    async fn what_is_found_out_of_a_dead_letter_decides_whether_it_may_be_requeued(fixture: StoreFixture) {
         let [not_done, done] = [
-            place.arrived("mail", Failure::ForGood).await.to_string(),
-            place.arrived("mail", Failure::ForGood).await.to_string(),
+            fixture.arrived("mail", Failure::ForGood).await.to_string(),
+            fixture.arrived("mail", Failure::ForGood).await.to_string(),
         ];
-        let left = place.run(&["decide", "not-done", &not_done]);
+        let left = fixture.run(&["decide", "not-done", &not_done]);
         assert!(left.code == Some(0) && left.out.contains("may be requeued"), "{left:?}");
-        assert_eq!(place.run(&["requeue", &not_done]).code, Some(0));
-        let left = place.run(&["decide", "done", &done]);
+        assert_eq!(fixture.run(&["requeue", &not_done]).code, Some(0));
+        let left = fixture.run(&["decide", "done", &done]);
         assert!(left.code == Some(0) && left.out.contains("stays dead"), "{left:?}");
-        let again = place.run(&["decide", "done", &done]);
+        let again = fixture.run(&["decide", "done", &done]);
         assert!(again.code == Some(1) && again.out.contains("known already"), "{again:?}");
-        let requeued = place.run(&["requeue", &done]);
+        let requeued = fixture.run(&["requeue", &done]);
         assert!(requeued.code == Some(1) && requeued.out.contains("it took effect"), "{requeued:?}");
     }
 
     #[test]
-    async fn a_requeue_without_a_configuration_obeys_what_workers_published(place: Place) {
-        std::fs::remove_file(place.folder().join("ichido.toml")).expect("removed");
-        let (dead, unknown) = (place.dead("orders", 1).await[0], place.arrived("orders", Failure::ForGood).await);
-        let not_allowed = place.dead("ledger", 1).await[0];
-        let left = place.run(&["requeue", &not_allowed.to_string()]);
+    async fn a_requeue_without_a_configuration_obeys_what_workers_published(fixture: StoreFixture) {
+        std::fs::remove_file(fixture.folder().join("ichido.toml")).expect("removed");
+        let (dead, unknown) = (fixture.dead("orders", 1).await[0], fixture.arrived("orders", Failure::ForGood).await);
+        let not_allowed = fixture.dead("ledger", 1).await[0];
+        let left = fixture.run(&["requeue", &not_allowed.to_string()]);
         assert!(left.code == Some(1) && left.out.contains("requeue = true"), "{left:?}");
         // A second node promises less, and a call of unknown effect could be repeated by it.
-        publish(&place.store, Uuid::from_u128(2), Guarantee::Nothing).await;
-        let left = place.run(&["requeue", &unknown.to_string()]);
+        publish(&fixture.store, Uuid::from_u128(2), Guarantee::Nothing).await;
+        let left = fixture.run(&["requeue", &unknown.to_string()]);
         assert!(left.code == Some(1) && left.out.contains("could do it twice"), "{left:?}");
-        assert_eq!(place.run(&["requeue", &dead.to_string()]).code, Some(0), "what was not done may go");
-        publish(&place.store, Uuid::from_u128(2), KEYED).await;
-        assert_eq!(place.run(&["requeue", &unknown.to_string()]).code, Some(0));
-        assert_eq!((place.status(dead).await, place.status(unknown).await), ("queued", "queued"));
+        assert_eq!(fixture.run(&["requeue", &dead.to_string()]).code, Some(0), "what was not done may go");
+        publish(&fixture.store, Uuid::from_u128(2), KEYED).await;
+        assert_eq!(fixture.run(&["requeue", &unknown.to_string()]).code, Some(0));
+        assert_eq!((fixture.status(dead).await, fixture.status(unknown).await), ("queued", "queued"));
     }
 
     /// Nobody knows whether it may be sent again, and the configuration of somebody else says nothing about that.
     #[test]
-    async fn many_letters_of_a_queue_that_no_worker_has_published_are_refused(place: Place) {
-        let id = place.dead("forgotten", 1).await[0];
-        let left = place.run(&["requeue", "--queue", "forgotten", "--yes"]);
+    async fn many_letters_of_a_queue_that_no_worker_has_published_are_refused(fixture: StoreFixture) {
+        let id = fixture.dead("forgotten", 1).await[0];
+        let left = fixture.run(&["requeue", "--queue", "forgotten", "--yes"]);
         assert!(left.out.contains("no worker has published the queue yet"), "{left:?}");
         assert!(left.out.contains("start the worker or program that serves it"), "{left:?}");
-        assert_eq!(place.status(id).await, "dead");
-        assert_eq!(place.json(&["list"]).len(), 1, "looking needs nothing");
+        assert_eq!(fixture.status(id).await, "dead");
+        assert_eq!(fixture.json(&["list"]).len(), 1, "looking needs nothing");
     }
 }

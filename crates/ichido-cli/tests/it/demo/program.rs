@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::complaints::complaints;
-use crate::folder::Folder;
+use crate::folder::TempFolder;
 
 /// The binary, with a folder for what is temporary in which nothing else is, and nothing of the environment that it would listen to.
 pub(crate) fn ichido(folder: &Path) -> Command {
@@ -18,27 +18,27 @@ pub(crate) fn ichido(folder: &Path) -> Command {
 }
 
 /// Runs one to its end: its code, what it said, and what it complained of.
-pub(crate) fn ended(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn ended(folder: &TempFolder, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = ichido(folder.path()).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), complaints(&text(output.stderr)))
 }
 
 /// What is in a folder.
-pub(crate) fn left(folder: &Folder) -> Vec<String> {
+pub(crate) fn left(folder: &TempFolder) -> Vec<String> {
     let entries = std::fs::read_dir(folder.path()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// One that runs.
-pub(crate) struct Demo {
+pub(crate) struct DemoProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     pub(crate) said: String,
 }
 
-impl Demo {
-    pub(crate) fn start(folder: &Folder, flags: &[&str]) -> Self {
+impl DemoProcess {
+    pub(crate) fn start(folder: &TempFolder, flags: &[&str]) -> Self {
         let mut command = ichido(folder.path());
         let command = command.arg("demo").args(flags).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -81,7 +81,7 @@ impl Demo {
     }
 }
 
-impl Drop for Demo {
+impl Drop for DemoProcess {
     fn drop(&mut self) {
         // It may have ended already, which is as good.
         drop(self.child.kill());

@@ -1,6 +1,6 @@
 //! What the demo does not do: write into somebody's store, or let other machines in.
 
-use super::program::{Demo, ended, left};
+use super::program::{DemoProcess, ended, left};
 use crate::folder;
 
 #[test]
@@ -24,7 +24,7 @@ fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback
 #[test]
 fn a_store_that_is_to_be_kept_is_whole_afterwards() {
     let folder = folder::fresh();
-    let mut demo = Demo::start(&folder, &["--listen", "127.0.0.1:0", "--store", "sqlite:kept.db"]);
+    let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0", "--store", "sqlite:kept.db"]);
     demo.until("order-1: sent at the first try");
     demo.interrupt();
     let (code, said, err) = demo.wait();

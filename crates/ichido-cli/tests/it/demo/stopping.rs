@@ -2,14 +2,14 @@
 
 use std::net::TcpListener;
 
-use super::program::{Demo, ended, left};
+use super::program::{DemoProcess, ended, left};
 use crate::folder;
 
 #[test]
 fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_is_said_to_be_cut() {
     for (flags, expected) in [(&[][..], Some(0)), (&["--once"][..], Some(3))] {
         let folder = folder::fresh();
-        let mut demo = Demo::start(&folder, &[&["--listen", "127.0.0.1:0"], flags].concat());
+        let mut demo = DemoProcess::start(&folder, &[&["--listen", "127.0.0.1:0"], flags].concat());
         demo.until("order-2: try 1 failed");
         demo.interrupt();
         let (code, said, err) = demo.wait();
@@ -25,7 +25,7 @@ fn the_usual_port_may_be_taken_and_one_that_was_asked_for_may_not() {
     // Should somebody else have it, it is taken as well.
     let usual = TcpListener::bind("127.0.0.1:4180");
     let folder = folder::fresh();
-    let mut demo = Demo::start(&folder, &[]);
+    let mut demo = DemoProcess::start(&folder, &[]);
     let line = demo.until("server  http://");
     assert!(
         line.ends_with(" (a free port: 127.0.0.1:4180 is taken)") && !line.contains("//127.0.0.1:4180"),

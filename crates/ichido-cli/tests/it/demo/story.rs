@@ -1,6 +1,6 @@
 //! Everything is seen, and what it says to try can be tried.
 
-use super::program::{Demo, ended, ichido, left};
+use super::program::{DemoProcess, ended, ichido, left};
 use crate::folder;
 
 /// How much traffic after the story is watched; more in the long form.
@@ -49,7 +49,7 @@ fn every_kind_is_seen_and_nothing_is_left_behind() {
 fn traffic_goes_on_after_the_story_and_every_command_that_is_shown_works_until_ctrl_c() {
     let count = std::env::var(SENT).map_or(2, |text| text.parse().unwrap());
     let folder = folder::fresh();
-    let mut demo = Demo::start(&folder, &["--listen", "127.0.0.1:0"]);
+    let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0"]);
     demo.until("the broker fails three calls of ten");
     for _ in 0..count {
         demo.until(" → ");

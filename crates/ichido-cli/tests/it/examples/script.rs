@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::complaints::complaints;
-use crate::folder::Folder;
+use crate::folder::TempFolder;
 
 /// The program under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ichido");
@@ -21,7 +21,7 @@ pub(crate) struct Example {
 }
 
 /// What a script that has ended left.
-pub(crate) struct Ended {
+pub(crate) struct ScriptOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -35,7 +35,7 @@ impl Example {
     }
 
     /// Its script, which keeps its files in a folder, with nothing of the environment that it would listen to.
-    pub(crate) fn command(&self, program: &Path, folder: &Folder, store: Option<&str>) -> Command {
+    pub(crate) fn command(&self, program: &Path, folder: &TempFolder, store: Option<&str>) -> Command {
         let script =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join(self.script);
         let mut command = Command::new(script);
@@ -52,15 +52,19 @@ impl Example {
     }
 
     /// Runs it to its end.
-    pub(crate) fn run(&self, program: &Path, folder: &Folder, store: Option<&str>) -> Ended {
+    pub(crate) fn run(&self, program: &Path, folder: &TempFolder, store: Option<&str>) -> ScriptOutput {
         let output = self.command(program, folder, store).output().expect("a shell");
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Ended { code: output.status.code(), out: text(output.stdout), err: complaints(&text(output.stderr)) }
+        ScriptOutput {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: complaints(&text(output.stderr)),
+        }
     }
 }
 
 /// The processes that were started with this folder as theirs.
-pub(crate) fn processes(folder: &Folder) -> Vec<PathBuf> {
+pub(crate) fn processes(folder: &TempFolder) -> Vec<PathBuf> {
     let wanted = format!("TMPDIR={}", folder.path().display());
     let is_of_it = |process: &PathBuf| {
         // What has ended meanwhile, or is somebody else's, cannot be read.
@@ -72,7 +76,7 @@ pub(crate) fn processes(folder: &Folder) -> Vec<PathBuf> {
     processes.filter(is_of_it).collect()
 }
 
-pub(crate) fn assert_nothing_is_left(folder: &Folder) {
+pub(crate) fn assert_nothing_is_left(folder: &TempFolder) {
     assert_eq!(processes(folder), Vec::<PathBuf>::new());
     let files = std::fs::read_dir(folder.path()).expect("it is there");
     assert_eq!(files.map(|file| file.expect("a file").path()).collect::<Vec<_>>(), Vec::<PathBuf>::new());

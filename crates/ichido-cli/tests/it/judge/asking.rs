@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::program::{Bench, PRIVATE, SECRET};
+use super::program::{JudgeFixture, PRIVATE, SECRET};
 
 #[test]
 fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
     for llm in ["openai:gpt-test", "anthropic:claude-test"] {
-        let bench = Bench { llm, ..Bench::new(12, &json!({})) };
-        bench.judge(&[]).ended_with(0).says("12 judged (0 known before), 0 fallbacks");
-        bench.no_format_faults();
-        let judgements = bench.judgements();
+        let fixture = JudgeFixture { llm, ..JudgeFixture::new(12, &json!({})) };
+        fixture.judge(&[]).ended_with(0).says("12 judged (0 known before), 0 fallbacks");
+        fixture.no_format_faults();
+        let judgements = fixture.judgements();
         assert_eq!(judgements.len(), 12);
         for (number, judgement) in judgements.iter().enumerate() {
             assert_eq!(judgement["line"], number + 1);
@@ -23,36 +23,36 @@ fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
             assert_eq!(judgement["fallback"], false);
             assert!(judgement["at"].as_str().unwrap().ends_with('Z'), "{judgement}");
         }
-        bench.judge(&[]).ended_with(0).says("12 judged (12 known before)");
-        assert_eq!(bench.requests(), 12);
-        assert_eq!(bench.judgements(), judgements, "a rerun writes the same");
+        fixture.judge(&[]).ended_with(0).says("12 judged (12 known before)");
+        assert_eq!(fixture.requests(), 12);
+        assert_eq!(fixture.judgements(), judgements, "a rerun writes the same");
         // Another profile is another question.
         let other = "interests = \"cats\"\nfallback = \"NO\"\n[[labels]]\nname = \"YES\"\ncriteria = \"cats\"\n[[labels]]\nname = \"NO\"\ncriteria = \"none\"\n";
-        bench.folder.write("cats.toml", other);
-        let ran = bench.judge(&["--profile", "cats.toml"]);
-        assert!(bench.requests() > 12, "{}", ran.aside);
+        fixture.folder.write("cats.toml", other);
+        let ran = fixture.judge(&["--profile", "cats.toml"]);
+        assert!(fixture.requests() > 12, "{}", ran.err);
         // And what is forgotten is asked anew.
-        super::program::Ran::of(bench.command(&["--forget"]).output().unwrap()).ended_with(0);
-        bench.judge(&["--dry-run"]).ended_with(0).says("0 judged before, 12 to ask");
+        super::program::JudgeOutput::new(fixture.command(&["--forget"]).output().unwrap()).ended_with(0);
+        fixture.judge(&["--dry-run"]).ended_with(0).says("0 judged before, 12 to ask");
     }
 }
 
 #[test]
 fn an_article_that_is_there_twice_is_asked_once() {
-    let bench = Bench::new(1, &json!({}));
-    let line = std::fs::read_to_string(bench.folder.path().join("articles.jsonl")).unwrap();
-    bench.folder.write("articles.jsonl", &format!("{line}\n").repeat(3));
-    bench.judge(&[]).ended_with(0);
-    assert_eq!((bench.judgements().len(), bench.requests()), (3, 1));
+    let fixture = JudgeFixture::new(1, &json!({}));
+    let line = std::fs::read_to_string(fixture.folder.path().join("articles.jsonl")).unwrap();
+    fixture.folder.write("articles.jsonl", &format!("{line}\n").repeat(3));
+    fixture.judge(&[]).ended_with(0);
+    assert_eq!((fixture.judgements().len(), fixture.requests()), (3, 1));
 }
 
 #[test]
 fn neither_the_key_nor_an_article_is_in_a_log() {
     let throttled = json!({ "rules": [{ "do": { "fail": "throttle" }, "first": 2 }, { "do": { "say": "prose" }, "first": 1 }] });
-    let bench = Bench::new(4, &throttled);
-    let ran = bench.judge(&["--log", "debug"]);
+    let fixture = JudgeFixture::new(4, &throttled);
+    let ran = fixture.judge(&["--log", "debug"]);
     ran.ended_with(0).says("429");
-    for text in [&ran.said, &ran.aside] {
+    for text in [&ran.out, &ran.err] {
         for hidden in [SECRET, PRIVATE, "item-1 of many"] {
             assert!(!text.contains(hidden), "{hidden} is in: {text}");
         }
@@ -61,14 +61,14 @@ fn neither_the_key_nor_an_article_is_in_a_log() {
 
 #[test]
 fn judgements_go_to_standard_output_where_that_is_asked_for() {
-    let bench = Bench::new(3, &json!({}));
-    let mut command = bench.command(&["articles.jsonl", "--out", "-", "--llm", bench.llm]);
+    let fixture = JudgeFixture::new(3, &json!({}));
+    let mut command = fixture.command(&["articles.jsonl", "--out", "-", "--llm", fixture.llm]);
     let output =
-        command.args(["--endpoint", &bench.endpoint()]).args(super::program::QUICK).output().unwrap();
-    let ran = super::program::Ran::of(output);
+        command.args(["--endpoint", &fixture.endpoint()]).args(super::program::QUICK).output().unwrap();
+    let ran = super::program::JudgeOutput::new(output);
     ran.ended_with(0);
-    assert_eq!(ran.said.lines().count(), 3, "nothing but judgements: {}", ran.said);
-    assert!(ran.aside.contains("3 judged"));
+    assert_eq!(ran.out.lines().count(), 3, "nothing but judgements: {}", ran.out);
+    assert!(ran.err.contains("3 judged"));
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn several_endpoints_share_the_load_and_one_that_throttles_is_rested() {
         "rules": [{ "do": { "fail": "throttle" }, "endpoint": "/east", "retry_after": { "seconds": 60 } }],
         "latency": { "fixed_ms": 5 },
     });
-    let bench = Bench::new(40, &script);
-    let mut command = bench.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", bench.llm]);
+    let fixture = JudgeFixture::new(40, &script);
+    let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", fixture.llm]);
     for region in ["east", "west"] {
-        command.args(["--endpoint", &format!("{}/{region}/v1", bench.fake.url())]);
+        command.args(["--endpoint", &format!("{}/{region}/v1", fixture.fake.url())]);
     }
-    super::program::Ran::of(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
-    let seen = bench.fake.seen();
+    super::program::JudgeOutput::new(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
+    let seen = fixture.fake.seen();
     assert!(seen.endpoints["/east"].requests <= 8, "no more than were under way: {:?}", seen.endpoints);
     assert_eq!(seen.endpoints["/west"].completed, 40);
 }
@@ -96,12 +96,12 @@ fn no_article_is_lost_to_an_endpoint_that_throttles() {
             "rules": [{ "do": { "fail": "throttle" }, "endpoint": "/east" }],
             "latency": { "fixed_ms": latency },
         });
-        let bench = Bench::new(60, &script);
-        let mut command = bench.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", bench.llm]);
+        let fixture = JudgeFixture::new(60, &script);
+        let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", fixture.llm]);
         for region in ["east", "west"] {
-            command.args(["--endpoint", &format!("{}/{region}/v1", bench.fake.url())]);
+            command.args(["--endpoint", &format!("{}/{region}/v1", fixture.fake.url())]);
         }
-        super::program::Ran::of(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
-        assert_eq!(bench.fake.seen().endpoints["/west"].completed, 60);
+        super::program::JudgeOutput::new(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
+        assert_eq!(fixture.fake.seen().endpoints["/west"].completed, 60);
     }
 }

@@ -2,57 +2,62 @@
 
 use serde_json::json;
 
-use super::program::{Bench, Ran};
+use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
 fn everything_that_is_wrong_is_said_at_once_and_nothing_is_asked() {
-    let bench = Bench::new(2, &json!({}));
-    bench.folder.write("articles.jsonl", "{\"title\":\"fine\"}\nnot json\n{\"author\":\"x\"}\n");
-    bench.folder.write("wrong.toml", "interests = \"i\"\nfallback = \"C\"\nlabels = []\n");
-    let ran = Ran::of(
-        bench
-            .command(&["articles.jsonl", "--llm", bench.llm, "--profile", "wrong.toml"])
+    let fixture = JudgeFixture::new(2, &json!({}));
+    fixture.folder.write("articles.jsonl", "{\"title\":\"fine\"}\nnot json\n{\"author\":\"x\"}\n");
+    fixture.folder.write("wrong.toml", "interests = \"i\"\nfallback = \"C\"\nlabels = []\n");
+    let ran = JudgeOutput::new(
+        fixture
+            .command(&["articles.jsonl", "--llm", fixture.llm, "--profile", "wrong.toml"])
             .args(["--out", "no/such/folder/out.jsonl"])
             .output()
             .unwrap(),
     );
     ran.ended_with(2).says("articles.jsonl:2").says("articles.jsonl:3").says("--profile").says("--out");
-    assert!(!ran.aside.contains("not json"), "what was read is not repeated");
-    assert_eq!(bench.requests(), 0);
-    assert!(!bench.folder.path().join("ichido.db").exists());
+    assert!(!ran.err.contains("not json"), "what was read is not repeated");
+    assert_eq!(fixture.requests(), 0);
+    assert!(!fixture.folder.path().join("ichido.db").exists());
 }
 
 #[test]
 fn a_model_that_nobody_knows_is_refused_with_the_ways_to_name_one() {
-    let bench = Bench::new(1, &json!({}));
+    let fixture = JudgeFixture::new(1, &json!({}));
     for llm in ["gpt-test", "openai", "openai:", "gemini:pro"] {
-        let ran = Ran::of(bench.command(&["articles.jsonl", "--out", "o", "--llm", llm]).output().unwrap());
+        let ran = JudgeOutput::new(
+            fixture.command(&["articles.jsonl", "--out", "o", "--llm", llm]).output().unwrap(),
+        );
         ran.ended_with(2).says("openai:MODEL");
     }
-    let ran = Ran::of(bench.command(&["articles.jsonl", "--out", "o"]).output().unwrap());
+    let ran = JudgeOutput::new(fixture.command(&["articles.jsonl", "--out", "o"]).output().unwrap());
     ran.ended_with(2).says("which model is to be asked?");
     for args in [["--interval", "soon"], ["--parallel", "0"], ["--price", "3"], ["--deadline", "-1"]] {
-        let mut command = bench.command(&["articles.jsonl", "--plan-only"]);
-        Ran::of(command.args(args).output().unwrap()).ended_with(2);
+        let mut command = fixture.command(&["articles.jsonl", "--plan-only"]);
+        JudgeOutput::new(command.args(args).output().unwrap()).ended_with(2);
     }
     let base = ["articles.jsonl", "--plan-only", "--base-delay", "30s"];
-    let ran = Ran::of(bench.command(&base).output().unwrap());
+    let ran = JudgeOutput::new(fixture.command(&base).output().unwrap());
     ran.ended_with(2).says("the cap");
-    assert_eq!(bench.requests(), 0);
+    assert_eq!(fixture.requests(), 0);
 }
 
 #[test]
 fn what_is_read_and_what_is_kept_is_not_written_over() {
-    let bench = Bench::new(1, &json!({}));
-    bench.folder.write("mine.toml", ichido_profile());
-    std::fs::write(bench.folder.path().join("ichido.db"), "").unwrap();
+    let fixture = JudgeFixture::new(1, &json!({}));
+    fixture.folder.write("mine.toml", ichido_profile());
+    std::fs::write(fixture.folder.path().join("ichido.db"), "").unwrap();
     for out in ["articles.jsonl", "mine.toml", "ichido.db", "."] {
-        let mut command = bench.command(&["articles.jsonl", "--llm", bench.llm, "--profile", "mine.toml"]);
-        let ran = Ran::of(command.args(["--endpoint", &bench.endpoint(), "--out", out]).output().unwrap());
+        let mut command =
+            fixture.command(&["articles.jsonl", "--llm", fixture.llm, "--profile", "mine.toml"]);
+        let ran = JudgeOutput::new(
+            command.args(["--endpoint", &fixture.endpoint(), "--out", out]).output().unwrap(),
+        );
         ran.ended_with(2).says("--out");
     }
-    assert_eq!(bench.requests(), 0);
-    let left = std::fs::read_dir(bench.folder.path()).unwrap();
+    assert_eq!(fixture.requests(), 0);
+    let left = std::fs::read_dir(fixture.folder.path()).unwrap();
     let parts = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains(".part"));
     assert_eq!(parts.count(), 0);
 }
@@ -63,9 +68,9 @@ fn ichido_profile() -> &'static str {
 
 #[test]
 fn a_key_that_is_missing_is_said_before_anybody_is_asked() {
-    let bench = Bench::new(1, &json!({}));
+    let fixture = JudgeFixture::new(1, &json!({}));
     for (llm, key) in [("openai:m", "OPENAI_API_KEY"), ("anthropic:m", "ANTHROPIC_API_KEY")] {
-        let mut command = bench.command(&["articles.jsonl", "--out", "o", "--llm", llm]);
-        Ran::of(command.env_remove(key).output().unwrap()).ended_with(2).says(&format!("set {key}"));
+        let mut command = fixture.command(&["articles.jsonl", "--out", "o", "--llm", llm]);
+        JudgeOutput::new(command.env_remove(key).output().unwrap()).ended_with(2).says(&format!("set {key}"));
     }
 }

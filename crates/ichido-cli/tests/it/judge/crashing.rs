@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::program::{Bench, Ran};
+use super::program::{JudgeFixture, JudgeOutput};
 
 /// How many runs are killed; more by the environment, for long.
 fn kills() -> u32 {
@@ -13,25 +13,25 @@ fn kills() -> u32 {
 fn killed_at_random_and_run_again_each_article_is_judged_once() {
     const ARTICLES: usize = 500;
     let script = json!({ "latency": { "uniform_ms": { "least": 2, "most": 15, "seed": 7 } } });
-    let bench = Bench::new(ARTICLES, &script);
+    let fixture = JudgeFixture::new(ARTICLES, &script);
     let mut dice = fastrand::Rng::with_seed(20_261_115);
     for kill in 1..=kills() {
         // After so many more requests the run dies, wherever it is. The last article is left for a run that lives.
-        let after = bench.requests() + dice.u64(1..30);
-        let mut running = bench.start(&[]);
-        bench.until_asked(after, &mut running);
+        let after = fixture.requests() + dice.u64(1..30);
+        let mut running = fixture.start(&[]);
+        fixture.until_asked(after, &mut running);
         running.kill().unwrap();
         running.wait().unwrap();
-        let judged = bench.billed().values().filter(|billed| 0 < **billed).count();
+        let judged = fixture.billed().values().filter(|billed| 0 < **billed).count();
         println!("kill {kill}: {judged} of {ARTICLES} were answered");
     }
-    let ran = Ran::of(bench.judging(&["--json"]).output().unwrap());
+    let ran = JudgeOutput::new(fixture.judging(&["--json"]).output().unwrap());
     ran.ended_with(0);
-    bench.no_format_faults();
-    let judgements = bench.judgements();
+    fixture.no_format_faults();
+    let judgements = fixture.judgements();
     assert_eq!(judgements.len(), ARTICLES);
     assert!(judgements.iter().all(|judgement| judgement["fallback"] == false));
-    let (billed, mut twice) = (bench.billed(), 0);
+    let (billed, mut twice) = (fixture.billed(), 0);
     for (number, judgement) in judgements.iter().enumerate() {
         let (times, possibly) = (billed[&number.to_string()], judgement["possibly_billed"].as_u64().unwrap());
         assert!(

@@ -4,34 +4,34 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::program::{Bench, Ran};
+use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
 fn with_a_deadline_it_ends_with_fallbacks_for_what_is_left() {
     // Nobody would wait for a hundred answers of an hour.
     let script = json!({ "rules": [{ "do": { "answer": "whole" }, "latency": { "fixed_ms": 3_600_000 }, "item": "7" }] });
-    let bench = Bench::new(10, &script);
-    bench.judge(&["--deadline", "2s"]).ended_with(1).says("9 judged").says("the time was over");
-    let judgements = bench.judgements();
+    let fixture = JudgeFixture::new(10, &script);
+    fixture.judge(&["--deadline", "2s"]).ended_with(1).says("9 judged").says("the time was over");
+    let judgements = fixture.judgements();
     assert_eq!(judgements[7]["fallback_reason"], "deadline");
     assert_eq!(judgements.iter().filter(|judgement| judgement["fallback"] == true).count(), 1);
 }
 
 #[test]
 fn ctrl_c_keeps_what_was_judged_and_the_same_command_goes_on() {
-    let bench = Bench::new(60, &json!({ "latency": { "fixed_ms": 20 } }));
-    let mut running = bench.start(&[]);
-    bench.until_asked(10, &mut running);
+    let fixture = JudgeFixture::new(60, &json!({ "latency": { "fixed_ms": 20 } }));
+    let mut running = fixture.start(&[]);
+    fixture.until_asked(10, &mut running);
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
-    let ran = Ran::of(running.wait_with_output().unwrap());
+    let ran = JudgeOutput::new(running.wait_with_output().unwrap());
     ran.ended_with(3)
         .says("the same command again goes on from there")
         .says("calls under way are waited for");
-    assert!(!bench.out().exists(), "nothing half is written");
-    let left = std::fs::read_dir(bench.folder.path()).unwrap();
+    assert!(!fixture.out().exists(), "nothing half is written");
+    let left = std::fs::read_dir(fixture.folder.path()).unwrap();
     let parts = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains(".part"));
     assert_eq!(parts.count(), 0, "and nothing is left behind");
-    bench.judge(&[]).ended_with(0);
-    assert!(bench.billed().values().all(|billed| *billed == 1), "{:?}", bench.billed());
-    assert_eq!(bench.judgements().len(), 60);
+    fixture.judge(&[]).ended_with(0);
+    assert!(fixture.billed().values().all(|billed| *billed == 1), "{:?}", fixture.billed());
+    assert_eq!(fixture.judgements().len(), 60);
 }

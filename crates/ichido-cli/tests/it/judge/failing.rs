@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::program::Bench;
+use super::program::JudgeFixture;
 
 #[test]
 fn what_may_be_tried_again_is_and_everything_is_judged() {
@@ -19,10 +19,10 @@ fn what_may_be_tried_again_is_and_everything_is_judged() {
         { "do": { "say": "I cannot say" }, "item": "9", "first": 2 },
     ] });
     for llm in ["openai:gpt-test", "anthropic:claude-test"] {
-        let bench = Bench { llm, ..Bench::new(10, &script) };
-        let ran = bench.judge(&["--json"]);
+        let fixture = JudgeFixture { llm, ..JudgeFixture::new(10, &script) };
+        let ran = fixture.judge(&["--json"]);
         let summary = ran.ended_with(0).json()["summary"].clone();
-        bench.no_format_faults();
+        fixture.no_format_faults();
         assert_eq!(summary["judged"], 10);
         assert_eq!(
             summary["mended_answers"], 2,
@@ -31,8 +31,8 @@ fn what_may_be_tried_again_is_and_everything_is_judged() {
         assert_eq!(summary["unusable_answers"], 4, "{summary}");
         let lost = summary["possibly_billed"].as_u64().unwrap();
         assert!((2..=4).contains(&lost), "two were dropped, and an overload may have been billed: {summary}");
-        let billed = bench.billed();
-        let judgements = bench.judgements();
+        let billed = fixture.billed();
+        let judgements = fixture.judgements();
         for (number, judgement) in judgements.iter().enumerate() {
             let possibly = judgement["possibly_billed"].as_u64().unwrap();
             let unusable = match number {
@@ -57,9 +57,9 @@ fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
         { "do": { "fail": "throttle" }, "item": "3" },
         { "do": { "say": "never JSON" }, "item": "4" },
     ] });
-    let bench = Bench::new(8, &script);
-    bench.judge(&[]).ended_with(1).says("4 judged (0 known before), 4 fallbacks");
-    let judgements = bench.judgements();
+    let fixture = JudgeFixture::new(8, &script);
+    fixture.judge(&[]).ended_with(1).says("4 judged (0 known before), 4 fallbacks");
+    let judgements = fixture.judgements();
     let of = |number: usize, member: &str| judgements[number][member].clone();
     for (number, reason) in [(1, "refused"), (2, "refused"), (3, "retries_spent"), (4, "unusable_answer")] {
         assert_eq!(of(number, "label"), "IGNORE");
@@ -67,23 +67,23 @@ fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
         assert_eq!(of(number, "fallback_reason"), reason, "{number}");
         assert_eq!(of(number, "at"), Value::Null);
     }
-    let requests = |item: &str| bench.fake.seen().items[item].counts.requests;
+    let requests = |item: &str| fixture.fake.seen().items[item].counts.requests;
     assert_eq!((requests("1"), requests("2"), requests("3"), requests("4")), (1, 1, 5, 3));
     // Fallbacks count as missing: once the provider is well, only they are asked for.
-    bench.fake.script(fake_llm::Script::parse(b"{}").unwrap());
-    let before = bench.requests();
-    bench.judge(&[]).ended_with(0).says("8 judged (4 known before)");
-    assert_eq!(bench.requests(), before + 4);
+    fixture.fake.script(fake_llm::Script::parse(b"{}").unwrap());
+    let before = fixture.requests();
+    fixture.judge(&[]).ended_with(0).says("8 judged (4 known before)");
+    assert_eq!(fixture.requests(), before + 4);
 }
 
 #[test]
 fn access_that_is_denied_to_all_is_said_as_an_error_of_the_set_up() {
     for (fault, word) in [("denied", "UNAUTHORIZED"), ("spend_limit", "QUOTA_SPENT")] {
-        let bench = Bench::new(100, &json!({ "rules": [{ "do": { "fail": fault } }] }));
-        let ran = bench.judge(&[]);
+        let fixture = JudgeFixture::new(100, &json!({ "rules": [{ "do": { "fail": fault } }] }));
+        let ran = fixture.judge(&[]);
         ran.ended_with(1).says("the model could not be asked at all").says(word);
-        assert!(bench.requests() < 20, "it is not asked a hundred times: {}", bench.requests());
-        let judgements = bench.judgements();
+        assert!(fixture.requests() < 20, "it is not asked a hundred times: {}", fixture.requests());
+        let judgements = fixture.judgements();
         assert_eq!(judgements.len(), 100, "one result for each");
         assert!(judgements.iter().all(|judgement| judgement["fallback"] == true));
     }

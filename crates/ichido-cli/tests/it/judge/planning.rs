@@ -2,33 +2,33 @@
 
 use serde_json::json;
 
-use super::program::{Bench, Ran};
+use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
 fn the_plan_alone_needs_neither_model_nor_store() {
-    let bench = Bench::new(120, &json!({}));
-    let ran = Ran::of(bench.command(&["articles.jsonl", "--plan-only"]).output().unwrap());
+    let fixture = JudgeFixture::new(120, &json!({}));
+    let ran = JudgeOutput::new(fixture.command(&["articles.jsonl", "--plan-only"]).output().unwrap());
     ran.ended_with(0).says("best     7m 30s").says("likely   9m 50s").says("worst   17m 30s");
     let three =
-        bench.command(&["articles.jsonl", "--plan-only", "--parallel", "3", "--json"]).output().unwrap();
-    assert_eq!(Ran::of(three).json()["plan"]["seconds"]["best"], 300.0);
-    let late = bench.command(&["articles.jsonl", "--plan-only", "--deadline", "15m"]).output().unwrap();
-    Ran::of(late).ended_with(0).says("the worst case does not fit").says("--parallel 3");
-    assert!(!bench.folder.path().join("ichido.db").exists(), "no store was made");
-    assert_eq!(bench.requests(), 0);
+        fixture.command(&["articles.jsonl", "--plan-only", "--parallel", "3", "--json"]).output().unwrap();
+    assert_eq!(JudgeOutput::new(three).json()["plan"]["seconds"]["best"], 300.0);
+    let late = fixture.command(&["articles.jsonl", "--plan-only", "--deadline", "15m"]).output().unwrap();
+    JudgeOutput::new(late).ended_with(0).says("the worst case does not fit").says("--parallel 3");
+    assert!(!fixture.folder.path().join("ichido.db").exists(), "no store was made");
+    assert_eq!(fixture.requests(), 0);
 }
 
 #[test]
 fn the_settings_of_the_environment_hold_and_flags_win_over_them() {
-    let bench = Bench::new(120, &json!({}));
+    let fixture = JudgeFixture::new(120, &json!({}));
     let plan = |args: &[&str]| {
-        let mut command = bench.command(&["articles.jsonl", "--plan-only", "--json"]);
+        let mut command = fixture.command(&["articles.jsonl", "--plan-only", "--json"]);
         command.args(args).env("BEDROCK_MAX_PARALLEL", "3").env("BEDROCK_REQUEST_INTERVAL", "1.0");
         command
             .env("BEDROCK_MAX_RETRIES", "0")
             .env("BEDROCK_RETRY_BASE_DELAY", "1")
             .env("BEDROCK_MAX_BACKOFF", "4");
-        Ran::of(command.output().unwrap()).json()["plan"]["seconds"].clone()
+        JudgeOutput::new(command.output().unwrap()).json()["plan"]["seconds"].clone()
     };
     // 40 rounds of 6 s, and no retry adds anything.
     assert_eq!(plan(&[]), json!({ "best": 240.0, "likely": 240.0, "worst": 240.0 }));
@@ -56,7 +56,7 @@ fn the_example_of_an_environment_names_every_setting_with_its_default() {
         let value = line.unwrap_or_else(|| panic!("{name} is missing"));
         assert!(default.is_empty() || value == default, "{name}={value}");
     }
-    let help = Ran::of(Bench::new(1, &json!({})).command(&["--help"]).output().unwrap());
+    let help = JudgeOutput::new(JudgeFixture::new(1, &json!({})).command(&["--help"]).output().unwrap());
     for name in ["BEDROCK_REQUEST_INTERVAL", "BEDROCK_MODEL_ID", "BEDROCK_MAX_BACKOFF"] {
         help.says(name);
     }
@@ -64,14 +64,14 @@ fn the_example_of_an_environment_names_every_setting_with_its_default() {
 
 #[test]
 fn a_dry_run_looks_up_what_is_known_and_asks_nothing() {
-    let bench = Bench::new(5, &json!({}));
-    bench
+    let fixture = JudgeFixture::new(5, &json!({}));
+    fixture
         .judge(&["--dry-run", "--price", "3,15"])
         .ended_with(0)
         .says("0 judged before, 5 to ask")
         .says("at most");
-    assert_eq!(bench.requests(), 0);
-    assert!(!bench.out().exists());
-    bench.judge(&[]).ended_with(0);
-    bench.judge(&["--dry-run"]).ended_with(0).says("5 judged before, 0 to ask");
+    assert_eq!(fixture.requests(), 0);
+    assert!(!fixture.out().exists());
+    fixture.judge(&[]).ended_with(0);
+    fixture.judge(&["--dry-run"]).ended_with(0).says("5 judged before, 0 to ask");
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use fake_llm::{Fake, Script};
 use serde_json::{Value, json};
 
-use crate::folder::{self, Folder};
+use crate::folder::{self, TempFolder};
 
 /// Settings for tests: no wait that a person would notice.
 pub(crate) const QUICK: [&str; 8] =
@@ -18,13 +18,13 @@ pub(crate) const SECRET: &str = "sk-very-secret-0123456789";
 pub(crate) const PRIVATE: &str = "nobody-may-log-this";
 
 /// A folder with articles, and a provider.
-pub(crate) struct Bench {
-    pub(crate) folder: Folder,
+pub(crate) struct JudgeFixture {
+    pub(crate) folder: TempFolder,
     pub(crate) fake: Fake,
     pub(crate) llm: &'static str,
 }
 
-impl Bench {
+impl JudgeFixture {
     /// So many articles `item-0`, `item-1` …, and a provider that plays this.
     pub(crate) fn new(articles: usize, script: &Value) -> Self {
         let folder = folder::fresh();
@@ -71,8 +71,8 @@ impl Bench {
         command
     }
 
-    pub(crate) fn judge(&self, args: &[&str]) -> Ran {
-        Ran::of(self.judging(args).output().unwrap())
+    pub(crate) fn judge(&self, args: &[&str]) -> JudgeOutput {
+        JudgeOutput::new(self.judging(args).output().unwrap())
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Child {
@@ -112,39 +112,34 @@ impl Bench {
 }
 
 /// How a run ended.
-pub(crate) struct Ran {
+pub(crate) struct JudgeOutput {
     pub(crate) code: Option<i32>,
-    pub(crate) said: String,
-    pub(crate) aside: String,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-impl Ran {
-    pub(crate) fn of(output: Output) -> Self {
+impl JudgeOutput {
+    pub(crate) fn new(output: Output) -> Self {
         Self {
             code: output.status.code(),
-            said: String::from_utf8(output.stdout).unwrap(),
-            aside: String::from_utf8(output.stderr).unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
         }
     }
 
     #[track_caller]
     pub(crate) fn ended_with(&self, code: i32) -> &Self {
-        assert_eq!(self.code, Some(code), "{}\n{}", self.said, self.aside);
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
         self
     }
 
     #[track_caller]
     pub(crate) fn says(&self, text: &str) -> &Self {
-        assert!(
-            self.said.contains(text) || self.aside.contains(text),
-            "{text}:\n{}\n{}",
-            self.said,
-            self.aside
-        );
+        assert!(self.out.contains(text) || self.err.contains(text), "{text}:\n{}\n{}", self.out, self.err);
         self
     }
 
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.said).unwrap_or_else(|error| panic!("{error}: {}", self.said))
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
     }
 }

@@ -9,18 +9,18 @@ use serde_json::Value;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 use uuid::Uuid;
 
-use crate::serve::client::{Request, send};
-use crate::serve::program::{LOOK_EVERY, On, Place, Server};
+use crate::serve::client::{RawRequest, send};
+use crate::serve::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
 /// Clients that put messages in for as long as it lives, and what they were told.
-struct Load {
+struct BackupWriters {
     is_over: Arc<AtomicBool>,
     taken: Arc<Mutex<Vec<Uuid>>>,
     clients: Vec<tokio::task::JoinHandle<()>>,
 }
 
-impl Load {
-    fn on(server: &Server) -> Self {
+impl BackupWriters {
+    fn on(server: &ServeProcess) -> Self {
         let (is_over, taken) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<Uuid>>>::default());
         let begin = |client: usize| {
             let (is_over, taken, address) = (Arc::clone(&is_over), Arc::clone(&taken), server.address);
@@ -28,7 +28,8 @@ impl Load {
                 let mut number = 0;
                 while !is_over.load(Ordering::Relaxed) {
                     let body = format!(r#"{{"symbol":"ACME","intent":"buy","qty":"{number}"}}"#);
-                    let answer = send(address, &Request::put(&format!("k-{client}-{number}"), &body)).await;
+                    let answer =
+                        send(address, &RawRequest::put(&format!("k-{client}-{number}"), &body)).await;
                     assert_eq!(answer.status(), 201);
                     let id = answer.json()["id"].as_str().unwrap().parse().unwrap();
                     taken.lock().unwrap().push(id);
@@ -47,7 +48,7 @@ impl Load {
 
     async fn until(&self, count: usize) {
         while self.taken.lock().unwrap().len() < count {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -60,15 +61,15 @@ impl Load {
 }
 
 /// Copies until something was acknowledged while one was made: what it held before it began, and the copy.
-fn copied_under_load(place: &Place, load: &Load) -> (Vec<Uuid>, String) {
+fn copied_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>, String) {
     for number in 0..50 {
         let name = format!("copy-{number}.db");
         let before = load.taken();
-        let (code, out, err) = tokio::task::block_in_place(|| place.run(&["backup", &name, "--json"]));
+        let (code, out, err) = tokio::task::block_in_place(|| fixture.run(&["backup", &name, "--json"]));
         let after = load.taken().len();
         assert_eq!(code, Some(0), "{err}");
         let told: Value = serde_json::from_str(&out).unwrap();
-        let file = place.folder.path().join(&name);
+        let file = fixture.folder.path().join(&name);
         assert_eq!(told["file"], file.to_str().unwrap());
         assert_eq!(told["bytes"], std::fs::metadata(&file).unwrap().len());
         if before.len() < after {
@@ -80,15 +81,15 @@ fn copied_under_load(place: &Place, load: &Load) -> (Vec<Uuid>, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_starts_on_it() {
-    let place = Place::new(On::Sqlite).await;
-    let mut server = place.serve(&[]);
-    let load = Load::on(&server);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let mut server = fixture.serve(&[]);
+    let load = BackupWriters::on(&server);
     load.until(100).await;
-    let (acknowledged, name) = copied_under_load(&place, &load);
+    let (acknowledged, name) = copied_under_load(&fixture, &load);
     load.end().await;
     assert!(100 <= acknowledged.len());
 
-    let copy = place.folder.path().join(&name);
+    let copy = fixture.folder.path().join(&name);
     let mut connection = SqliteConnection::connect(&format!("sqlite:{}", copy.display())).await.unwrap();
     let judged = sqlx::query("PRAGMA integrity_check").fetch_all(&mut connection).await.unwrap();
     assert_eq!(judged.iter().map(|row| row.get(0)).collect::<Vec<String>>(), ["ok"]);
@@ -98,41 +99,42 @@ async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_sta
     server.signal("TERM");
     assert_eq!(server.wait().await.0, Some(0));
     for end in ["", "-wal", "-shm"] {
-        let name = |new: &str| place.folder.path().join(format!("{new}ichido.db{end}"));
+        let name = |new: &str| fixture.folder.path().join(format!("{new}ichido.db{end}"));
         match std::fs::rename(name(""), name("old-")) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !end.is_empty() => {}
             moved => moved.unwrap(),
         }
     }
-    std::fs::rename(copy, place.folder.path().join("ichido.db")).unwrap();
-    let server = place.serve(&[]);
-    let store = Store::open(&place.url, 2).await.unwrap();
+    std::fs::rename(copy, fixture.folder.path().join("ichido.db")).unwrap();
+    let server = fixture.serve(&[]);
+    let store = Store::open(&fixture.url, 2).await.unwrap();
     for id in acknowledged {
         assert!(store.messages().get(id).await.unwrap().is_some(), "{id} is lost");
     }
-    let answer = server.send(&Request::put("after", r#"{"symbol":"ACME","intent":"buy","qty":"1"}"#)).await;
+    let answer =
+        server.send(&RawRequest::put("after", r#"{"symbol":"ACME","intent":"buy","qty":"1"}"#)).await;
     assert_eq!(answer.status(), 201);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_copied_says_why_and_how_to_mend_it() {
-    let place = Place::new(On::Sqlite).await;
-    let (code, _, err) = place.run(&["backup", "copy.db"]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let (code, _, err) = fixture.run(&["backup", "copy.db"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("there is no store at") && err.contains("mend the path"), "{err}");
-    drop(Store::open(&place.url, 2).await.unwrap());
-    let (code, out, err) = place.run(&["backup", "copy.db"]);
+    drop(Store::open(&fixture.url, 2).await.unwrap());
+    let (code, out, err) = fixture.run(&["backup", "copy.db"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert!(out.contains("copy.db is a copy of the store, "), "{out}");
-    let (code, _, err) = place.run(&["backup", "copy.db"]);
+    let (code, _, err) = fixture.run(&["backup", "copy.db"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("copy.db is there already, and stays as it is; name another file"), "{err}");
 
-    let mut command = crate::serve::program::ichido(place.folder.path());
+    let mut command = crate::serve::program::ichido(fixture.folder.path());
     command.args(["backup", "other.db", "--store", "postgres://ichido:s3cret@127.0.0.1:1/ichido"]);
     let output = command.output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{err}");
     assert!(err.contains("pg_dump") && err.contains("pg_basebackup") && !err.contains("s3cret"), "{err}");
-    assert!(!place.folder.path().join("other.db").exists());
+    assert!(!fixture.folder.path().join("other.db").exists());
 }

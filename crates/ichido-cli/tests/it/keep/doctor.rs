@@ -10,7 +10,7 @@ use serde_json::Value;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-use crate::dead::place::{KEYED, publish};
+use crate::dead::fixture::{KEYED, publish};
 use crate::folder;
 use crate::serve::program::{ichido, on_both};
 
@@ -39,7 +39,7 @@ fn doctor(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value, String) {
     assert_eq!(told["findings"], findings.clone().count());
     assert_eq!(human.matches("FINDING").count(), findings.clone().count(), "{human}");
     for finding in findings {
-        assert!(finding["mend"].as_str().is_some_and(|mend| !mend.is_empty()), "{finding}");
+        assert!(finding["mend"].as_str().is_some_and(|help| !help.is_empty()), "{finding}");
     }
     (code, told, err)
 }
@@ -52,14 +52,14 @@ fn states<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
 
 on_both! {
     #[test]
-    async fn what_is_well_ends_with_0_and_every_part_is_named(place) {
-        let place = place.durable().await;
-        publish(&Store::open(&place.url, 2).await.unwrap(), Uuid::from_u128(1), KEYED).await;
-        place.folder.write("ichido.toml", CONFIG);
-        let (code, told, err) = doctor(place.folder.path(), &["--store", &place.url]);
+    async fn what_is_well_ends_with_0_and_every_part_is_named(fixture) {
+        let fixture = fixture.durable().await;
+        publish(&Store::open(&fixture.url, 2).await.unwrap(), Uuid::from_u128(1), KEYED).await;
+        fixture.folder.write("ichido.toml", CONFIG);
+        let (code, told, err) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, err.as_str()), (Some(0), ""), "{told}");
         let mut names = vec!["configuration", "leases", "retention", "memory", "schema", "durability"];
-        if place.url.starts_with("postgres") {
+        if fixture.url.starts_with("postgres") {
             names.extend(["clock", "connections", "transactions", "queues"]);
         } else {
             names.extend(["queues", "disk"]);
@@ -72,22 +72,22 @@ on_both! {
             let expected = if name == "disk" { states(&told, name) } else { vec!["ok"] };
             assert_eq!(states(&told, name), expected, "{told}");
         }
-        if !place.url.starts_with("postgres") {
+        if !fixture.url.starts_with("postgres") {
             assert!(matches!(states(&told, "disk")[..], ["ok" | "warning"]), "{told}");
             assert!(told.to_string().contains("iB are free, and the store takes "), "{told}");
         }
     }
 
     #[test]
-    async fn nodes_that_disagree_about_a_queue_are_found_with_what_each_says(place) {
-        let place = place.durable().await;
-        let store = Store::open(&place.url, 2).await.unwrap();
+    async fn nodes_that_disagree_about_a_queue_are_found_with_what_each_says(fixture) {
+        let fixture = fixture.durable().await;
+        let store = Store::open(&fixture.url, 2).await.unwrap();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         publish(&store, one, KEYED).await;
-        let (_, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        let (_, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!(states(&told, "queues"), ["ok"], "{told}");
         publish(&store, other, Guarantee::Nothing).await;
-        let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, states(&told, "queues")), (Some(1), vec!["finding", "finding"]), "{told}");
         let found = told.to_string();
         for said in [
@@ -103,37 +103,37 @@ on_both! {
 
     /// Without a configuration it is known from what workers published.
     #[test]
-    async fn a_receiver_that_forgets_too_early_is_found_without_a_configuration(place) {
-        let place = place.durable().await;
-        let store = Store::open(&place.url, 2).await.unwrap();
-        let (_, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+    async fn a_receiver_that_forgets_too_early_is_found_without_a_configuration(fixture) {
+        let fixture = fixture.durable().await;
+        let store = Store::open(&fixture.url, 2).await.unwrap();
+        let (_, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!(states(&told, "queues"), ["unknown"], "{told}");
         let keeps_for = Duration::from_mins(1);
         publish(&store, Uuid::from_u128(1), Guarantee::HonoursKeys { keeps_for }).await;
-        let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, states(&told, "memory")), (Some(1), vec!["finding", "finding"]), "{told}");
         assert!(told.to_string().contains("queue orders: its receiver remembers keys for 1m"), "{told}");
     }
 
     #[test]
-    async fn a_schema_that_is_not_ours_or_not_there_is_found(place) {
-        let place = place.durable().await;
-        if place.url.starts_with("postgres") {
-            let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+    async fn a_schema_that_is_not_ours_or_not_there_is_found(fixture) {
+        let fixture = fixture.durable().await;
+        if fixture.url.starts_with("postgres") {
+            let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
             assert_eq!((code, states(&told, "schema")), (Some(1), vec!["finding"]), "{told}");
         }
-        drop(Store::open(&place.url, 2).await.unwrap());
+        drop(Store::open(&fixture.url, 2).await.unwrap());
         let later = "(version, description, success, checksum, execution_time) VALUES (999, 'later', true, '', 0)";
-        if place.url.starts_with("postgres") {
-            let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        if fixture.url.starts_with("postgres") {
+            let mut connection = PgConnection::connect(&fixture.url).await.unwrap();
             let sql = format!("INSERT INTO ichido.migrations {later}");
             sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
         } else {
-            let mut connection = SqliteConnection::connect(&place.url).await.unwrap();
+            let mut connection = SqliteConnection::connect(&fixture.url).await.unwrap();
             let sql = format!("INSERT INTO ichido_migrations {later}");
             sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
         }
-        let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, states(&told, "schema")), (Some(1), vec!["finding"]), "{told}");
         assert!(told.to_string().contains("version 999"), "{told}");
     }

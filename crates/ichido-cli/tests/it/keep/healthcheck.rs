@@ -11,8 +11,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::folder;
-use crate::serve::client::{Request, send};
-use crate::serve::program::{On, Place, ichido};
+use crate::serve::client::{RawRequest, send};
+use crate::serve::program::{DatabaseKind, ServerFixture, ichido};
 
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = ichido(folder);
@@ -46,17 +46,17 @@ async fn answering(answer: Option<&'static str>) -> SocketAddr {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
-    let place = Place::new(On::Sqlite).await;
-    place.token(&["ann", "--role", "admin"]);
-    let mut server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    fixture.token(&["ann", "--role", "admin"]);
+    let mut server = fixture.serve(&[]);
     let url = format!("http://{}", server.address);
-    let said = run(place.folder.path(), &["--server", &url]);
+    let said = run(fixture.folder.path(), &["--server", &url]);
     assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
     // Where the configuration has it listen, everywhere included.
     let config = format!("[serve]\nlisten = \"0.0.0.0:{}\"\n", server.address.port());
-    let file = place.folder.write("elsewhere.toml", &config);
-    assert_eq!(run(place.folder.path(), &["--config", &file]).0, Some(0));
-    let (code, out, _) = run(place.folder.path(), &["--server", &url, "--json"]);
+    let file = fixture.folder.write("elsewhere.toml", &config);
+    assert_eq!(run(fixture.folder.path(), &["--config", &file]).0, Some(0));
+    let (code, out, _) = run(fixture.folder.path(), &["--server", &url, "--json"]);
     assert_eq!(
         (code, serde_json::from_str::<Value>(&out).unwrap()["ready"].as_bool()),
         (Some(0), Some(true))
@@ -64,7 +64,7 @@ async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
 
     server.signal("TERM");
     assert_eq!(server.wait().await.0, Some(0));
-    let (code, out, err) = run(place.folder.path(), &["--server", &url]);
+    let (code, out, err) = run(fixture.folder.path(), &["--server", &url]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("the server cannot be reached"), "{err}");
 }
@@ -97,12 +97,12 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
 }
 
 /// A worker that serves its pages, and ends with its owner.
-struct Worker {
+struct HealthWorker {
     child: Child,
     url: String,
 }
 
-impl Worker {
+impl HealthWorker {
     fn start(folder: &Path, store: &str) -> Self {
         let mut command = ichido(folder);
         command.args(["worker", "--metrics", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped());
@@ -122,7 +122,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for HealthWorker {
     fn drop(&mut self) {
         // It may have ended already, which is as good.
         drop(self.child.kill());
@@ -140,11 +140,11 @@ async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
         "ichido.toml",
         "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
     );
-    let worker = Worker::start(folder.path(), &database.url);
+    let worker = HealthWorker::start(folder.path(), &database.url);
     let said = run(folder.path(), &["--server", &worker.url]);
     assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
     let address: SocketAddr = worker.url.trim_start_matches("http://").parse().unwrap();
-    let get = async |target: &str| send(address, &Request::get(target)).await;
+    let get = async |target: &str| send(address, &RawRequest::get(target)).await;
     assert_eq!(get("/livez").await.text(), "ok\n");
     let verbose = get("/readyz?verbose").await.json();
     let checks: Vec<&Value> =

@@ -129,14 +129,14 @@ fn the_compose_file_runs_what_the_program_knows_in_a_read_only_file_system() {
 #[test]
 fn the_guide_names_what_the_program_knows() {
     let shell = GUIDE.split("```sh\n").skip(1).flat_map(|block| block.split("\n```").next().unwrap().lines());
-    let ways = [
+    let prefixes = [
         "sudo -u ichido ichido ",
         "sudo /usr/local/bin/ichido ",
         "docker compose run --rm ichido ",
         "ichido ",
     ];
     let lines: Vec<&str> =
-        shell.filter_map(|line| ways.iter().find_map(|way| line.strip_prefix(way))).collect();
+        shell.filter_map(|line| prefixes.iter().find_map(|prefix| line.strip_prefix(prefix))).collect();
     assert_eq!(lines.len(), 9, "{lines:?}");
     for line in lines {
         assert!(help(&words(line)).is_some(), "{line}");

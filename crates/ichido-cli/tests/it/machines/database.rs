@@ -6,15 +6,15 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::load::Acknowledged;
-use crate::paper::broker::Paper;
-use crate::serve::program::LOOK_EVERY;
+use crate::paper::broker::MockBroker;
+use crate::serve::program::POLL_EVERY;
 
-pub(crate) struct Database {
+pub(crate) struct DatabaseProbe {
     pub(crate) store: Store,
     pool: PgPool,
 }
 
-impl Database {
+impl DatabaseProbe {
     pub(crate) async fn open(url: &str) -> Self {
         let store = Store::open(url, 4).await.expect("the store opens");
         Self { store, pool: PgPool::connect(url).await.unwrap() }
@@ -28,7 +28,7 @@ impl Database {
             if let Some(node) = named.max_by_key(|node| node.started_at) {
                 return node.id;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -46,14 +46,14 @@ impl Database {
             if states.iter().all(|state| state != "active") {
                 return !states.is_empty();
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
     /// Waits until a node holds messages, or none.
     pub(crate) async fn until_holding(&self, node: Uuid, is_holding: bool) {
         while self.is_holding(node).await != is_holding {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -68,7 +68,7 @@ impl Database {
         let open = "SELECT count(*) FROM ichido.message m WHERE m.status <> 'sent' \
             AND EXISTS (SELECT 1 FROM ichido.events e WHERE e.message_id = m.id AND e.kind = 'worker_died')";
         while sqlx::query_scalar::<_, i64>(open).fetch_one(&self.pool).await.unwrap() != 0 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -94,12 +94,12 @@ impl Database {
         let open = [Stage::Queued, Stage::Failed, Stage::Sending];
         let is_open = |count: &ichido_store::message::Count| open.contains(&count.state) && count.count != 0;
         while self.store.queues().counts().await.expect("an answer").iter().any(is_open) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
     /// All that was acknowledged is there and sent, all that is there was acknowledged, and each took effect once.
-    pub(crate) async fn holds_each_once(&self, acknowledged: &[Acknowledged], paper: &Paper) {
+    pub(crate) async fn holds_each_once(&self, acknowledged: &[Acknowledged], paper: &MockBroker) {
         let effects = paper.effects().await;
         let effects = effects["keys"].as_object().expect("the keys");
         for Acknowledged { key, id } in acknowledged {

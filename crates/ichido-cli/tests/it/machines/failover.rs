@@ -2,11 +2,11 @@
 
 use ichido_store::testing::postgres::Cluster;
 
-use super::database::Database;
-use super::load::Load;
-use super::node::{FAULTY, Node};
+use super::database::DatabaseProbe;
+use super::load::Producers;
+use super::node::{FAULTY, ServeNode};
 use super::{in_time, rounds};
-use crate::paper::broker::Paper;
+use crate::paper::broker::MockBroker;
 
 /// How many messages are put in before the server dies, and after another one took its place.
 const MESSAGES: usize = 60;
@@ -25,16 +25,16 @@ async fn the_database_fails_over() {
         (primary, standby)
     });
     // The first that is written: it waits until the standby follows.
-    let (fresh, paper) = (primary.database().await.unwrap(), Paper::start(&FAULTY));
+    let (fresh, paper) = (primary.database().await.unwrap(), MockBroker::start(&FAULTY));
     let mut nodes = Vec::new();
     for name in ["a", "b"] {
-        nodes.push(Node::start(name, &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(name, &fresh.url, paper.address).await);
     }
-    let load = Load::start(&nodes);
+    let load = Producers::start(&nodes);
     load.until_more(MESSAGES).await;
     tokio::task::block_in_place(|| primary.kill().and_then(|()| standby.promote())).unwrap();
     for node in &nodes {
-        node.way.lead_to(standby.port());
+        node.link.lead_to(standby.port());
     }
     // Nobody tells the nodes.
     load.until_more(MESSAGES).await;
@@ -42,7 +42,7 @@ async fn the_database_fails_over() {
         node.until_ready().await;
     }
     let acknowledged = load.end().await;
-    let database = Database::open(&standby.url(&fresh.name)).await;
+    let database = DatabaseProbe::open(&standby.url(&fresh.name)).await;
     database.until_all_ended().await;
     database.holds_each_once(&acknowledged, &paper).await;
 }

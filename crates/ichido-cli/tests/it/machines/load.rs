@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::node::{Node, QUEUE};
-use crate::http_message::{Kind, Message, Reader};
+use super::node::{QUEUE, ServeNode};
+use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 use crate::paper::broker::order;
-use crate::serve::client::Request;
-use crate::serve::program::LOOK_EVERY;
+use crate::serve::client::RawRequest;
+use crate::serve::program::POLL_EVERY;
 
 const PRODUCERS: usize = 12;
 /// After so long a producer asks another node: this one may stand still.
@@ -29,30 +29,30 @@ pub(crate) struct Acknowledged {
     pub(crate) id: Uuid,
 }
 
-pub(crate) struct Load {
-    shared: Arc<Shared>,
+pub(crate) struct Producers {
+    shared: Arc<ProducerState>,
     producers: JoinSet<Vec<Acknowledged>>,
 }
 
-struct Shared {
+struct ProducerState {
     nodes: Mutex<Vec<SocketAddr>>,
     acknowledged: watch::Sender<usize>,
     is_over: watch::Sender<bool>,
 }
 
-impl Load {
+impl Producers {
     /// Begins, at these nodes.
-    pub(crate) fn start(nodes: &[Node]) -> Self {
+    pub(crate) fn start(nodes: &[ServeNode]) -> Self {
         let (acknowledged, is_over) = (watch::Sender::new(0), watch::Sender::new(false));
-        let nodes = Mutex::new(nodes.iter().map(Node::address).collect());
-        let shared = Arc::new(Shared { nodes, acknowledged, is_over });
+        let nodes = Mutex::new(nodes.iter().map(ServeNode::address).collect());
+        let shared = Arc::new(ProducerState { nodes, acknowledged, is_over });
         let producers = (0..PRODUCERS).map(|number| produce(number, Arc::clone(&shared))).collect();
         Self { shared, producers }
     }
 
     /// Goes on at these nodes.
-    pub(crate) fn at(&self, nodes: &[Node]) {
-        *self.shared.nodes.lock().unwrap() = nodes.iter().map(Node::address).collect();
+    pub(crate) fn at(&self, nodes: &[ServeNode]) {
+        *self.shared.nodes.lock().unwrap() = nodes.iter().map(ServeNode::address).collect();
     }
 
     /// Waits until so many more were acknowledged.
@@ -69,7 +69,7 @@ impl Load {
     }
 }
 
-async fn produce(producer: usize, shared: Arc<Shared>) -> Vec<Acknowledged> {
+async fn produce(producer: usize, shared: Arc<ProducerState>) -> Vec<Acknowledged> {
     let mut all = Vec::new();
     while !*shared.is_over.borrow() {
         let key = format!("p{producer}-{}", all.len());
@@ -87,41 +87,41 @@ async fn produce(producer: usize, shared: Arc<Shared>) -> Vec<Acknowledged> {
 }
 
 /// Puts a message in, at one node after another, until it is acknowledged.
-async fn put(shared: &Shared, key: &str, first: usize) -> Uuid {
+async fn put(shared: &ProducerState, key: &str, first: usize) -> Uuid {
     for turn in first.. {
         if let Some(answer) = answered(shared.node(turn), &request(key)).await
             && let Some(id) = acknowledged(&answer)
         {
             return id;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     unreachable!("there is always a next turn")
 }
 
-impl Shared {
+impl ProducerState {
     fn node(&self, turn: usize) -> SocketAddr {
         let nodes = self.nodes.lock().unwrap();
         nodes[turn % nodes.len()]
     }
 }
 
-fn request(key: &str) -> Request {
-    Request::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
+fn request(key: &str) -> RawRequest {
+    RawRequest::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
 }
 
 /// The whole answer, where one comes in time.
-async fn answered(node: SocketAddr, request: &Request) -> Option<Message> {
+async fn answered(node: SocketAddr, request: &RawRequest) -> Option<HttpMessage> {
     let exchange = async {
         let (read, mut write) = TcpStream::connect(node).await.ok()?.into_split();
         write.write_all(&request.bytes()).await.ok()?;
-        Reader::new(read).message(Kind::Answer).await.ok()?
+        HttpReader::new(read).message(MessageKind::Answer).await.ok()?
     };
     tokio::time::timeout(ANSWER_WITHIN, exchange).await.ok()?
 }
 
 /// The message that was acknowledged; `None` where the client is told to ask again.
-fn acknowledged(answer: &Message) -> Option<Uuid> {
+fn acknowledged(answer: &HttpMessage) -> Option<Uuid> {
     match answer.status() {
         200..=202 => Some(answer.json()["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")),
         503 => None,

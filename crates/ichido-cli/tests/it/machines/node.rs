@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::database::Database;
-use super::way::Way;
-use crate::folder::{self, Folder};
-use crate::http_message::Message;
-use crate::serve::client::Request;
-use crate::serve::program::{LOOK_EVERY, Server};
+use super::database::DatabaseProbe;
+use super::faulty_link::FaultyLink;
+use crate::folder::{self, TempFolder};
+use crate::http_message::HttpMessage;
+use crate::serve::client::RawRequest;
+use crate::serve::program::{POLL_EVERY, ServeProcess};
 
 pub(crate) const QUEUE: &str = "orders";
 
@@ -26,11 +26,11 @@ pub(crate) const FAULTY: [&str; 8] = [
     "--fault=silence_after=0.002",
 ];
 
-pub(crate) struct Node {
+pub(crate) struct ServeNode {
     pub(crate) name: String,
-    pub(crate) way: Way,
-    server: Server,
-    _folder: Folder,
+    pub(crate) link: FaultyLink,
+    server: ServeProcess,
+    _folder: TempFolder,
 }
 
 /// The configuration of a node: schedules scaled down, and what is promised of the broker.
@@ -61,20 +61,21 @@ circuit = {{ failures = 1000 }}
     )
 }
 
-impl Node {
+impl ServeNode {
     /// Starts one, and waits until it serves.
     pub(crate) async fn start(name: &str, url: &str, broker: SocketAddr) -> Self {
-        let (folder, way) = (folder::fresh(), Way::to(url).await);
+        let (folder, link) = (folder::fresh(), FaultyLink::to(url).await);
         folder.write("ichido.toml", &config(name, broker));
-        let server = tokio::task::block_in_place(|| Server::start(folder.path(), &["--store", &way.url]));
-        Self { name: name.to_owned(), way, server, _folder: folder }
+        let server =
+            tokio::task::block_in_place(|| ServeProcess::start(folder.path(), &["--store", &link.url]));
+        Self { name: name.to_owned(), link, server, _folder: folder }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.address
     }
 
-    pub(crate) async fn send(&self, request: &Request) -> Message {
+    pub(crate) async fn send(&self, request: &RawRequest) -> HttpMessage {
         self.server.send(request).await
     }
 
@@ -95,7 +96,7 @@ impl Node {
     /// Waits until it would be given requests.
     pub(crate) async fn until_ready(&self) {
         while self.server.get("/readyz").await.status() != 200 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -103,7 +104,7 @@ impl Node {
     /// server gives that up, for half a minute: such a moment is taken only by who has the time.
     pub(crate) async fn struck_holding(
         &self,
-        database: &Database,
+        database: &DatabaseProbe,
         has_time: bool,
         strike: impl Fn(&Self),
         undo: impl Fn(&Self),
@@ -113,7 +114,7 @@ impl Node {
             database.until_holding(id, true).await;
             strike(self);
             // What it held a moment ago it may have settled since.
-            let is_short = has_time || !database.is_left_open(&self.way.ports()).await;
+            let is_short = has_time || !database.is_left_open(&self.link.ports()).await;
             if database.is_holding(id).await && is_short {
                 return;
             }

@@ -2,12 +2,12 @@
 
 use ichido_store::testing::postgres::durable_database;
 
-use super::database::Database;
-use super::load::Load;
-use super::node::{FAULTY, Node};
+use super::database::DatabaseProbe;
+use super::load::Producers;
+use super::node::{FAULTY, ServeNode};
 use super::{in_time, rounds};
-use crate::paper::broker::Paper;
-use crate::serve::program::LOOK_EVERY;
+use crate::paper::broker::MockBroker;
+use crate::serve::program::POLL_EVERY;
 
 /// How many messages are put in between one and the next.
 const MESSAGES: usize = 60;
@@ -19,13 +19,13 @@ async fn whatever_befalls_a_node_nothing_is_lost_and_nothing_is_done_twice() {
 }
 
 async fn nodes_fall_out(rounds: usize) {
-    let (fresh, paper) = (durable_database().await, Paper::start(&FAULTY));
-    let database = Database::open(&fresh.url).await;
+    let (fresh, paper) = (durable_database().await, MockBroker::start(&FAULTY));
+    let database = DatabaseProbe::open(&fresh.url).await;
     let mut nodes = Vec::new();
     for name in ["a", "b", "c"] {
-        nodes.push(Node::start(name, &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(name, &fresh.url, paper.address).await);
     }
-    let load = Load::start(&nodes);
+    let load = Producers::start(&nodes);
     for round in 0..rounds {
         // The first round is all that CI waits for.
         let has_time = 0 < round;
@@ -33,7 +33,7 @@ async fn nodes_fall_out(rounds: usize) {
         let killed = caretaker(&database, &nodes).await;
         let killed = nodes.swap_remove(killed);
         the_caretaker_is_killed(&database, killed, has_time).await;
-        nodes.push(Node::start(&format!("d{round}"), &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(&format!("d{round}"), &fresh.url, paper.address).await);
         load.at(&nodes);
 
         load.until_more(MESSAGES).await;
@@ -52,7 +52,7 @@ async fn nodes_fall_out(rounds: usize) {
 }
 
 /// Which of the nodes seals the trail.
-async fn caretaker(database: &Database, nodes: &[Node]) -> usize {
+async fn caretaker(database: &DatabaseProbe, nodes: &[ServeNode]) -> usize {
     loop {
         let duties = database.duties().await;
         for (index, node) in nodes.iter().enumerate() {
@@ -61,14 +61,14 @@ async fn caretaker(database: &Database, nodes: &[Node]) -> usize {
                 return index;
             }
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 /// What it held is sent by others, and its duties go on with others.
-async fn the_caretaker_is_killed(database: &Database, node: Node, has_time: bool) {
+async fn the_caretaker_is_killed(database: &DatabaseProbe, node: ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
-    node.struck_holding(database, has_time, Node::stand_still, Node::go_on).await;
+    node.struck_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
     node.kill().await;
     let (had, sealed) = (database.duties().await, database.sealed().await);
     database.duties_lapse(id).await;
@@ -77,30 +77,30 @@ async fn the_caretaker_is_killed(database: &Database, node: Node, has_time: bool
     for (duty, _) in had.iter().filter(|(_, holder)| *holder == id) {
         let is_with_another = |(found, holder): &(String, _)| found == duty && *holder != id;
         while !database.duties().await.iter().any(is_with_another) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
     while database.sealed().await <= sealed {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 /// First nothing arrives any more, for longer than its lease; then its connections end; then all is well again.
-async fn one_is_parted_from_the_database(database: &Database, node: &Node, has_time: bool) {
+async fn one_is_parted_from_the_database(database: &DatabaseProbe, node: &ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
-    node.struck_holding(database, has_time, |node| node.way.silence(), |node| node.way.mend()).await;
+    node.struck_holding(database, has_time, |node| node.link.silence(), |node| node.link.restore()).await;
     database.until_holding(id, false).await;
-    node.way.cut();
+    node.link.cut();
     database.until_rescued_is_sent().await;
-    node.way.mend();
+    node.link.restore();
     node.until_ready().await;
     database.until_holding(id, true).await;
 }
 
 /// It stands still for longer than its lease, and then goes on as if nothing had been.
-async fn one_stands_still(database: &Database, node: &Node, has_time: bool) {
+async fn one_stands_still(database: &DatabaseProbe, node: &ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
-    node.struck_holding(database, has_time, Node::stand_still, Node::go_on).await;
+    node.struck_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
     database.until_holding(id, false).await;
     database.until_rescued_is_sent().await;
     node.go_on();

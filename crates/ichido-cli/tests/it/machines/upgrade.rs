@@ -6,13 +6,13 @@ use ichido_store::testing::postgres::durable_database;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
-use super::database::Database;
+use super::database::DatabaseProbe;
 use super::in_time;
-use super::load::{Acknowledged, Load};
-use super::node::{FAULTY, Node, QUEUE};
-use crate::paper::broker::{Paper, order};
-use crate::serve::client::Request;
-use crate::serve::program::{LOOK_EVERY, ichido};
+use super::load::{Acknowledged, Producers};
+use super::node::{FAULTY, QUEUE, ServeNode};
+use crate::paper::broker::{MockBroker, order};
+use crate::serve::client::RawRequest;
+use crate::serve::program::{POLL_EVERY, ichido};
 
 /// How many messages are put in before the migration, while it runs, and after it.
 const MESSAGES: usize = 40;
@@ -23,13 +23,13 @@ async fn nodes_go_on_when_the_next_release_has_migrated_the_schema() {
 }
 
 async fn the_next_release_is_rolled_out() {
-    let (fresh, paper) = (durable_database().await, Paper::start(&FAULTY));
-    let database = Database::open(&fresh.url).await;
+    let (fresh, paper) = (durable_database().await, MockBroker::start(&FAULTY));
+    let database = DatabaseProbe::open(&fresh.url).await;
     let mut nodes = Vec::new();
     for name in ["a", "b"] {
-        nodes.push(Node::start(name, &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(name, &fresh.url, paper.address).await);
     }
-    let load = Load::start(&nodes);
+    let load = Producers::start(&nodes);
     load.until_more(MESSAGES).await;
     let mut next = PgConnection::connect(&fresh.url).await.unwrap();
     let version = migrate(&mut next, &nodes[0]).await;
@@ -37,8 +37,8 @@ async fn the_next_release_is_rolled_out() {
 
     // Connections that are opened after it are as good.
     for node in &nodes {
-        node.way.cut();
-        node.way.mend();
+        node.link.cut();
+        node.link.restore();
         node.until_ready().await;
     }
     load.until_more(MESSAGES).await;
@@ -58,7 +58,7 @@ async fn the_next_release_is_rolled_out() {
 
 /// Adds a table, a column to each table, an index and a wider view, in one transaction that is open until a request has met it, as
 /// the migrator does. Answers the version.
-async fn migrate(next: &mut PgConnection, node: &Node) -> i64 {
+async fn migrate(next: &mut PgConnection, node: &ServeNode) -> i64 {
     let mut migration = next.begin().await.unwrap();
     let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'ichido' AND tablename <> 'migrations' ORDER BY 1";
     let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut *migration).await.unwrap();
@@ -87,13 +87,13 @@ async fn migrate(next: &mut PgConnection, node: &Node) -> i64 {
     version
 }
 
-fn put(key: &str) -> Request {
-    Request::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
+fn put(key: &str) -> RawRequest {
+    RawRequest::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
 }
 
 /// A message with something in the column that this release does not know.
-async fn write_as_the_next_release(next: &mut PgConnection, node: &Node) -> Acknowledged {
-    let pause = |verb: &str| Request::post(&format!("/v1/queues/{QUEUE}/{verb}"));
+async fn write_as_the_next_release(next: &mut PgConnection, node: &ServeNode) -> Acknowledged {
+    let pause = |verb: &str| RawRequest::post(&format!("/v1/queues/{QUEUE}/{verb}"));
     assert_eq!(node.send(&pause("pause")).await.status(), 200);
     let key = "meanwhile".to_owned();
     let id: Uuid = loop {
@@ -101,7 +101,7 @@ async fn write_as_the_next_release(next: &mut PgConnection, node: &Node) -> Ackn
         if answer.status() == 201 {
             break answer.json()["id"].as_str().unwrap().parse().unwrap();
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     };
     let update = "UPDATE ichido.messages SET added = 'y' WHERE id = $1";
     sqlx::query(update).bind(id).execute(next).await.unwrap();

@@ -10,23 +10,23 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
-use super::ways::{Ways, objects, run, store};
-use crate::dead::place::{Place, both_databases};
-use crate::http_message::{Kind, Message, Reader};
-use crate::serve::program::{LOOK_EVERY, Server};
+use super::fixture::{ServerAndStore, objects, run, store};
+use crate::dead::fixture::{StoreFixture, both_databases};
+use crate::http_message::{HttpMessage, HttpReader, MessageKind};
+use crate::serve::program::{POLL_EVERY, ServeProcess};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Somebody who is told: takes whatever comes.
-struct Told {
+struct AlertReceiver {
     address: SocketAddr,
-    requests: Arc<Mutex<Vec<Message>>>,
+    requests: Arc<Mutex<Vec<HttpMessage>>>,
 }
 
-impl Told {
+impl AlertReceiver {
     async fn listen(at: SocketAddr) -> Self {
         let listener = TcpListener::bind(at).await.unwrap();
-        let (address, requests) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Message>>>::default());
+        let (address, requests) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<HttpMessage>>>::default());
         let seen = Arc::clone(&requests);
         tokio::spawn(async move {
             loop {
@@ -34,8 +34,8 @@ impl Told {
                 let seen = Arc::clone(&seen);
                 tokio::spawn(async move {
                     let (read, mut write) = stream.into_split();
-                    let mut reader = Reader::new(read);
-                    while let Ok(Some(request)) = reader.message(Kind::Request).await {
+                    let mut reader = HttpReader::new(read);
+                    while let Ok(Some(request)) = reader.message(MessageKind::Request).await {
                         seen.lock().unwrap().push(request);
                         write.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
                     }
@@ -45,13 +45,13 @@ impl Told {
         Self { address, requests }
     }
 
-    fn all(&self) -> Vec<Message> {
+    fn all(&self) -> Vec<HttpMessage> {
         self.requests.lock().unwrap().clone()
     }
 
-    async fn until(&self, count: usize) -> Vec<Message> {
+    async fn until(&self, count: usize) -> Vec<HttpMessage> {
         while self.all().len() < count {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         self.all()
     }
@@ -63,8 +63,8 @@ fn free() -> SocketAddr {
 }
 
 /// Adds receivers to the place's configuration.
-fn told_at(place: &Place, ops: SocketAddr, chat: SocketAddr) {
-    let file = place.folder().join("ichido.toml");
+fn told_at(fixture: &StoreFixture, ops: SocketAddr, chat: SocketAddr) {
+    let file = fixture.folder().join("ichido.toml");
     let before = std::fs::read_to_string(&file).unwrap();
     let receivers = format!(
         r#"
@@ -85,14 +85,14 @@ url = "http://{chat}/services/T0/B0"
 repeatable = true
 "#
     );
-    std::fs::write(place.folder().join("ops-secret"), SECRET).unwrap();
+    std::fs::write(fixture.folder().join("ops-secret"), SECRET).unwrap();
     std::fs::write(file, before + &receivers).unwrap();
 }
 
 /// The rules that a receiver of webhooks was told of, in order.
-fn rules(requests: &[Message], kind: &str) -> Vec<String> {
+fn rules(requests: &[HttpMessage], kind: &str) -> Vec<String> {
     let events: Vec<Value> =
-        requests.iter().map(Message::json).filter(|event| event["type"] == kind).collect();
+        requests.iter().map(HttpMessage::json).filter(|event| event["type"] == kind).collect();
     let mut rules: Vec<String> =
         events.iter().map(|event| event["data"]["rule"].as_str().unwrap().to_owned()).collect();
     rules.sort_unstable();
@@ -100,22 +100,22 @@ fn rules(requests: &[Message], kind: &str) -> Vec<String> {
 }
 
 /// Waits until a queue has a message in a state.
-async fn until(place: &Place, queue: &str, stage: Stage) {
+async fn until(fixture: &StoreFixture, queue: &str, stage: Stage) {
     let filter =
         MessageFilter { queue: QueueName::parse(queue), status: Some(stage), ..MessageFilter::default() };
-    while place.store.messages().list(&filter, 1).await.unwrap().is_empty() {
-        tokio::time::sleep(LOOK_EVERY).await;
+    while fixture.store.messages().list(&filter, 1).await.unwrap().is_empty() {
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 both_databases! {
     #[test]
-    async fn who_is_told_gets_a_signed_webhook_or_a_text_and_the_list_says_the_same(place: Place) {
-        let (ops, chat) = (Told::listen(free()).await, Told::listen(free()).await);
-        told_at(&place, ops.address, chat.address);
-        place.dead("orders", 11).await;
-        place.letters("mail", 2, Failure::InDoubt, Effect::Unknown).await;
-        let ways = Ways::on(place);
+    async fn who_is_told_gets_a_signed_webhook_or_a_text_and_the_list_says_the_same(fixture: StoreFixture) {
+        let (ops, chat) = (AlertReceiver::listen(free()).await, AlertReceiver::listen(free()).await);
+        told_at(&fixture, ops.address, chat.address);
+        fixture.dead("orders", 11).await;
+        fixture.letters("mail", 2, Failure::InDoubt, Effect::Unknown).await;
+        let targets = ServerAndStore::on(fixture);
         // Ten at once are a surge, too.
         let told = ops.until(4).await;
         assert_eq!(rules(&told, "alert.opened"), ["dead_letter", "dead_letters", "dead_surge", "parked"]);
@@ -131,24 +131,24 @@ both_databases! {
         let died = ":rotating_light: queue orders: 11 moved to the dead letters within 15m";
         assert!(texts.iter().any(|text| text == died), "{texts:?}");
 
-        let listed = ways.said(&["alerts"]);
+        let listed = targets.success_output(&["alerts"]);
         let lines: Vec<&str> = listed.lines().collect();
         assert!(lines.len() == 5 && lines[0].starts_with("OPENED"), "{listed}");
         assert!(listed.contains("firing  dead_letters  queue orders: 11 moved to the dead letters within 1h, more than 10"), "{listed}");
-        let objects = ways.json(&["alerts"]);
+        let objects = targets.json(&["alerts"]);
         let parked = objects.iter().find(|alert| alert["rule"] == "parked").unwrap();
         assert_eq!((&parked["about"], &parked["state"], &parked["unit"]), (&"queue mail".into(), &"firing".into(), &"count".into()));
         assert_eq!((parked["value"].as_f64(), parked["samples"].as_u64()), (Some(2.0), Some(2)));
         // Page by page it is the same.
-        let all = ways.json(&["alerts", "--all"]);
+        let all = targets.json(&["alerts", "--all"]);
         assert_eq!(all.len(), 4, "{all:?}");
-        let first = ways.server.get("/v1/alerts?limit=3").await.json();
+        let first = targets.server.get("/v1/alerts?limit=3").await.json();
         let next = first["next"].as_str().unwrap();
-        let rest = ways.server.get(&format!("/v1/alerts?limit=3&cursor={next}")).await.json();
+        let rest = targets.server.get(&format!("/v1/alerts?limit=3&cursor={next}")).await.json();
         let paged: Vec<Value> = [&first, &rest].iter().flat_map(|page| page["alerts"].as_array().unwrap().clone()).collect();
         assert_eq!((paged, &rest["next"]), (all, &Value::Null));
         for target in ["/v1/alerts?state=resolved", "/v1/alerts?limit=0", "/v1/alerts?cursor=x", "/v1/alerts?other=1"] {
-            let refused = ways.server.get(target).await;
+            let refused = targets.server.get(target).await;
             assert_eq!((refused.status(), refused.code().as_str()), (400, "parameter_invalid"), "{target}");
         }
         assert_eq!((ops.all().len(), chat.all().len()), (4, 4), "each was told once");
@@ -156,21 +156,21 @@ both_databases! {
 
     /// The server is killed after it recorded the alert and before anybody could be told: the next one tells, once.
     #[test]
-    async fn a_server_that_is_killed_between_recording_and_telling_loses_nothing(place: Place) {
-        let chat = Told::listen(free()).await;
+    async fn a_server_that_is_killed_between_recording_and_telling_loses_nothing(fixture: StoreFixture) {
+        let chat = AlertReceiver::listen(free()).await;
         // Nobody is there yet.
         let away = TcpListener::bind(free()).await.unwrap().local_addr().unwrap();
-        told_at(&place, away, chat.address);
-        place.dead("orders", 1).await;
-        let server = Server::start(place.folder(), &["--store", &place.url]);
-        until(&place, "ichido-alerts.chat", Stage::Sent).await;
-        until(&place, "ichido-alerts.ops", Stage::Failed).await;
+        told_at(&fixture, away, chat.address);
+        fixture.dead("orders", 1).await;
+        let server = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
+        until(&fixture, "ichido-alerts.chat", Stage::Sent).await;
+        until(&fixture, "ichido-alerts.ops", Stage::Failed).await;
         server.signal("KILL");
         drop(server);
-        let firing = objects(&run(store(&place, &["alerts", "--json"])).out);
+        let firing = objects(&run(store(&fixture, &["alerts", "--json"])).out);
         assert_eq!(firing.len(), 1, "{firing:?}");
-        let ops = Told::listen(away).await;
-        let _next = Server::start(place.folder(), &["--store", &place.url]);
+        let ops = AlertReceiver::listen(away).await;
+        let _next = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
         let told = ops.until(1).await;
         assert_eq!(told[0].json()["data"]["id"], firing[0]["id"]);
         assert_eq!(rules(&told, "alert.opened"), ["dead_letter"]);
@@ -180,8 +180,8 @@ both_databases! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nothing_fires_that_is_said() {
-    let ways = Ways::on(Place::on_sqlite().await);
-    assert_eq!(ways.said(&["alerts"]), "nothing fires\n");
-    assert_eq!(ways.said(&["alerts", "--all"]), "there were no alerts\n");
-    assert_eq!(ways.said(&["alerts", "--json"]), "");
+    let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
+    assert_eq!(targets.success_output(&["alerts"]), "nothing fires\n");
+    assert_eq!(targets.success_output(&["alerts", "--all"]), "there were no alerts\n");
+    assert_eq!(targets.success_output(&["alerts", "--json"]), "");
 }

@@ -4,8 +4,8 @@ use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
 use serde_json::{Value, json};
 
-use super::ways::{Ways, objects};
-use crate::dead::place::Place;
+use super::fixture::{ServerAndStore, objects};
+use crate::dead::fixture::StoreFixture;
 
 const NOBODY: &str = "01995b1c-0000-7000-8000-000000000000";
 
@@ -20,10 +20,10 @@ fn without_cursors(lines: &str) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn letters_are_found_and_shown_alike() {
-    let place = Place::on_sqlite().await;
-    let dead = place.dead("orders", 3).await;
-    let parked = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await;
-    let ways = Ways::on(place);
+    let fixture = StoreFixture::on_sqlite().await;
+    let dead = fixture.dead("orders", 3).await;
+    let parked = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await;
+    let targets = ServerAndStore::on(fixture);
     for arguments in [
         &["list"][..],
         &["list", "--queue", "orders", "--error", "BAD_REQUEST", "--effect", "not-done"],
@@ -36,62 +36,65 @@ async fn letters_are_found_and_shown_alike() {
         &["show", &dead[0].to_string(), "--request"],
         &["bulks"],
     ] {
-        ways.said(&[&["dead"], arguments].concat());
+        targets.success_output(&[&["dead"], arguments].concat());
     }
     let list = ["dead", "list", "--json"];
-    let (there, here) = (ways.at_server(&list).out, ways.at_store(&list).out);
+    let (there, here) = (targets.at_server(&list).out, targets.at_store(&list).out);
     assert_eq!(without_cursors(&there), without_cursors(&here));
     assert_eq!(objects(&there).len(), 3);
     let one = ["dead", "show", &dead[1].to_string(), "--json"];
-    let (there, here) = (ways.at_server(&one).out, ways.at_store(&one).out);
+    let (there, here) = (targets.at_server(&one).out, targets.at_store(&one).out);
     assert_eq!(without_cursors(&there), without_cursors(&here));
     // Page after page.
-    let first = ways.at_server(&["dead", "list", "--limit", "2"]);
+    let first = targets.at_server(&["dead", "list", "--limit", "2"]);
     let more = first.out.lines().last().unwrap().strip_prefix("there may be more: --after ").unwrap();
-    let rest = ways.at_server(&["dead", "list", "--after", more]);
+    let rest = targets.at_server(&["dead", "list", "--after", more]);
     assert_eq!(rest.out.lines().count(), 2, "its head, and the last one: {rest:?}");
-    let missing = ways.both(&["dead", "show", NOBODY]);
+    let missing = targets.both(&["dead", "show", NOBODY]);
     assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
-    let wrong = ways.both(&["dead", "list", "--from", "yesterday"]);
+    let wrong = targets.both(&["dead", "list", "--from", "yesterday"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn some_are_requeued_discarded_and_decided_by_their_ids() {
-    let place = Place::on_sqlite().await;
-    let dead = place.dead("orders", 2).await;
-    let kept = place.dead("ledger", 1).await[0].to_string();
-    let parked = place.arrived("mail", Failure::InDoubt).await;
-    let ways = Ways::on(place);
+    let fixture = StoreFixture::on_sqlite().await;
+    let dead = fixture.dead("orders", 2).await;
+    let kept = fixture.dead("ledger", 1).await[0].to_string();
+    let parked = fixture.arrived("mail", Failure::InDoubt).await;
+    let targets = ServerAndStore::on(fixture);
     let [first, second] = [0, 1].map(|index| dead[index].to_string());
     // What would happen is the same both ways, and nothing does.
-    let dry = ways.both(&["dead", "requeue", &first, &kept, "--dry-run"]);
+    let dry = targets.both(&["dead", "requeue", &first, &kept, "--dry-run"]);
     assert_eq!(dry.code, Some(1), "{dry:?}");
     assert!(dry.out.contains(&format!("{first}: would be requeued\n")), "{dry:?}");
-    let left = ways.at_server(&["dead", "requeue", &first, &kept, "--reason", "mended"]);
+    let left = targets.at_server(&["dead", "requeue", &first, &kept, "--reason", "mended"]);
     assert_eq!(left.code, Some(1), "{left:?}");
     assert!(
         left.out.contains(&format!("{first}: requeued\n{kept}: refused: the queue does not allow it")),
         "{left:?}"
     );
-    assert_eq!((ways.place.status(dead[0]).await, ways.place.status(dead[1]).await), ("queued", "dead"));
-    let without = ways.both(&["dead", "discard", &second]);
+    assert_eq!(
+        (targets.fixture.status(dead[0]).await, targets.fixture.status(dead[1]).await),
+        ("queued", "dead")
+    );
+    let without = targets.both(&["dead", "discard", &second]);
     assert!(without.code == Some(2) && without.err.contains("--reason"), "{without:?}");
-    let left = ways.at_server(&["dead", "discard", &second, "--reason", "test", "--json"]);
+    let left = targets.at_server(&["dead", "discard", &second, "--reason", "test", "--json"]);
     assert_eq!((left.code, &objects(&left.out)[0]["done"]), (Some(0), &true.into()), "{left:?}");
-    assert_eq!(objects(&ways.at_store(&["dead", "list", "--discarded", "--json"]).out).len(), 1);
-    let left = ways.at_server(&["dead", "decide", "done", &parked.to_string(), "--reason", "it is there"]);
+    assert_eq!(objects(&targets.at_store(&["dead", "list", "--discarded", "--json"]).out).len(), 1);
+    let left = targets.at_server(&["dead", "decide", "done", &parked.to_string(), "--reason", "it is there"]);
     assert_eq!((left.code, left.out), (Some(0), format!("{parked}: it was done, and counts as sent\n")));
-    assert_eq!(ways.place.status(parked).await, "sent");
+    assert_eq!(targets.fixture.status(parked).await, "sent");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_are_told_first_and_then_moved_by_the_server() {
-    let place = Place::on_postgres().await;
-    let dead = place.dead("orders", 5).await;
-    place.dead("ledger", 2).await;
-    let ways = Ways::on(place);
-    let dry = ways.both(&["dead", "requeue", "--all", "--dry-run"]);
+    let fixture = StoreFixture::on_postgres().await;
+    let dead = fixture.dead("orders", 5).await;
+    fixture.dead("ledger", 2).await;
+    let targets = ServerAndStore::on(fixture);
+    let dry = targets.both(&["dead", "requeue", "--all", "--dry-run"]);
     assert!(dry.code == Some(1) && dry.out.starts_with("5 of 7 dead letters would be requeued\n"), "{dry:?}");
     for (arguments, told) in [
         (&["--queue", "orders"][..], "5 letters would be requeued; say so by --yes"),
@@ -99,11 +102,11 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
         (&["--parked", "--yes"], "decide"),
         (&[NOBODY, "--canary"], "--canary"),
     ] {
-        let left = ways.both(&[&["dead", "requeue"], arguments].concat());
+        let left = targets.both(&[&["dead", "requeue"], arguments].concat());
         assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
     }
     let left =
-        ways.at_server(&["dead", "requeue", "--queue", "orders", "--yes", "--reason", "mended", "--json"]);
+        targets.at_server(&["dead", "requeue", "--queue", "orders", "--yes", "--reason", "mended", "--json"]);
     assert_eq!(left.code, Some(0), "{left:?}");
     let told = objects(&left.out);
     assert_eq!(told[0]["preflight"]["would_go"], 5);
@@ -112,33 +115,33 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
     assert_eq!((&report["moved"], &report["gone"], &report["refused"]), (&5.into(), &0.into(), &json!({})));
     assert!(left.err.starts_with("bulk "), "{left:?}");
     for id in dead {
-        assert_eq!(ways.place.status(id).await, "queued");
+        assert_eq!(targets.fixture.status(id).await, "queued");
     }
-    let bulks = ways.said(&["dead", "bulks"]);
+    let bulks = targets.success_output(&["dead", "bulks"]);
     assert!(bulks.contains("requeue") && bulks.contains("mended"), "{bulks}");
-    let over = ways.at_server(&["dead", "stop", report["operation"].as_str().unwrap()]);
+    let over = targets.at_server(&["dead", "stop", report["operation"].as_str().unwrap()]);
     assert!(over.code == Some(1) && over.err.contains("it has ended"), "{over:?}");
     let discarded =
-        ways.at_server(&["dead", "discard", "--queue", "ledger", "--reason", "test data", "--yes"]);
+        targets.at_server(&["dead", "discard", "--queue", "ledger", "--reason", "test data", "--yes"]);
     assert!(discarded.code == Some(0) && discarded.out.ends_with("2 discarded\n"), "{discarded:?}");
-    assert_eq!(objects(&ways.at_server(&["dead", "list", "--discarded", "--json"]).out).len(), 2);
+    assert_eq!(objects(&targets.at_server(&["dead", "list", "--discarded", "--json"]).out).len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_message_is_made_from_a_dead_one_at_the_server() {
-    let place = Place::on_sqlite().await;
-    let old = place.dead("orders", 1).await[0];
-    let done = place.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
-    let ways = Ways::on(place);
-    std::fs::write(ways.place.folder().join("new.json"), "{\"qty\":2}").unwrap();
+    let fixture = StoreFixture::on_sqlite().await;
+    let old = fixture.dead("orders", 1).await[0];
+    let done = fixture.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
+    let targets = ServerAndStore::on(fixture);
+    std::fs::write(targets.fixture.folder().join("new.json"), "{\"qty\":2}").unwrap();
     let edit =
         ["dead", "edit", &old.to_string(), "--request", "new.json", "--key", "k-new", "--reason", "mended"];
-    let left = ways.at_server(&[&edit[..], &["--json"]].concat());
+    let left = targets.at_server(&[&edit[..], &["--json"]].concat());
     assert_eq!(left.code, Some(0), "{left:?}");
     let made = objects(&left.out).remove(0);
     assert_eq!((&made["made_from"], &made["key"]), (&old.to_string().into(), &"k-new".into()));
-    let new = ways
-        .place
+    let new = targets
+        .fixture
         .store
         .messages()
         .get(made["id"].as_str().unwrap().parse().unwrap())
@@ -149,15 +152,23 @@ async fn a_new_message_is_made_from_a_dead_one_at_the_server() {
         (new.request.as_slice(), new.content_type.as_str()),
         (b"{\"qty\":2}".as_slice(), "application/json")
     );
-    let shown = ways.said(&["dead", "show", &old.to_string()]);
+    let shown = targets.success_output(&["dead", "show", &old.to_string()]);
     assert!(shown.contains("replaced by") && shown.contains("mended"), "{shown}");
     // One that took effect is not done once more by accident.
-    let left = ways.both(&["dead", "edit", &done.to_string(), "--request", "new.json"]);
+    let left = targets.both(&["dead", "edit", &done.to_string(), "--request", "new.json"]);
     assert!(left.code == Some(2) && left.err.contains("--yes: "), "{left:?}");
     // One that has a successor, and a key that was used.
-    let left = ways.both(&["dead", "edit", &old.to_string(), "--request", "new.json"]);
+    let left = targets.both(&["dead", "edit", &old.to_string(), "--request", "new.json"]);
     assert!(left.code == Some(1) && left.err.contains("a new message was made from it"), "{left:?}");
-    let left =
-        ways.both(&["dead", "edit", &done.to_string(), "--request", "new.json", "--key", "k-new", "--yes"]);
+    let left = targets.both(&[
+        "dead",
+        "edit",
+        &done.to_string(),
+        "--request",
+        "new.json",
+        "--key",
+        "k-new",
+        "--yes",
+    ]);
     assert!(left.code == Some(2) && left.err.contains(&format!("by {}", new.id)), "{left:?}");
 }

@@ -2,15 +2,15 @@
 
 use std::net::TcpListener;
 
-use super::ways::{Ways, at, bare, run, store};
-use crate::dead::place::Place;
+use super::fixture::{ServerAndStore, at, bare, run, store};
+use crate::dead::fixture::StoreFixture;
 
 const NOBODY: &str = "01995b1c-0000-7000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_end_has_its_code() {
-    let ways = Ways::on(Place::on_sqlite().await);
-    let missing = ways.both(&["messages", "show", NOBODY]);
+    let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
+    let missing = targets.both(&["messages", "show", NOBODY]);
     assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
     for (arguments, told) in [
         (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
@@ -18,7 +18,7 @@ async fn each_end_has_its_code() {
         (&["messages", "list", "--after", "nowhere"], "--after: is not the end of a page"),
         (&["messages", "list", "--queue", "no name"], "is no queue's name"),
     ] {
-        let left = ways.both(arguments);
+        let left = targets.both(arguments);
         assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
     }
     for (arguments, told) in [
@@ -26,32 +26,33 @@ async fn each_end_has_its_code() {
         (&["messages", "list", "--state", "lost"], "possible values: queued"),
         (&["messages", "show", "no-id"], "invalid value 'no-id'"),
     ] {
-        let left = ways.at_store(arguments);
+        let left = targets.at_store(arguments);
         assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
     }
-    let both = run(at(&ways.place, "http://127.0.0.1:1", &["queues", "list", "--store", &ways.place.url]));
+    let both =
+        run(at(&targets.fixture, "http://127.0.0.1:1", &["queues", "list", "--store", &targets.fixture.url]));
     assert!(both.code == Some(2) && both.err.contains("a server and a store are given"), "{both:?}");
     let neither = run({
-        let mut command = bare(&ways.place);
+        let mut command = bare(&targets.fixture);
         command.args(["queues", "list"]);
         command
     });
     assert!(neither.code == Some(2) && neither.err.contains("--server or ICHIDO_SERVER"), "{neither:?}");
-    let no_url = run(at(&ways.place, "127.0.0.1", &["queues", "list"]));
+    let no_url = run(at(&targets.fixture, "127.0.0.1", &["queues", "list"]));
     assert!(no_url.code == Some(2) && no_url.err.contains("--server: "), "{no_url:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
-    let place = Place::on_sqlite().await;
+    let fixture = StoreFixture::on_sqlite().await;
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
     let server = format!("http://127.0.0.1:{port}");
-    let read = run(at(&place, &server, &["messages", "list"]));
+    let read = run(at(&fixture, &server, &["messages", "list"]));
     assert!(read.code == Some(3) && read.err.contains("the server cannot be reached"), "{read:?}");
-    let change = run(at(&place, &server, &["messages", "cancel", NOBODY]));
+    let change = run(at(&fixture, &server, &["messages", "cancel", NOBODY]));
     assert!(change.code == Some(3) && change.err.ends_with("nothing was done\n"), "{change:?}");
-    let mut command = bare(&place);
+    let mut command = bare(&fixture);
     let database = format!("postgres://nobody@127.0.0.1:{port}/none");
     command.args(["messages", "list", "--store", &database]);
     let no_store = run(command);
@@ -62,7 +63,7 @@ async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
 /// A server that takes a change and hangs up: nobody knows, and it is not asked a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed() {
-    let place = Place::on_sqlite().await;
+    let fixture = StoreFixture::on_sqlite().await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     let hangs_up = std::thread::spawn(move || {
@@ -72,7 +73,7 @@ async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed(
         BufReader::new(&stream).read_line(&mut line).unwrap();
         (listener, line)
     });
-    let left = run(at(&place, &server, &["messages", "requeue", NOBODY]));
+    let left = run(at(&fixture, &server, &["messages", "requeue", NOBODY]));
     assert!(left.code == Some(3) && left.err.contains("it is not known whether this was done"), "{left:?}");
     let (listener, line) = hangs_up.join().unwrap();
     assert_eq!(line, format!("POST /v1/messages/{NOBODY}/requeue HTTP/1.1\r\n"));
@@ -83,18 +84,18 @@ async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_goes_by_the_token_of_the_environment() {
-    let place = Place::on_sqlite().await;
+    let fixture = StoreFixture::on_sqlite().await;
     let token = |name: &str, role: &str| {
-        let left = run(store(&place, &["token", "create", name, "--role", role]));
+        let left = run(store(&fixture, &["token", "create", name, "--role", role]));
         assert_eq!(left.code, Some(0), "{left:?}");
         left.out.trim().to_owned()
     };
     let (operator, viewer) = (token("night watch", "operator"), token("screen", "viewer"));
-    let ways = Ways::on(place);
-    let id = ways.put("orders", "k-1", "{}").await.to_string();
+    let targets = ServerAndStore::on(fixture);
+    let id = targets.put("orders", "k-1", "{}").await.to_string();
     let cancel = |token: Option<&str>| {
-        let url = format!("http://{}", ways.server.address);
-        let mut command = at(&ways.place, &url, &["messages", "cancel", &id]);
+        let url = format!("http://{}", targets.server.address);
+        let mut command = at(&targets.fixture, &url, &["messages", "cancel", &id]);
         command.envs(token.map(|token| ("ICHIDO_TOKEN", token)));
         run(command)
     };
@@ -107,7 +108,7 @@ async fn a_server_goes_by_the_token_of_the_environment() {
         (acts.code, acts.out.as_str()),
         (Some(0), &*format!("{id} is cancelled, its effect not done\n"))
     );
-    let events = ways.at_store(&["messages", "events", &id, "--json"]);
+    let events = targets.at_store(&["messages", "events", &id, "--json"]);
     assert!(events.out.contains(r#""actor":"night watch""#), "{events:?}");
     let malformed = cancel(Some("two words"));
     assert!(malformed.code == Some(2) && malformed.err.contains("ICHIDO_TOKEN"), "{malformed:?}");

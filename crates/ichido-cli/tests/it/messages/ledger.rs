@@ -9,8 +9,8 @@ use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 
-use super::ways::{Ways, objects};
-use crate::dead::place::{Place, both_databases};
+use super::fixture::{ServerAndStore, objects};
+use crate::dead::fixture::{StoreFixture, both_databases};
 
 /// Puts an action of unknown outcome into the ledger.
 async fn held(store: &Store, key: &str) {
@@ -34,29 +34,29 @@ fn decide<'a>(finding: &'a str, key: &'a str) -> Vec<&'a str> {
 
 both_databases! {
     #[test]
-    async fn what_is_unknown_is_listed_and_decided_both_ways(place: Place) {
-        let ways = Ways::on(place);
-        assert_eq!(ways.said(&["ledger", "unknown"]), "nothing is unknown\n");
+    async fn what_is_unknown_is_listed_and_decided_both_ways(fixture: StoreFixture) {
+        let targets = ServerAndStore::on(fixture);
+        assert_eq!(targets.success_output(&["ledger", "unknown"]), "nothing is unknown\n");
         // One more than a page has.
         for nth in 0..=100 {
-            held(&ways.place.store, &format!("k-{nth}")).await;
+            held(&targets.fixture.store, &format!("k-{nth}")).await;
         }
-        let listed = ways.json(&["ledger", "unknown"]);
+        let listed = targets.json(&["ledger", "unknown"]);
         assert_eq!((listed.len(), &listed[0]["idempotency_key"]), (101, &"k-0".into()), "the oldest first");
-        assert_eq!(ways.said(&["ledger", "unknown"]).lines().count(), 102);
-        let there = ways.at_server(&decide("applied", "k-0"));
-        let here = ways.at_store(&decide("applied", "k-1"));
+        assert_eq!(targets.success_output(&["ledger", "unknown"]).lines().count(), 102);
+        let there = targets.at_server(&decide("applied", "k-0"));
+        let here = targets.at_store(&decide("applied", "k-1"));
         assert_eq!((there.code, &there.out), (Some(0), &here.out), "{there:?} {here:?}");
         assert_eq!(here.code, Some(0));
-        let object = ways.at_server(&[&decide("refused", "k-2")[..], &["--json"]].concat());
+        let object = targets.at_server(&[&decide("refused", "k-2")[..], &["--json"]].concat());
         assert_eq!(objects(&object.out)[0]["record"]["state"], "refused", "{object:?}");
-        assert_eq!(ways.json(&["ledger", "unknown"]).len(), 98);
+        assert_eq!(targets.json(&["ledger", "unknown"]).len(), 98);
         for (key, finding, code, why) in [
             ("k-0", "applied", 4, "not unknown"),
             ("k-3", "nothing-done", 4, "may still take effect"),
             ("of-nobody", "applied", 1, "the ledger has nothing"),
         ] {
-            let left = ways.both(&decide(finding, key));
+            let left = targets.both(&decide(finding, key));
             assert!(left.code == Some(code) && left.err.contains(why), "{left:?}");
         }
     }

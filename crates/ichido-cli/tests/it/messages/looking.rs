@@ -4,8 +4,8 @@ use ichido_core::key::IdempotencyKey;
 use ichido_store::message::{NewMessage, QueueName};
 use serde_json::Value;
 
-use super::ways::{Ways, objects};
-use crate::dead::place::{Place, both_databases};
+use super::fixture::{ServerAndStore, objects};
+use crate::dead::fixture::{StoreFixture, both_databases};
 
 fn keys(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["idempotency_key"].as_str().unwrap()).collect()
@@ -13,13 +13,13 @@ fn keys(lines: &[Value]) -> Vec<&str> {
 
 both_databases! {
     #[test]
-    async fn messages_are_found_by_every_filter(place: Place) {
-        let dead = place.dead("orders", 1).await[0];
-        let ways = Ways::on(place);
-        let first = ways.put("orders", "k-1", r#"{"symbol":"ACME"}"#).await;
-        ways.put("orders", "k-2", r#"{"symbol":"INIT"}"#).await;
-        ways.put("mail", "k-3", r#"{"symbol":"ACME"}"#).await;
-        assert_eq!(keys(&ways.json(&["messages", "list", "--state", "queued"])), ["k-3", "k-2", "k-1"]);
+    async fn messages_are_found_by_every_filter(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 1).await[0];
+        let targets = ServerAndStore::on(fixture);
+        let first = targets.put("orders", "k-1", r#"{"symbol":"ACME"}"#).await;
+        targets.put("orders", "k-2", r#"{"symbol":"INIT"}"#).await;
+        targets.put("mail", "k-3", r#"{"symbol":"ACME"}"#).await;
+        assert_eq!(keys(&targets.json(&["messages", "list", "--state", "queued"])), ["k-3", "k-2", "k-1"]);
         for (filter, found) in [
             (&["--queue", "mail"][..], &["k-3"][..]),
             (&["--key", "k-2"], &["k-2"]),
@@ -28,62 +28,62 @@ both_databases! {
             (&["--state", "queued", "--before", "1h"], &[]),
             (&["--state", "queued", "--from", "1h", "--queue", "orders"], &["k-2", "k-1"]),
         ] {
-            assert_eq!(keys(&ways.json(&[&["messages", "list"], filter].concat())), found, "{filter:?}");
+            assert_eq!(keys(&targets.json(&[&["messages", "list"], filter].concat())), found, "{filter:?}");
         }
-        let table = ways.said(&["messages", "list", "--error", "bad_request"]);
+        let table = targets.success_output(&["messages", "list", "--error", "bad_request"]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 2, "{table}");
         assert!(lines[0].starts_with("CREATED") && lines[0].ends_with("ERROR"), "{table}");
         for part in [&dead.to_string(), "orders", "alice", "dead", "1/", "not done", "BAD_REQUEST: no such symbol"] {
             assert!(lines[1].contains(part), "no {part:?} in {table}");
         }
-        assert_eq!(ways.said(&["messages", "list", "--key", "of-nobody"]), "no messages fit\n");
-        let cut = ways.both(&["messages", "list", "--state", "queued", "--limit", "2", "--json"]);
+        assert_eq!(targets.success_output(&["messages", "list", "--key", "of-nobody"]), "no messages fit\n");
+        let cut = targets.both(&["messages", "list", "--state", "queued", "--limit", "2", "--json"]);
         assert_eq!(keys(&objects(&cut.out)), ["k-3", "k-2"]);
         let after = cut.err.trim().strip_prefix("there may be more: --after ").unwrap();
-        let rest = ways.json(&["messages", "list", "--state", "queued", "--after", after]);
+        let rest = targets.json(&["messages", "list", "--state", "queued", "--after", after]);
         assert_eq!(rest[0]["id"], first.to_string());
         assert_eq!(rest.len(), 1);
     }
 
     #[test]
-    async fn a_list_goes_over_all_pages_up_to_its_limit(place: Place) {
+    async fn a_list_goes_over_all_pages_up_to_its_limit(fixture: StoreFixture) {
         const ALL: u32 = 450;
-        let ways = Ways::on(place);
+        let targets = ServerAndStore::on(fixture);
         let queue = QueueName::parse("orders").unwrap();
         let new = |nth: u32| {
             let key = IdempotencyKey::parse(&format!("k-{nth}")).unwrap();
             NewMessage::new(queue.clone(), "alice", key, b"{}".to_vec())
         };
-        for put in ways.place.store.messages().enqueue_all((0..ALL).map(new).collect()).await {
+        for put in targets.fixture.store.messages().enqueue_all((0..ALL).map(new).collect()).await {
             put.unwrap();
         }
-        let all = ways.json(&["messages", "list", "--limit", "1000"]);
+        let all = targets.json(&["messages", "list", "--limit", "1000"]);
         let mut found = keys(&all);
         found.sort_unstable();
         found.dedup();
         assert_eq!((all.len(), found.len()), (ALL as usize, ALL as usize), "each one once");
-        let some = ways.both(&["messages", "list", "--limit", "401", "--json"]);
+        let some = targets.both(&["messages", "list", "--limit", "401", "--json"]);
         assert_eq!(objects(&some.out), all[..401]);
         assert!(some.err.starts_with("there may be more: --after "), "{}", some.err);
     }
 
     #[test]
-    async fn one_message_is_shown_with_its_history_and_its_bytes(place: Place) {
-        let id = place.dead("orders", 1).await[0].to_string();
-        let ways = Ways::on(place);
-        let shown = ways.said(&["messages", "show", &id]);
+    async fn one_message_is_shown_with_its_history_and_its_bytes(fixture: StoreFixture) {
+        let id = fixture.dead("orders", 1).await[0].to_string();
+        let targets = ServerAndStore::on(fixture);
+        let shown = targets.success_output(&["messages", "show", &id]);
         for line in ["state        dead", "queue        orders", "effect       not done", "tries        1 of"] {
             assert!(shown.lines().any(|found| found.starts_with(line)), "no {line:?} in {shown}");
         }
         assert!(shown.contains("error        BAD_REQUEST: no such symbol\n"), "{shown}");
-        let message = &ways.json(&["messages", "show", &id])[0];
+        let message = &targets.json(&["messages", "show", &id])[0];
         assert_eq!((&message["id"], &message["status"]), (&id.as_str().into(), &"dead".into()));
-        let events = ways.json(&["messages", "events", &id]);
+        let events = targets.json(&["messages", "events", &id]);
         let kinds: Vec<&str> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
         assert_eq!((kinds.first(), kinds.last()), (Some(&"claimed"), Some(&"failed")), "{kinds:?}");
-        let table = ways.said(&["messages", "events", &id]);
+        let table = targets.success_output(&["messages", "events", &id]);
         assert!(table.contains("sending → dead") && table.contains("BAD_REQUEST: no such symbol"), "{table}");
-        assert_eq!(ways.said(&["messages", "request", &id]), "{\"qty\":1}");
+        assert_eq!(targets.success_output(&["messages", "request", &id]), "{\"qty\":1}");
     }
 }

@@ -2,15 +2,15 @@
 
 use std::process::{Command, Stdio};
 
-use super::ways::{bare, run, store};
-use crate::dead::place::Place;
+use super::fixture::{bare, run, store};
+use crate::dead::fixture::StoreFixture;
 
 /// What begins every escape code.
 const ESCAPE: char = '\u{1b}';
 
 /// Every command, by its names: as the helps list them.
-fn commands(place: &Place, path: &[String]) -> Vec<Vec<String>> {
-    let mut command = bare(place);
+fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
+    let mut command = bare(fixture);
     command.args(path).arg("--help");
     let help = run(command);
     assert_eq!(help.code, Some(0), "{path:?}: {help:?}");
@@ -21,24 +21,24 @@ fn commands(place: &Place, path: &[String]) -> Vec<Vec<String>> {
         listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let mut all = vec![path.to_vec()];
     for name in names.filter_map(|line| line.split_whitespace().next()) {
-        all.extend(commands(place, &[path, &[name.to_owned()]].concat()));
+        all.extend(commands(fixture, &[path, &[name.to_owned()]].concat()));
     }
     all
 }
 
 /// The same command with a terminal, and all that appears there.
-fn at_terminal(place: &Place, arguments: &[String], no_color: bool) -> String {
+fn at_terminal(fixture: &StoreFixture, arguments: &[String], no_color: bool) -> String {
     let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
     let line = format!("{} {}", env!("CARGO_BIN_EXE_ichido"), quoted.join(" "));
     let mut script = Command::new("script");
-    script.args(["--quiet", "--command", &line, "typescript"]).current_dir(place.folder());
+    script.args(["--quiet", "--command", &line, "typescript"]).current_dir(fixture.folder());
     script.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("ICHIDO_STORE").env_remove("ICHIDO_SERVER");
     if no_color {
         script.env("NO_COLOR", "1");
     }
     script.stdin(Stdio::null()).stdout(Stdio::null());
     assert!(script.status().expect("script is there, as part of every Linux").success());
-    std::fs::read_to_string(place.folder().join("typescript")).unwrap()
+    std::fs::read_to_string(fixture.folder().join("typescript")).unwrap()
 }
 
 /// Whether a text has colours: escape codes that end with an `m`.
@@ -51,30 +51,33 @@ fn has_colours(text: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_help_has_escape_codes_in_a_pipe_and_none_has_colours_where_nobody_wants_them() {
-    let place = Place::on_sqlite().await;
-    let all = commands(&place, &[]);
+    let fixture = StoreFixture::on_sqlite().await;
+    let all = commands(&fixture, &[]);
     assert!(40 < all.len(), "{} commands are too few to be all", all.len());
     for path in all {
         let help = [&path[..], &["--help".to_owned()]].concat();
-        let mut command = bare(&place);
+        let mut command = bare(&fixture);
         command.args(&help).env("TERM", "xterm");
         let left = run(command);
         assert!(!left.out.contains(ESCAPE) && !left.err.contains(ESCAPE), "{help:?}: {left:?}");
-        assert!(!has_colours(&at_terminal(&place, &help, true)), "{help:?}");
-        assert!(has_colours(&at_terminal(&place, &help, false)), "a terminal is told from a pipe: {help:?}");
+        assert!(!has_colours(&at_terminal(&fixture, &help, true)), "{help:?}");
+        assert!(
+            has_colours(&at_terminal(&fixture, &help, false)),
+            "a terminal is told from a pipe: {help:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_commands_say_has_no_escape_codes_in_a_pipe_and_no_colours_where_nobody_wants_them() {
-    let place = Place::on_sqlite().await;
-    let ids = place.dead("orders", 3).await;
+    let fixture = StoreFixture::on_sqlite().await;
+    let ids = fixture.dead("orders", 3).await;
     let id = ids[0].to_string();
-    let folder = place.folder();
+    let folder = fixture.folder();
     std::fs::write(folder.join("lines"), "{\"key\":\"a\",\"body\":1}\n{\"key\":\"a\",\"body\":2}\n{\n")
         .unwrap();
     std::fs::create_dir(folder.join("boundaries")).unwrap();
-    let mut starting = bare(&place);
+    let mut starting = bare(&fixture);
     starting.args(["check", "--init"]).current_dir(folder.join("boundaries"));
     assert_eq!(run(starting).code, Some(0));
     let gateway = folder.join("boundaries/bff_to_gateway.json");
@@ -116,7 +119,7 @@ async fn what_commands_say_has_no_escape_codes_in_a_pipe_and_no_colours_where_no
     ];
     for arguments in on_store.iter().chain(elsewhere) {
         let is_on_store = on_store.contains(arguments);
-        let mut command = if is_on_store { store(&place, arguments) } else { bare(&place) };
+        let mut command = if is_on_store { store(&fixture, arguments) } else { bare(&fixture) };
         if !is_on_store {
             command.args(*arguments);
         }
@@ -126,12 +129,12 @@ async fn what_commands_say_has_no_escape_codes_in_a_pipe_and_no_colours_where_no
         let left = run(command);
         assert!(!left.out.is_empty() || !left.err.is_empty(), "{arguments:?} says nothing");
         assert!(!left.out.contains(ESCAPE) && !left.err.contains(ESCAPE), "{arguments:?}: {left:?}");
-        let url = ["--store".to_owned(), place.url.clone()];
+        let url = ["--store".to_owned(), fixture.url.clone()];
         let mut all: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         all.extend(url.into_iter().filter(|_| is_on_store));
-        let seen = at_terminal(&place, &all, true);
+        let seen = at_terminal(&fixture, &all, true);
         assert!(!has_colours(&seen), "{arguments:?}: {seen:?}");
     }
-    let coloured = at_terminal(&place, &["check".to_owned(), "boundaries".to_owned()], false);
+    let coloured = at_terminal(&fixture, &["check".to_owned(), "boundaries".to_owned()], false);
     assert!(has_colours(&coloured), "a terminal is told from a pipe: {coloured:?}");
 }

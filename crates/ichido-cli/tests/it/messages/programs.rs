@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::ways::{objects, run, store};
-use crate::dead::place::Place;
+use super::fixture::{objects, run, store};
+use crate::dead::fixture::StoreFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_programs_are_told_are_objects() {
-    let place = Place::on_sqlite().await;
-    place.dead("orders", 1).await;
+    let fixture = StoreFixture::on_sqlite().await;
+    fixture.dead("orders", 1).await;
     let told = |arguments: &[&str]| -> Value {
-        let left = run(store(&place, &[arguments, &["--json"]].concat()));
+        let left = run(store(&fixture, &[arguments, &["--json"]].concat()));
         assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{arguments:?}: {left:?}");
         let objects = objects(&left.out);
         assert!(objects.len() == 1 && objects[0].is_object(), "{arguments:?}: {left:?}");
@@ -30,9 +30,9 @@ async fn what_programs_are_told_are_objects() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn check_tells_programs_what_it_finds() {
-    let place = Place::on_sqlite().await;
+    let fixture = StoreFixture::on_sqlite().await;
     let check = |flags: &[&str]| {
-        let mut command = super::ways::bare(&place);
+        let mut command = super::fixture::bare(&fixture);
         command.arg("check").args(flags);
         run(command)
     };

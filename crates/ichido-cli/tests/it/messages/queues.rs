@@ -1,14 +1,14 @@
 //! How the queues stand, and whether they are delivered.
 
-use super::ways::Ways;
-use crate::dead::place::{Place, both_databases};
+use super::fixture::ServerAndStore;
+use crate::dead::fixture::{StoreFixture, both_databases};
 
 both_databases! {
     #[test]
-    async fn queues_are_listed_paused_and_resumed(place: Place) {
-        place.dead("orders", 2).await;
-        let ways = Ways::on(place);
-        let table = ways.said(&["queues", "list"]);
+    async fn queues_are_listed_paused_and_resumed(fixture: StoreFixture) {
+        fixture.dead("orders", 2).await;
+        let targets = ServerAndStore::on(fixture);
+        let table = targets.success_output(&["queues", "list"]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 4, "{table}");
         assert!(lines[0].starts_with("QUEUE   QUEUED"), "{table}");
@@ -18,17 +18,17 @@ both_databases! {
         assert_eq!(counts, ["0", "0", "0", "0", "0", "2", "0"], "{table}");
         // The server lets nobody but its own machine in, and calls it local.
         for (word, said, by) in [("resume", "orders is not paused; its messages go out\n", None), ("pause", "orders is paused\n", Some("local"))] {
-            let left = ways.at_server(&["queues", word, "orders"]);
+            let left = targets.at_server(&["queues", word, "orders"]);
             assert_eq!((left.code, left.out.as_str()), (Some(0), said), "{left:?}");
-            let listed = ways.json(&["queues", "list"]);
+            let listed = targets.json(&["queues", "list"]);
             let orders = listed.iter().find(|queue| queue["name"] == "orders").unwrap();
             assert_eq!((&orders["paused_by"], &orders["paused"]), (&by.into(), &by.is_some().into()), "{orders}");
         }
-        let resumed = ways.at_store(&["queues", "resume", "mail", "--json"]);
+        let resumed = targets.at_store(&["queues", "resume", "mail", "--json"]);
         assert!(resumed.code == Some(0) && resumed.out.contains(r#""paused":false"#), "{resumed:?}");
-        let unknown = ways.both(&["queues", "pause", "odrers"]);
+        let unknown = targets.both(&["queues", "pause", "odrers"]);
         assert!(unknown.code == Some(1) && unknown.err.contains("there is no queue of this name"), "{unknown:?}");
-        let none = ways.both(&["queues", "pause", "no name"]);
+        let none = targets.both(&["queues", "pause", "no name"]);
         assert!(none.code == Some(2) && none.err.contains("QUEUE: is no queue's name"), "{none:?}");
     }
 }

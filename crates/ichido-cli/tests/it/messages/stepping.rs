@@ -5,10 +5,10 @@ use ichido_core::verdict::Effect;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::ways::{Ways, objects};
-use crate::dead::place::{Place, both_databases};
+use super::fixture::{ServerAndStore, objects};
+use crate::dead::fixture::{StoreFixture, both_databases};
 
-impl Ways {
+impl ServerAndStore {
     /// The same step on one message at the server, and on another straight on the store; what was said, without the ids.
     fn each(&self, ids: [Uuid; 2], step: &[&str]) -> String {
         let [there, here] = ids.map(|id| id.to_string());
@@ -42,45 +42,45 @@ impl Ways {
 
 both_databases! {
     #[test]
-    async fn a_message_that_waits_is_withdrawn(place: Place) {
-        let dead = place.dead("ledger", 1).await[0].to_string();
-        let ways = Ways::on(place);
-        let ids = [ways.put("orders", "k-1", "{}").await, ways.put("orders", "k-2", "{}").await];
-        assert_eq!(ways.each(ids, &["cancel"]), "ID is cancelled, its effect not done\n");
-        let json: Vec<Value> = ways.json(&["messages", "cancel", &ids[0].to_string()]);
+    async fn a_message_that_waits_is_withdrawn(fixture: StoreFixture) {
+        let dead = fixture.dead("ledger", 1).await[0].to_string();
+        let targets = ServerAndStore::on(fixture);
+        let ids = [targets.put("orders", "k-1", "{}").await, targets.put("orders", "k-2", "{}").await];
+        assert_eq!(targets.each(ids, &["cancel"]), "ID is cancelled, its effect not done\n");
+        let json: Vec<Value> = targets.json(&["messages", "cancel", &ids[0].to_string()]);
         assert_eq!((json.len(), &json[0]["status"]), (1, &"cancelled".into()), "again is no error");
-        ways.refused(&["messages", "cancel", &dead], "this one is dead");
+        targets.refused(&["messages", "cancel", &dead], "this one is dead");
     }
 
     #[test]
-    async fn a_dead_message_is_sent_again_where_its_queue_allows_it(place: Place) {
-        let [first, second] = place.dead("orders", 2).await[..] else { panic!("two") };
-        let forbidden = place.dead("ledger", 1).await[0].to_string();
-        let doubtful = place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0].to_string();
-        let ways = Ways::on(place);
-        assert_eq!(ways.each([first, second], &["requeue"]), "ID is queued, its effect not done\n");
-        ways.refused(&["messages", "requeue", &first.to_string()], "this one is queued");
-        ways.refused(&["messages", "requeue", &forbidden], "it is not sent again");
-        ways.refused(&["messages", "requeue", &doubtful, "--json"], "it is not sent again");
-        assert_eq!(objects(&ways.said(&["messages", "show", &forbidden, "--json"]))[0]["status"], "dead");
+    async fn a_dead_message_is_sent_again_where_its_queue_allows_it(fixture: StoreFixture) {
+        let [first, second] = fixture.dead("orders", 2).await[..] else { panic!("two") };
+        let forbidden = fixture.dead("ledger", 1).await[0].to_string();
+        let doubtful = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0].to_string();
+        let targets = ServerAndStore::on(fixture);
+        assert_eq!(targets.each([first, second], &["requeue"]), "ID is queued, its effect not done\n");
+        targets.refused(&["messages", "requeue", &first.to_string()], "this one is queued");
+        targets.refused(&["messages", "requeue", &forbidden], "it is not sent again");
+        targets.refused(&["messages", "requeue", &doubtful, "--json"], "it is not sent again");
+        assert_eq!(objects(&targets.success_output(&["messages", "show", &forbidden, "--json"]))[0]["status"], "dead");
     }
 
     #[test]
-    async fn what_a_person_found_out_is_decided(place: Place) {
+    async fn what_a_person_found_out_is_decided(fixture: StoreFixture) {
         let mut parked = Vec::new();
         for _ in 0..6 {
-            parked.push(place.arrived("mail", Failure::InDoubt).await);
+            parked.push(fixture.arrived("mail", Failure::InDoubt).await);
         }
-        let known = place.dead("mail", 1).await[0].to_string();
-        let ways = Ways::on(place);
+        let known = fixture.dead("mail", 1).await[0].to_string();
+        let targets = ServerAndStore::on(fixture);
         for (pair, finding, said) in [
             ([parked[0], parked[1]], "done", "ID is sent, its effect done\n"),
             ([parked[2], parked[3]], "not-done", "ID is queued, its effect not done\n"),
             ([parked[4], parked[5]], "give-up", "ID is dead, its effect unknown\n"),
         ] {
-            assert_eq!(ways.each(pair, &["decide", finding]), said);
+            assert_eq!(targets.each(pair, &["decide", finding]), said);
         }
-        ways.refused(&["messages", "decide", "done", &parked[2].to_string()], "this one is queued");
-        ways.refused(&["messages", "decide", "done", &known], "");
+        targets.refused(&["messages", "decide", "done", &parked[2].to_string()], "this one is queued");
+        targets.refused(&["messages", "decide", "done", &known], "");
     }
 }

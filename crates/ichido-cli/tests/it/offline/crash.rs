@@ -16,14 +16,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::folder::{self, Folder};
+use crate::folder::{self, TempFolder};
 
 /// How many times it is killed; another number by the environment.
 fn kills() -> u64 {
     std::env::var("ICHIDO_QUEUE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40)
 }
 
-fn ichido(folder: &Folder) -> Command {
+fn ichido(folder: &TempFolder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     for name in ["SERVER", "TOKEN", "STORE", "CONFIG", "LOG"] {
         command.env_remove(format!("ICHIDO_{name}"));
@@ -33,10 +33,10 @@ fn ichido(folder: &Folder) -> Command {
 }
 
 /// A running `ichido serve`, which ends with its owner.
-struct Serving(Child, SocketAddr);
+struct CrashServer(Child, SocketAddr);
 
-impl Serving {
-    fn start(folder: &Folder) -> Self {
+impl CrashServer {
+    fn start(folder: &TempFolder) -> Self {
         let mut child = ichido(folder)
             .args(["serve", "--store", "sqlite:server.db", "--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
@@ -52,7 +52,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for CrashServer {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
@@ -121,7 +121,7 @@ async fn message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Vec<u8>
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+enum KillPoint {
     /// After so many results.
     Said(usize),
     /// While the answer to this request, from the start, is held back.
@@ -130,7 +130,7 @@ enum Moment {
 
 /// What the runs said and were given.
 #[derive(Default)]
-struct Book {
+struct RunLog {
     given: BTreeSet<String>,
     queued: BTreeSet<String>,
     in_accept: u64,
@@ -139,14 +139,14 @@ struct Book {
 
 /// One run, killed at a moment unless it ends before; the lines that it was given are named by their keys.
 async fn run_and_kill(
-    folder: &Folder,
+    folder: &TempFolder,
     address: SocketAddr,
     keys: &[String],
-    moment: Moment,
+    moment: KillPoint,
     held: &mut UnboundedReceiver<()>,
-    book: &mut Book,
+    book: &mut RunLog,
 ) {
-    FUSE.store(if let Moment::AtServer(nth) = moment { nth } else { -1 }, Ordering::SeqCst);
+    FUSE.store(if let KillPoint::AtServer(nth) = moment { nth } else { -1 }, Ordering::SeqCst);
     let mut child = ichido(folder)
         .args(["send", "demo", "--offline-queue", "orders.queue", "--ndjson", "-", "--json"])
         .args(["--server", &format!("http://{address}")])
@@ -179,7 +179,7 @@ async fn run_and_kill(
             line = said.recv() => match line {
                 Some(line) => {
                     lines.push(line);
-                    if moment == Moment::Said(lines.len()) {
+                    if moment == KillPoint::Said(lines.len()) {
                         break false;
                     }
                 }
@@ -210,7 +210,7 @@ async fn run_and_kill(
 }
 
 /// What is at the server: keys, in the order in which they came.
-fn at_server(folder: &Folder) -> Vec<String> {
+fn at_server(folder: &TempFolder) -> Vec<String> {
     let listed = ichido(folder)
         .args(["messages", "list", "--json", "--limit", "100000", "--store", "sqlite:server.db"])
         .output()
@@ -227,7 +227,7 @@ fn at_server(folder: &Folder) -> Vec<String> {
 }
 
 /// What is left in the file, all of it marked and with its reason.
-fn failed(folder: &Folder) -> Vec<String> {
+fn failed(folder: &TempFolder) -> Vec<String> {
     let listed = ichido(folder)
         .args(["offline", "list", "orders.queue", "--json", "--limit", "100000"])
         .output()
@@ -251,13 +251,13 @@ async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_i
     println!("seed: ICHIDO_QUEUE_SEED={seed}");
     let mut dice = fastrand::Rng::with_seed(seed);
     let folder = folder::fresh();
-    let serving = Serving::start(&folder);
+    let serving = CrashServer::start(&folder);
     let (tell, mut held) = unbounded_channel();
     let address = proxy(serving.1, Arc::new(Mutex::new(dice.fork())), tell).await;
-    let mut book = Book::default();
+    let mut book = RunLog::default();
     let mut before: Vec<String> = Vec::new();
     // Enough of both for the case to say something; how many it takes is chance, and more on a busy machine.
-    let has_missed = |book: &Book| book.in_accept.min(book.in_send) < kills() / 20;
+    let has_missed = |book: &RunLog| book.in_accept.min(book.in_send) < kills() / 20;
     let mut round = 0;
     while round < kills() || has_missed(&book) {
         assert!(round < kills() * 5, "they missed");
@@ -267,7 +267,7 @@ async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_i
         // The lines before are given again, or not.
         let keys = if dice.bool() { [before, new.clone()].concat() } else { new.clone() };
         let moment =
-            if dice.bool() { Moment::Said(dice.usize(1..6)) } else { Moment::AtServer(dice.i64(0..8)) };
+            if dice.bool() { KillPoint::Said(dice.usize(1..6)) } else { KillPoint::AtServer(dice.i64(0..8)) };
         run_and_kill(&folder, address, &keys, moment, &mut held, &mut book).await;
         before = new;
     }

@@ -3,12 +3,12 @@
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::queueing::{lines, offline, queue_to};
-use crate::folder::{self, Folder};
+use crate::folder::{self, TempFolder};
 use crate::send::program::run;
-use crate::send::server::{Act, Server};
+use crate::send::server::{FakeServer, ServerAction};
 
 /// As if the clock had been looked at so much earlier.
-async fn hours_pass(folder: &Folder, hours: i64) {
+async fn hours_pass(folder: &TempFolder, hours: i64) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("orders.queue"));
     let mut connection = options.connect().await.unwrap();
     let micros = hours * 3_600 * 1_000_000;
@@ -23,8 +23,12 @@ async fn hours_pass(folder: &Folder, hours: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
     let folder = folder::fresh();
-    let server = Server::start(|nth, request| {
-        if request.key() == "k1" && nth < 1 { Act::Refuse(422, "schema_broken") } else { Act::Accept }
+    let server = FakeServer::start(|nth, request| {
+        if request.key() == "k1" && nth < 1 {
+            ServerAction::Refuse(422, "schema_broken")
+        } else {
+            ServerAction::Accept
+        }
     })
     .await;
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=2));
@@ -62,7 +66,8 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
     let folder = folder::fresh();
-    let server = Server::start(|nth, _| if nth == 0 { Act::Silence } else { Act::Accept }).await;
+    let server =
+        FakeServer::start(|nth, _| if nth == 0 { ServerAction::Silence } else { ServerAction::Accept }).await;
     folder.write("lines", &lines(1..=1));
     let mut killed = queue_to(&server, &folder, &["--ndjson", "lines"]).spawn().unwrap();
     server.until_seen("k1").await;
@@ -85,7 +90,7 @@ async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_discarded_is_not_sent_and_what_is_not_there_is_said_to_be() {
     let folder = folder::fresh();
-    let server = Server::start(|_, _| Act::Refuse(422, "schema_broken")).await;
+    let server = FakeServer::start(|_, _| ServerAction::Refuse(422, "schema_broken")).await;
     run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=1));
     let discarded = offline(&folder, &["discard", "orders.queue", "1", "9"]);
     assert_eq!(discarded.code, Some(1), "{discarded:?}");

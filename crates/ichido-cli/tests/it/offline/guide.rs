@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::folder::{self, Folder};
-use crate::send::program::{Ended, run};
-use crate::send::server::Server;
+use crate::folder::{self, TempFolder};
+use crate::send::program::{SendOutput, run};
+use crate::send::server::FakeServer;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/offline-queue.md");
 const ADDRESS: &str = "http://127.0.0.1:4180";
@@ -16,7 +16,7 @@ fn commands() -> Vec<&'static str> {
     blocks.flat_map(|block| block.split("\n```").next().expect("it ends").lines()).collect()
 }
 
-fn shell(folder: &Folder, command: &str, server: &str) -> Ended {
+fn shell(folder: &TempFolder, command: &str, server: &str) -> SendOutput {
     let binary = Path::new(env!("CARGO_BIN_EXE_ichido")).parent().expect("it is in a folder").to_owned();
     let others = std::env::var_os("PATH").expect("there is a path");
     let path = std::env::join_paths([binary].into_iter().chain(std::env::split_paths(&others))).unwrap();
@@ -31,7 +31,7 @@ fn shell(folder: &Folder, command: &str, server: &str) -> Ended {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_guide_to_the_offline_queue_is_true() {
     let [queue, drain, list, list_failed, retry] = commands()[..] else { panic!("{:#?}", commands()) };
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
     let queued = shell(&folder, queue, &format!("http://{port}"));

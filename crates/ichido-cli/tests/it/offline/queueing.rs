@@ -2,9 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use crate::folder::{self, Folder};
-use crate::send::program::{Ended, run, send, signal};
-use crate::send::server::{Act, LOOK_EVERY, Server};
+use crate::folder::{self, TempFolder};
+use crate::send::program::{SendOutput, run, send, signal};
+use crate::send::server::{FakeServer, POLL_EVERY, ServerAction};
 
 pub(crate) const QUEUE: [&str; 2] = ["--offline-queue", "orders.queue"];
 
@@ -13,14 +13,14 @@ pub(crate) fn lines(numbers: std::ops::RangeInclusive<usize>) -> String {
     numbers.map(line).collect::<Vec<_>>().concat()
 }
 
-pub(crate) fn queue_to(server: &Server, folder: &Folder, flags: &[&str]) -> Command {
+pub(crate) fn queue_to(server: &FakeServer, folder: &TempFolder, flags: &[&str]) -> Command {
     let mut command = server.send(folder.path(), &QUEUE);
     command.args(flags);
     command
 }
 
 /// `ichido offline …` in a folder.
-pub(crate) fn offline(folder: &Folder, arguments: &[&str]) -> Ended {
+pub(crate) fn offline(folder: &TempFolder, arguments: &[&str]) -> SendOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     command.env_remove("ICHIDO_LOG").current_dir(folder.path()).arg("offline").args(arguments);
     run(command, "")
@@ -32,7 +32,7 @@ fn nowhere() -> String {
     format!("http://{}", address.unwrap())
 }
 
-fn states(folder: &Folder) -> Vec<String> {
+fn states(folder: &TempFolder) -> Vec<String> {
     let listed = offline(folder, &["list", "orders.queue", "--json"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     let state = |line: &str| {
@@ -44,7 +44,7 @@ fn states(folder: &Folder) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_without_a_key_is_not_dropped_in_silence() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let sent = run(queue_to(&server, &folder, &[]), r#"{"qty":1}"#);
     assert_eq!(sent.code, Some(2), "{sent:?}");
     assert!(sent.err.contains("there is something on standard input, and no key for it"), "{sent:?}");
@@ -54,7 +54,7 @@ async fn a_message_without_a_key_is_not_dropped_in_silence() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_line_is_queued_and_then_stands_once_in_order() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let input = format!("{}no JSON\n{}", lines(1..=2), r#"{"key":"k1","body":{"n": 2}}"#);
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &input);
     assert_eq!(sent.code, Some(1), "{sent:?}");
@@ -97,7 +97,7 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
     }
     assert_eq!(states(&folder), ["k1 waiting", "k2 waiting", "k3 waiting"]);
     // At another address it is another server; nothing is sent there that was meant for the first.
-    let server = Server::accepting().await;
+    let server = FakeServer::accepting().await;
     let elsewhere = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((elsewhere.code, server.seen().len()), (Some(0), 0), "{elsewhere:?}");
     assert!(elsewhere.err.contains("3 more in orders.queue are for other servers"), "{elsewhere:?}");
@@ -105,7 +105,7 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_message_ends_as_it_does_without_a_queue() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     for (body, code, said) in
         [("{\"n\":1}", 0, vec!["queued", "new id-of-2"]), ("{\"n\":1}", 0, vec!["queued", "same id-of-2"])]
     {
@@ -121,8 +121,10 @@ async fn one_message_ends_as_it_does_without_a_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_page_in_the_way_takes_nothing_out_of_the_file() {
     let folder = folder::fresh();
-    let server =
-        Server::start(|_, request| if request.key() == "k1" { Act::About("k9") } else { Act::Accept }).await;
+    let server = FakeServer::start(|_, request| {
+        if request.key() == "k1" { ServerAction::About("k9") } else { ServerAction::Accept }
+    })
+    .await;
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=2));
     assert_eq!(sent.code, Some(1), "{sent:?}");
     assert!(sent.out.contains("failed line 1: no_answer: somebody answered 201"), "{sent:?}");
@@ -132,11 +134,10 @@ async fn a_login_page_in_the_way_takes_nothing_out_of_the_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_all_is_left_alone_and_the_rest_waits() {
     let folder = folder::fresh();
-    let server =
-        Server::start(
-            |_, request| if request.key() == "k2" { Act::Refuse(401, "token_missing") } else { Act::Accept },
-        )
-        .await;
+    let server = FakeServer::start(|_, request| {
+        if request.key() == "k2" { ServerAction::Refuse(401, "token_missing") } else { ServerAction::Accept }
+    })
+    .await;
     folder.write("lines", &lines(1..=5));
     let sent = run(queue_to(&server, &folder, &["--ndjson", "lines"]), "");
     assert_eq!(sent.code, Some(1), "{sent:?}");
@@ -155,9 +156,9 @@ async fn a_server_that_refuses_all_is_left_alone_and_the_rest_waits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
     let folder = folder::fresh();
-    let server = Server::start(
-        |nth, request| if request.key() == "k1" && nth == 0 { Act::Silence } else { Act::Accept },
-    )
+    let server = FakeServer::start(|nth, request| {
+        if request.key() == "k1" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+    })
     .await;
     folder.write("lines", &lines(1..=2));
     let mut first = queue_to(&server, &folder, &["--ndjson", "lines"]);
@@ -185,9 +186,9 @@ async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
     let folder = folder::fresh();
-    let server = Server::start(
-        |nth, request| if request.key() == "k3" && nth == 0 { Act::Silence } else { Act::Accept },
-    )
+    let server = FakeServer::start(|nth, request| {
+        if request.key() == "k3" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+    })
     .await;
     folder.write("lines", &lines(1..=6));
     let mut command = queue_to(&server, &folder, &["--ndjson", "lines"]);
@@ -196,7 +197,7 @@ async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
     // Two at once may be one to it, so that it is told until it has gone.
     while child.try_wait().unwrap().is_none() {
         signal("INT", child.id());
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
@@ -249,7 +250,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_said_to_be_and_what_was_queued_before_stands() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let large = "x".repeat(300_000);
     let line = |number: usize| format!("{{\"key\":\"k{number}\",\"body\":\"{large}\"}}\n");
     folder.write("lines", &(1..=8).map(line).collect::<Vec<_>>().concat());

@@ -3,32 +3,35 @@
 use std::time::Duration;
 
 use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
-use ichido::worker::{OutboundKey, Paces, Queue, Running, Target, Worker as Draft};
+use ichido::worker::{OutboundKey, Paces, Queue, Running, Target, WorkerProcess as Draft};
 use ichido_core::lifecycle::Stage;
 use ichido_core::pace::Rate;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::message::{MessageRow, Transition};
 
-use super::database::{Database, LOOK_EVERY, QUEUE, both_databases};
-use super::program::{Worker, run};
+use super::database::{OutboxDatabase, POLL_EVERY, QUEUE, both_databases};
+use super::program::{WorkerProcess, run};
 use super::sending::config;
 use crate::folder;
-use crate::paper::broker::{Paper, order};
+use crate::paper::broker::{MockBroker, order};
 
 /// What happened to a message, and why.
-async fn steps(database: &Database, row: &MessageRow) -> Vec<(String, Stage, Option<String>, Option<u16>)> {
+async fn steps(
+    database: &OutboxDatabase,
+    row: &MessageRow,
+) -> Vec<(String, Stage, Option<String>, Option<u16>)> {
     let steps = database.store.messages().transitions(row.id).await.expect("an answer");
     steps.into_iter().map(|Transition { kind, to, code, status, .. }| (kind, to, code, status)).collect()
 }
 
-async fn faults(paper: &Paper, kind: &str) {
+async fn faults(paper: &MockBroker, kind: &str) {
     let rates = if kind.is_empty() { String::new() } else { format!("\"{kind}\":1") };
     assert_eq!(paper.put("/paper/faults", &format!("{{\"faults\":{{{rates}}}}}")).await.status, 200);
 }
 
 /// A worker in this process, whose clock can be moved, as a user describes the broker.
-fn worker(store: &Store, paper: &Paper) -> Running {
+fn worker(store: &Store, paper: &MockBroker) -> Running {
     let conflict = |error: &str, means| AnswerRule {
         status: "409".to_owned(),
         at: Some(("/error".to_owned(), error.to_owned())),
@@ -54,11 +57,11 @@ const SETTLE_DELAY_S: f64 = 2.0;
 both_databases! {
     /// By processes alone: what each answer leads to, in the audit and on the metrics page.
     #[test]
-    async fn d16_each_answer_of_the_broker_leads_where_it_should_and_audit_and_metrics_show_it(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+    async fn d16_each_answer_of_the_broker_leads_where_it_should_and_audit_and_metrics_show_it(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let quick = "outbound_key = \"own\"\nretry = { base = \"20ms\", cap = \"320ms\" }\nretries_max = 100";
         folder.write("ichido.toml", &config(&database, &paper, quick, "circuit = { failures = 1000 }"));
-        let worker = Worker::start(folder.path(), &[]);
+        let worker = WorkerProcess::start(folder.path(), &[]);
 
         // The same key put in 10 times at once is sent once.
         let body = order("ten").body;
@@ -147,15 +150,15 @@ both_databases! {
         assert!(!page.contains("conflict_other"), "no key is a label: {page}");
         // What waits is looked at now and then.
         while worker.metric("outbox_messages", &[("state", "dead")]).await != Some(3.0) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         assert!(worker.metric("outbox_letter_oldest_seconds", &[("state", "dead")]).await.is_some());
     }
 
     /// SPEC D5, by the schedule itself, whose time is moved.
     #[test]
-    async fn d16_a_5xx_backs_off_by_the_schedule_and_then_succeeds(database: Database) {
-        let paper = Paper::start(&["--fault", "server_error_before=1"]);
+    async fn d16_a_5xx_backs_off_by_the_schedule_and_then_succeeds(database: OutboxDatabase) {
+        let paper = MockBroker::start(&["--fault", "server_error_before=1"]);
         let _worker = worker(&database.store, &paper);
         let id = database.put("k").await;
         for retry in 1..=8_u32 {
@@ -177,8 +180,8 @@ both_databases! {
 
     /// SPEC D6: two workers, and a refusal of one stops both for as long as it asks.
     #[test]
-    async fn d16_a_429_slows_every_worker(database: Database) {
-        let paper = Paper::start(&["--fault", "rate_limited=1", "--retry-after", "1800s"]);
+    async fn d16_a_429_slows_every_worker(database: OutboxDatabase) {
+        let paper = MockBroker::start(&["--fault", "rate_limited=1", "--retry-after", "1800s"]);
         let other = Store::open(&database.url, 4).await.unwrap();
         let _workers = [worker(&database.store, &paper), worker(&other, &paper)];
         let refused = database.put("refused").await;
@@ -194,7 +197,7 @@ both_databases! {
             waiting.push(database.put(&format!("waiting-{number}")).await);
         }
         for _ in 0..20 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
             assert_eq!(paper.effects().await["calls"], 1);
         }
         for store in [&database.store, &other] {

@@ -12,18 +12,18 @@ use uuid::Uuid;
 
 pub(crate) const QUEUE: &str = "orders";
 /// How often a condition is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(25);
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(25);
 /// The longest that a test may take; the long form of the storm is given more.
 const CASE_MAX: Duration = Duration::from_mins(8);
 
-pub(crate) struct Database {
+pub(crate) struct OutboxDatabase {
     pub(crate) url: String,
     pub(crate) store: Store,
-    _kept: Kept,
+    _kept: DatabaseGuard,
 }
 
 /// What is removed with it.
-enum Kept {
+enum DatabaseGuard {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
@@ -41,7 +41,7 @@ async fn opened(url: &str) -> Store {
     Store::open(url, 4).await.expect("the store opens")
 }
 
-impl Database {
+impl OutboxDatabase {
     pub(crate) async fn postgres() -> Self {
         Self::on_postgres(postgres::fresh_database().await).await
     }
@@ -52,15 +52,15 @@ impl Database {
     }
 
     async fn on_postgres(database: postgres::Database) -> Self {
-        Self::at(database.url.clone(), Kept::Postgres { _database: database }).await
+        Self::at(database.url.clone(), DatabaseGuard::Postgres { _database: database }).await
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
-        Self::at(file.url.clone(), Kept::Sqlite { _file: file }).await
+        Self::at(file.url.clone(), DatabaseGuard::Sqlite { _file: file }).await
     }
 
-    async fn at(url: String, kept: Kept) -> Self {
+    async fn at(url: String, kept: DatabaseGuard) -> Self {
         Self { store: opened(&url).await, url, _kept: kept }
     }
 
@@ -89,7 +89,7 @@ impl Database {
             if is(&row) {
                 return row;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -132,21 +132,21 @@ pub(crate) async fn in_time(times: u32, case: impl Future<Output = ()>) {
 
 /// One behaviour, one test for each database.
 macro_rules! both_databases {
-    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($database:ident: Database) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($database:ident: OutboxDatabase) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
 
-            async fn case($database: Database) $body
+            async fn case($database: OutboxDatabase) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::outbox::database::in_time(1, case(Database::postgres().await)).await;
+                $crate::outbox::database::in_time(1, case(OutboxDatabase::postgres().await)).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::outbox::database::in_time(1, case(Database::sqlite().await)).await;
+                $crate::outbox::database::in_time(1, case(OutboxDatabase::sqlite().await)).await;
             }
         }
     )+ };

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use ichido_core::lifecycle::Stage;
 use ichido_store::Store;
 
-use super::database::LOOK_EVERY;
-use super::program::Worker;
-use crate::folder::{self, Folder};
-use crate::paper::broker::Paper;
+use super::database::POLL_EVERY;
+use super::program::WorkerProcess;
+use crate::folder::{self, TempFolder};
+use crate::paper::broker::MockBroker;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/run-a-worker.md");
 
@@ -20,7 +20,7 @@ fn blocks(kind: &str) -> Vec<&'static str> {
 }
 
 /// Runs a block as a shell would, and gives what it said.
-fn shell(folder: &Folder, block: &str) -> String {
+fn shell(folder: &TempFolder, block: &str) -> String {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_ichido"));
     let path = format!(
         "{}:{}",
@@ -54,7 +54,7 @@ async fn the_guide_to_running_a_worker_is_true() {
 
     // A test takes free ports, where the guide takes those that are usual.
     assert_eq!(*paper, "ichido paper");
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let file = folder.path().join("ichido.toml");
     let usual = "#url = \"http://127.0.0.1:8090/orders\"";
     let config = std::fs::read_to_string(&file).expect("it was written");
@@ -62,7 +62,7 @@ async fn the_guide_to_running_a_worker_is_true() {
     folder
         .write("ichido.toml", &config.replace(usual, &format!("url = \"http://{}/orders\"", paper.address)));
     assert_eq!(*worker, "ichido worker --metrics 127.0.0.1:9464");
-    let worker = Worker::start(folder.path(), &[]);
+    let worker = WorkerProcess::start(folder.path(), &[]);
     let metrics = worker.said[0].rsplit('/').nth(1).expect("an address").to_owned();
     let told = worker.said.join("\n").replace(&metrics, "127.0.0.1:9464");
     let told = told.replace(&paper.address.to_string(), "127.0.0.1:8090");
@@ -81,7 +81,7 @@ async fn the_guide_to_running_a_worker_is_true() {
         .iter()
         .any(|count| count.state == Stage::Sent && count.count == 1)
     {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     assert_eq!(*look, "curl -s http://127.0.0.1:8090/paper/effects");
     let shown: serde_json::Value = serde_json::from_str(effects).expect("JSON");

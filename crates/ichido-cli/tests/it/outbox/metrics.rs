@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::process::{Child, Stdio};
 
 use super::program::{ichido, run};
-use crate::folder::{self, Folder};
-use crate::serve::client::{Client, Request, problem, send};
+use crate::folder::{self, TempFolder};
+use crate::serve::client::{RawClient, RawRequest, problem, send};
 
 /// A folder with a queue, and a store of its own.
-fn place() -> Folder {
+fn place() -> TempFolder {
     let folder = folder::fresh();
     folder.write(
         "ichido.toml",
@@ -19,13 +19,13 @@ fn place() -> Folder {
 }
 
 /// A worker that ends with its owner, and the port of its pages.
-struct Worker {
+struct MetricsWorker {
     child: Child,
     port: u16,
 }
 
-impl Worker {
-    fn start(folder: &Folder, metrics: &str) -> Self {
+impl MetricsWorker {
+    fn start(folder: &TempFolder, metrics: &str) -> Self {
         let mut command = ichido(folder.path());
         let mut child =
             command.args(["worker", "--metrics", metrics]).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -49,7 +49,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for MetricsWorker {
     fn drop(&mut self) {
         // It may have ended already, which is as good.
         drop(self.child.kill());
@@ -72,10 +72,10 @@ async fn beyond_loopback_metrics_need_a_token_and_health_does_not() {
     };
     let viewer = token(&["--role", "viewer"]);
     let producer = token(&["--role", "producer", "--identity", "shop", "--queue", "orders"]);
-    let worker = Worker::start(&folder, "0.0.0.0:0");
-    let get = async |target: &str| send(worker.address(), &Request::get(target)).await;
+    let worker = MetricsWorker::start(&folder, "0.0.0.0:0");
+    let get = async |target: &str| send(worker.address(), &RawRequest::get(target)).await;
     assert_eq!(problem(&get("/metrics").await), (401, "token_missing".to_owned()));
-    let with = async |token: &str| send(worker.address(), &Request::get("/metrics").token(token)).await;
+    let with = async |token: &str| send(worker.address(), &RawRequest::get("/metrics").token(token)).await;
     assert_eq!(problem(&with(&producer).await), (403, "role_insufficient".to_owned()));
     let page = with(&viewer).await;
     assert!(page.status() == 200 && page.text().contains("# TYPE "), "{page:?}");
@@ -87,8 +87,8 @@ async fn beyond_loopback_metrics_need_a_token_and_health_does_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_loopback_metrics_are_for_requests_that_name_this_machine() {
     let folder = place();
-    let worker = Worker::start(&folder, "127.0.0.1:0");
-    let host = |host: &str| Request::get("/metrics").field("Host", host);
+    let worker = MetricsWorker::start(&folder, "127.0.0.1:0");
+    let host = |host: &str| RawRequest::get("/metrics").field("Host", host);
     for own in ["localhost", "127.0.0.1:9464"] {
         assert_eq!(send(worker.address(), &host(own)).await.status(), 200, "{own}");
     }
@@ -97,9 +97,9 @@ async fn on_loopback_metrics_are_for_requests_that_name_this_machine() {
     // Connections that say nothing keep nobody out.
     let mut idle = Vec::new();
     for _ in 0..200 {
-        idle.push(Client::connect(worker.address()).await);
+        idle.push(RawClient::connect(worker.address()).await);
     }
     for target in ["/livez", "/readyz", "/metrics"] {
-        assert_eq!(send(worker.address(), &Request::get(target)).await.status(), 200, "{target}");
+        assert_eq!(send(worker.address(), &RawRequest::get(target)).await.status(), 200, "{target}");
     }
 }

@@ -5,16 +5,16 @@ use fake_llm::script::{Rule, Script};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Stage;
 
-use super::database::{Database, LOOK_EVERY, both_databases};
-use super::program::{Worker, ichido, run};
+use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
+use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
-use crate::paper::broker::Paper;
+use crate::paper::broker::MockBroker;
 use ichido::worker::OutboundKey;
 use ichido_store::message::{MessageFilter, QueueName};
 
 const KEY: &str = "sk-not-to-be-shown-0123456789";
 
-fn config(database: &Database, paper: &Paper, fake: &fake_llm::Fake) -> String {
+fn config(database: &OutboxDatabase, paper: &MockBroker, fake: &fake_llm::Fake) -> String {
     format!(
         "[store]\nurl = \"{}\"\n[worker]\nidle_sleep = \"20ms\"\n\
          [queues.articles]\ndestination = \"model\"\nretry = {{ waits = [\"1ms\"] }}\n\
@@ -33,8 +33,8 @@ fn config(database: &Database, paper: &Paper, fake: &fake_llm::Fake) -> String {
 both_databases! {
     /// Throttled once, lost once, then answered; what cannot be asked is dead, and says what it lacks (SPEC A10, B1, B8).
     #[test]
-    async fn an_answer_of_a_model_is_delivered_once(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+    async fn an_answer_of_a_model_is_delivered_once(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let once = |action| Rule { first: Some(1), ..Rule::of(action) };
         let rules = vec![once(Action::Fail(Fault::Throttle)), once(Action::DropCompleted)];
         let fake = fake_llm::start(Script { rules, ..Script::default() });
@@ -42,14 +42,14 @@ both_databases! {
         folder.write("model.key", KEY);
         let schema = r#"{"type":"object","required":["label"],"properties":{"label":{"type":"string"}}}"#;
         folder.write("summary.schema.json", schema);
-        let mut worker = Worker::start(folder.path(), &["--log", "info"]);
+        let mut worker = WorkerProcess::start(folder.path(), &["--log", "info"]);
         let article = r#"{"reader":"Ann","id":"seven","title":"A secret knee"}"#;
         for (key, body) in [("k-1", article), ("k-2", r#"{"reader":"Ann","id":"8"}"#)] {
             let sent = run(folder.path(), &["send", "articles", "--key", key, "--identity", "ann"], body);
             assert_eq!(sent.code, Some(0), "{sent:?}");
         }
         while database.count(&[Stage::Sent]).await != 2 || database.count(&[Stage::Dead]).await != 1 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         // The answer's own key is made of the question's outbound key, and the broker saw it once.
         let queue = |name: &str| QueueName::parse(name).unwrap();
@@ -76,8 +76,8 @@ both_databases! {
 
     /// What is wrong is found before a worker starts, and shows no secret.
     #[test]
-    async fn a_configuration_with_a_model_is_checked_and_shown(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+    async fn a_configuration_with_a_model_is_checked_and_shown(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let fake = fake_llm::start(Script::default());
         folder.write("ichido.toml", &config(&database, &paper, &fake));
         folder.write("model.key", KEY);

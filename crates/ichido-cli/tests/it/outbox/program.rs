@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// What a command that has ended left.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -27,7 +27,7 @@ pub(crate) fn ichido(folder: &Path) -> Command {
 }
 
 /// Runs it to its end, with something to read.
-pub(crate) fn run(folder: &Path, arguments: &[&str], input: &str) -> Ended {
+pub(crate) fn run(folder: &Path, arguments: &[&str], input: &str) -> CommandOutput {
     let mut command = ichido(folder);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
@@ -35,11 +35,11 @@ pub(crate) fn run(folder: &Path, arguments: &[&str], input: &str) -> Ended {
     drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// A running `ichido worker`, which ends with its owner.
-pub(crate) struct Worker {
+pub(crate) struct WorkerProcess {
     /// `None` once it was waited for.
     child: Option<Child>,
     /// What it said when it began.
@@ -49,7 +49,7 @@ pub(crate) struct Worker {
     log: Option<JoinHandle<String>>,
 }
 
-impl Worker {
+impl WorkerProcess {
     /// Starts one in a folder with its `ichido.toml`, with a metrics page, and waits until it says that it works.
     pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
         let mut command = ichido(folder);
@@ -150,7 +150,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // It may have ended already, which is as good.

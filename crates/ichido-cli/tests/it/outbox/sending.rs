@@ -2,15 +2,20 @@
 
 use ichido_core::lifecycle::Stage;
 
-use super::database::{Database, LOOK_EVERY, both_databases, key};
-use super::program::{Worker, ichido, run};
+use super::database::{OutboxDatabase, POLL_EVERY, both_databases, key};
+use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
-use crate::paper::broker::{Paper, order};
+use crate::paper::broker::{MockBroker, order};
 use ichido::worker::OutboundKey;
 use ichido_store::message::QueueName;
 
 /// The configuration of a queue whose orders go to a broker of paper.
-pub(crate) fn config(database: &Database, paper: &Paper, queue: &str, destination: &str) -> String {
+pub(crate) fn config(
+    database: &OutboxDatabase,
+    paper: &MockBroker,
+    queue: &str,
+    destination: &str,
+) -> String {
     format!(
         "[store]\nurl = \"env:ICHIDO_TEST_STORE\"\n[worker]\nidle_sleep = \"20ms\"\n\
          [queues.orders]\ndestination = \"broker\"\n{queue}\n\
@@ -23,10 +28,10 @@ pub(crate) fn config(database: &Database, paper: &Paper, queue: &str, destinatio
 both_databases! {
     /// What two identities send under one key is two actions at the broker (SPEC D7), and each is one however often it is sent.
     #[test]
-    async fn what_is_sent_arrives_once_for_each_identity(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+    async fn what_is_sent_arrives_once_for_each_identity(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         folder.write("ichido.toml", &config(&database, &paper, "retries_max = 3", ""));
-        let mut worker = Worker::start(folder.path(), &["--log", "info"]);
+        let mut worker = WorkerProcess::start(folder.path(), &["--log", "info"]);
         let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
         for (identity, said) in [("ann", "new "), ("bob", "new "), ("ann", "same ")] {
             let sent = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", identity], body);
@@ -37,7 +42,7 @@ both_databases! {
         assert_eq!(refused.code, Some(4), "{refused:?}");
         assert!(refused.err.contains("the key was used for another body"), "{refused:?}");
         while database.count(&[Stage::Sent]).await != 2 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         for identity in ["ann", "bob"] {
             let outbound = OutboundKey::Derived.of(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
@@ -53,10 +58,10 @@ both_databases! {
 
     /// A further try under another key would be another action to the broker (SPEC D7).
     #[test]
-    async fn a_worker_refuses_a_queue_that_went_by_another_kind_of_key(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+    async fn a_worker_refuses_a_queue_that_went_by_another_kind_of_key(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         folder.write("ichido.toml", &config(&database, &paper, "", ""));
-        let mut worker = Worker::start(folder.path(), &[]);
+        let mut worker = WorkerProcess::start(folder.path(), &[]);
         worker.signal("TERM");
         worker.wait().await;
         folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
@@ -69,13 +74,13 @@ both_databases! {
 
     /// The first signal lets what is under way end; nothing is lost.
     #[test]
-    async fn a_stopped_worker_ends_what_it_began(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&["--latency", "300ms"]));
+    async fn a_stopped_worker_ends_what_it_began(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "300ms"]));
         folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"\nparallelism = 1", ""));
-        let mut worker = Worker::start(folder.path(), &[]);
+        let mut worker = WorkerProcess::start(folder.path(), &[]);
         let (first, second) = (database.put("k1").await, database.put("k2").await);
         while paper.counts("k1").await.1 + paper.counts("k2").await.1 == 0 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
         assert_eq!(worker.wait().await.0, Some(0));
@@ -87,14 +92,14 @@ both_databases! {
 
     /// Whoever told it to stop is told what is under way, how long that may take, and when it is over.
     #[test]
-    async fn a_worker_says_that_it_stops_and_that_it_has(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+    async fn a_worker_says_that_it_stops_and_that_it_has(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let text = config(&database, &paper, "outbound_key = \"own\"", "");
         folder.write("ichido.toml", &text.replace("[worker]\n", "[worker]\nstop_within = \"500ms\"\n"));
-        let mut worker = Worker::start(folder.path(), &[]);
+        let mut worker = WorkerProcess::start(folder.path(), &[]);
         database.put("k1").await;
         while paper.counts("k1").await.1 == 0 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
         let (code, log) = worker.wait().await;
@@ -109,14 +114,14 @@ both_databases! {
 
     /// The second signal ends it at once, with a code of its own; the next worker goes on.
     #[test]
-    async fn a_second_signal_ends_a_worker_at_once(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+    async fn a_second_signal_ends_a_worker_at_once(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"2s\"";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"1s\""));
-        let mut worker = Worker::start(folder.path(), &[]);
+        let mut worker = WorkerProcess::start(folder.path(), &[]);
         let id = database.put("k1").await;
         while paper.counts("k1").await.1 == 0 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
         worker.signal("INT");
@@ -124,15 +129,15 @@ both_databases! {
         // The first may have found the call just ended by its time-out.
         assert!(code == Some(3) || code == Some(0), "{code:?} {log}");
         paper.put("/paper/faults", r#"{"faults":{}}"#).await;
-        let _next = Worker::start(folder.path(), &[]);
+        let _next = WorkerProcess::start(folder.path(), &[]);
         database.until_stage(id, Stage::Sent).await;
         assert_eq!(paper.counts("k1").await.0, 1);
     }
 
     /// What it serves is said for people; that nobody reads it is no reason to stop.
     #[test]
-    async fn a_worker_whose_output_nobody_reads_works(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+    async fn a_worker_whose_output_nobody_reads_works(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -140,7 +145,7 @@ both_databases! {
         let id = database.put("k1").await;
         while database.row(id).await.status != Stage::Sent {
             assert_eq!(worker.try_wait().unwrap(), None, "it runs");
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         worker.kill().unwrap();
         worker.wait().unwrap();
@@ -148,14 +153,14 @@ both_databases! {
 
     /// Whoever cut it off knows how long to wait for what was under way.
     #[test]
-    async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+    async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"7m\"\n[queues.quick]\ndestination = \"broker\"\nlease = \"6m\"";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"5m\""));
-        let mut worker = Worker::start(folder.path(), &[]);
+        let mut worker = WorkerProcess::start(folder.path(), &[]);
         database.put("k1").await;
         while paper.counts("k1").await.1 == 0 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
         worker.signal("INT");

@@ -5,11 +5,11 @@ use std::time::Duration;
 use ichido_core::lifecycle::Stage;
 use uuid::Uuid;
 
-use super::database::{Database, LOOK_EVERY, both_databases};
-use super::program::Worker;
+use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
+use super::program::WorkerProcess;
 use super::sending::config;
 use crate::folder;
-use crate::paper::broker::Paper;
+use crate::paper::broker::MockBroker;
 
 /// How long a write may take before a stopped process is taken to hold a lock.
 const WRITES_WITHIN: Duration = Duration::from_secs(1);
@@ -18,18 +18,22 @@ const WRITES_WITHIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Whether the database can be written: on SQLite, a process that was stopped inside a transaction holds up every other.
-async fn can_be_written(database: &Database) -> bool {
+async fn can_be_written(database: &OutboxDatabase) -> bool {
     let probe = database.store.nodes().beat(Uuid::now_v7(), "probe");
     matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(())))
 }
 
 /// Stops a worker that is calling the broker for a message of its own, between two writes; the message's key and id.
-async fn stopped_in_a_call(worker: &Worker, database: &Database, paper: &Paper) -> (String, Uuid) {
+async fn stopped_in_a_call(
+    worker: &WorkerProcess,
+    database: &OutboxDatabase,
+    paper: &MockBroker,
+) -> (String, Uuid) {
     for number in 0.. {
         let key = format!("k{number}");
         let id = database.put(&key).await;
         while paper.counts(&key).await.1 == 0 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         worker.stop().await;
         if can_be_written(database).await && database.row(id).await.status == Stage::Sending {
@@ -43,10 +47,15 @@ async fn stopped_in_a_call(worker: &Worker, database: &Database, paper: &Paper) 
 }
 
 /// Waits for a condition; when it does not come, says how things stand.
-async fn until(database: &Database, id: Uuid, workers: [&Worker; 2], is: impl AsyncFn() -> bool) {
+async fn until(
+    database: &OutboxDatabase,
+    id: Uuid,
+    workers: [&WorkerProcess; 2],
+    is: impl AsyncFn() -> bool,
+) {
     let waiting = async {
         while !is().await {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     if tokio::time::timeout(WAIT_MAX, waiting).await.is_err() {
@@ -62,13 +71,13 @@ both_databases! {
     /// The worker is stopped during its call, another takes its message over, and then it goes on: its report comes to nothing, the
     /// broker has seen both fences, and the effect is there once.
     #[test]
-    async fn a_stuck_worker_cannot_settle_and_the_effect_is_there_once(database: Database) {
-        let (folder, paper) = (folder::fresh(), Paper::start(&["--latency", "1500ms"]));
+    async fn a_stuck_worker_cannot_settle_and_the_effect_is_there_once(database: OutboxDatabase) {
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "1500ms"]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"2s\""));
-        let mut stuck = Worker::start(folder.path(), &[]);
+        let mut stuck = WorkerProcess::start(folder.path(), &[]);
         let (key, id) = stopped_in_a_call(&stuck, &database, &paper).await;
-        let next = Worker::start(folder.path(), &[]);
+        let next = WorkerProcess::start(folder.path(), &[]);
         paper.put("/paper/faults", r#"{"latency_ms":0}"#).await;
         let is_sent = async || database.row(id).await.status == Stage::Sent;
         until(&database, id, [&stuck, &next], is_sent).await;

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use ichido::worker::{Queue, Target, Worker as Draft};
+use ichido::worker::{Queue, Target, WorkerProcess as Draft};
 use ichido_core::lifecycle::Stage;
 use ichido_store::message::{MessageFilter, MessageRow, Transition};
 use serde_json::Value;
 
-use super::database::{Database, LOOK_EVERY, QUEUE, in_time, order};
-use super::program::Worker;
+use super::database::{OutboxDatabase, POLL_EVERY, QUEUE, in_time, order};
+use super::program::WorkerProcess;
 use crate::folder;
-use crate::paper::broker::Paper;
+use crate::paper::broker::MockBroker;
 
 /// How many messages; the long form is asked for by this variable.
 const MESSAGES: usize = 800;
@@ -33,7 +33,7 @@ fn messages() -> usize {
 }
 
 /// The workers' configuration: schedules scaled down, and what is promised of the broker.
-fn config(database: &Database, paper: &Paper, honours_key: bool) -> String {
+fn config(database: &OutboxDatabase, paper: &MockBroker, honours_key: bool) -> String {
     let address = paper.address;
     let promise = if honours_key {
         "honours_key = true\nkeeps_keys_for = \"24h\""
@@ -74,17 +74,17 @@ rules = [
 }
 
 /// What became of a message.
-struct Ended {
+struct StormResult {
     row: MessageRow,
     steps: Vec<Transition>,
     effects: u64,
 }
 
 /// Lets the storm pass over so many messages, and says what became of each.
-async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
+async fn storm(database: &OutboxDatabase, honours_key: bool) -> Vec<StormResult> {
     let count = messages();
     let honours = format!("--honours-keys={honours_key}");
-    let (folder, paper) = (folder::fresh(), Paper::start(&[&honours]));
+    let (folder, paper) = (folder::fresh(), MockBroker::start(&[&honours]));
     assert_eq!(paper.put("/paper/faults", FAULTS).await.status, 200);
     folder.write("ichido.toml", &config(database, &paper, honours_key));
     let orders: Vec<_> = (0..count).map(|number| order(&format!("k{number}"))).collect();
@@ -93,8 +93,8 @@ async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
             put.expect("it is put in");
         }
     }
-    let mut workers: Vec<Worker> =
-        (0..WORKERS).map(|_| Worker::start(folder.path(), &["--log", "error"])).collect();
+    let mut workers: Vec<WorkerProcess> =
+        (0..WORKERS).map(|_| WorkerProcess::start(folder.path(), &["--log", "error"])).collect();
     let left = [Stage::Queued, Stage::Failed, Stage::Sending];
     let whole = i64::try_from(count).expect("not so many");
     let kills_max = whole / MESSAGES_PER_KILL;
@@ -108,9 +108,9 @@ async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
         if part * (kills + 1) < whole - left && kills < kills_max {
             kills += 1;
             workers.remove(0).kill().await;
-            workers.push(Worker::start(folder.path(), &["--log", "error"]));
+            workers.push(WorkerProcess::start(folder.path(), &["--log", "error"]));
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     assert_eq!(kills, kills_max);
     for worker in &mut workers {
@@ -140,7 +140,7 @@ fn every_fault_was_made(effects: &Value) {
 }
 
 /// A worker in this process, whose clock can be moved, asks the broker.
-async fn ask_after_what_is_parked(database: &Database, paper: &Paper) {
+async fn ask_after_what_is_parked(database: &OutboxDatabase, paper: &MockBroker) {
     use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
     use ichido_core::retry::Guarantee;
     assert_eq!(paper.put("/paper/faults", r#"{"faults":{}}"#).await.status, 200);
@@ -159,14 +159,14 @@ async fn ask_after_what_is_parked(database: &Database, paper: &Paper) {
     let draft = Draft::of(database.store.clone()).idle_sleep(Duration::from_millis(20));
     let worker = draft.destination(target).queue(queue).start().unwrap();
     while database.count(&[Stage::Parked, Stage::Queued, Stage::Failed, Stage::Sending]).await != 0 {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
         database.store.skew_by(Duration::from_secs(5));
     }
     worker.stop();
     worker.ended().await;
 }
 
-async fn ended(database: &Database, effects: &Value) -> Vec<Ended> {
+async fn ended(database: &OutboxDatabase, effects: &Value) -> Vec<StormResult> {
     let mut all = Vec::new();
     let mut after = None;
     loop {
@@ -177,7 +177,7 @@ async fn ended(database: &Database, effects: &Value) -> Vec<Ended> {
         for row in rows {
             let steps = database.store.messages().transitions(row.id).await.unwrap();
             let effects = effects["keys"][row.key.as_str()]["effects"].as_u64().unwrap_or(0);
-            all.push(Ended { row, steps, effects });
+            all.push(StormResult { row, steps, effects });
         }
     }
     assert_eq!(all.len(), messages());
@@ -189,14 +189,14 @@ async fn ended(database: &Database, effects: &Value) -> Vec<Ended> {
 }
 
 /// Whether its last failure is one that no retry can mend, its tries are spent, or it took two workers with it.
-fn dead_as_its_errors_say(one: &Ended) -> bool {
+fn dead_as_its_errors_say(one: &StormResult) -> bool {
     let codes = ["BAD_REQUEST", "UNAUTHORIZED"];
     let deaths = one.steps.iter().filter(|step| step.kind == "worker_died").count();
     let last = one.steps.iter().rev().find_map(|step| step.code.as_deref());
     last.is_some_and(|code| codes.contains(&code)) || one.row.tries == one.row.tries_allowed || 2 <= deaths
 }
 
-async fn at_a_broker_that_honours_keys(database: Database) {
+async fn at_a_broker_that_honours_keys(database: OutboxDatabase) {
     for one in storm(&database, true).await {
         let what = format!("{:?} after {:?}", one.row, one.steps);
         assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
@@ -208,7 +208,7 @@ async fn at_a_broker_that_honours_keys(database: Database) {
     }
 }
 
-async fn at_a_broker_that_does_not_honour_keys(database: Database) {
+async fn at_a_broker_that_does_not_honour_keys(database: OutboxDatabase) {
     let all = storm(&database, false).await;
     assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 1));
     assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 0));
@@ -226,20 +226,20 @@ async fn at_a_broker_that_does_not_honour_keys(database: Database) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_at_a_broker_that_honours_keys_on_postgres() {
-    in_time(5, at_a_broker_that_honours_keys(Database::durable_postgres().await)).await;
+    in_time(5, at_a_broker_that_honours_keys(OutboxDatabase::durable_postgres().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_at_a_broker_that_honours_keys_on_sqlite() {
-    in_time(5, at_a_broker_that_honours_keys(Database::sqlite().await)).await;
+    in_time(5, at_a_broker_that_honours_keys(OutboxDatabase::sqlite().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_at_a_broker_that_does_not_honour_keys_on_postgres() {
-    in_time(5, at_a_broker_that_does_not_honour_keys(Database::durable_postgres().await)).await;
+    in_time(5, at_a_broker_that_does_not_honour_keys(OutboxDatabase::durable_postgres().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_at_a_broker_that_does_not_honour_keys_on_sqlite() {
-    in_time(5, at_a_broker_that_does_not_honour_keys(Database::sqlite().await)).await;
+    in_time(5, at_a_broker_that_does_not_honour_keys(OutboxDatabase::sqlite().await)).await;
 }

@@ -11,8 +11,8 @@ use ichido_store::message::QueueName;
 use nats_for_tests::{SUBJECT, Server};
 use tokio::net::TcpListener;
 
-use super::database::{Database, LOOK_EVERY, both_databases, key};
-use super::program::{Worker, ichido, run};
+use super::database::{OutboxDatabase, POLL_EVERY, both_databases, key};
+use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
 
 const BODY: &str = r#"{"symbol":"ACME","qty":"10"}"#;
@@ -36,7 +36,7 @@ fn outbound(text: &str) -> String {
 both_databases! {
     /// What the stream has already is in it once, and counts as already done (SPEC D7, D14).
     #[test]
-    async fn a_message_is_in_its_stream_once_and_a_duplicate_is_already_done(database: Database) {
+    async fn a_message_is_in_its_stream_once_and_a_duplicate_is_already_done(database: OutboxDatabase) {
         let (folder, server) = (folder::fresh(), Server::start().await);
         server.make_stream().await;
         folder.write("ichido.toml", &config(&database.url, &server.url(), TIME_OUT));
@@ -49,14 +49,14 @@ both_databases! {
         let admin = server.admin().await;
         admin.publish_with_headers(SUBJECT, headers, BODY.into()).await.unwrap().await.unwrap();
 
-        let mut worker = Worker::start(folder.path(), &[]);
+        let mut worker = WorkerProcess::start(folder.path(), &[]);
         assert!(worker.said.iter().any(|line| line.contains("goes to bus at nats://127.0.0.1:")), "{:?}", worker.said);
         for text in ["k1", "k2"] {
             let sent = run(folder.path(), &["send", "orders", "--key", text], BODY);
             assert_eq!(sent.code, Some(0), "{sent:?}");
         }
         while database.count(&[Stage::Sent]).await != 2 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         let stored = server.stored().await;
         let ids: Vec<&str> = stored.iter().map(|message| message.headers.get(NATS_MESSAGE_ID).unwrap().as_str()).collect();
@@ -115,7 +115,7 @@ async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
     // Two minutes, unless it is made with another.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
-    let mut worker = Worker::start(folder.path(), &[]);
+    let mut worker = WorkerProcess::start(folder.path(), &[]);
     worker.signal("TERM");
     let (code, log) = worker.wait().await;
     assert_eq!(code, Some(0), "{log}");

@@ -3,30 +3,30 @@
 use ichido_core::lifecycle::Stage;
 use uuid::Uuid;
 
-use super::database::{Database, LOOK_EVERY, both_databases};
-use super::program::Worker;
+use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
+use super::program::WorkerProcess;
 use super::sending::config;
 use crate::folder;
-use crate::paper::broker::Paper;
+use crate::paper::broker::MockBroker;
 
 /// Waits while a worker that is gone holds a message: this one rescues it first.
-async fn until_not_left_behind(database: &Database, id: Uuid, worker: Uuid) {
+async fn until_not_left_behind(database: &OutboxDatabase, id: Uuid, worker: Uuid) {
     loop {
         let steps = database.store.messages().transitions(id).await.unwrap();
         match steps.last() {
             Some(last) if last.to == Stage::Sending && last.node != Some(worker) => (),
             _ => return,
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 both_databases! {
     /// It was accepted and never called, so it is neither dead nor parked, and is delivered once there is a slot.
     #[test]
-    async fn a_message_that_waits_for_its_pace_survives_every_kill(database: Database) {
+    async fn a_message_that_waits_for_its_pace_survives_every_kill(database: OutboxDatabase) {
         const KILLS: usize = 3;
-        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }\n\
                      [queues.other]\ndestination = \"elsewhere\"\noutbound_key = \"own\"";
         let slow = |rate: &str| {
@@ -34,13 +34,13 @@ both_databases! {
             config(&database, &paper, queue, &format!("total_time_out = \"2s\"\nrate_floor = 0.0001\nrate_max = {rate}\n{elsewhere}"))
         };
         folder.write("ichido.toml", &slow("0.001"));
-        let first = Worker::start(folder.path(), &[]);
+        let first = WorkerProcess::start(folder.path(), &[]);
         let sent = database.put("first").await;
         database.until_stage(sent, Stage::Sent).await;
         let waits = database.put("waits").await;
         first.kill().await;
         for kill in 0..KILLS {
-            let worker = Worker::start(folder.path(), &[]);
+            let worker = WorkerProcess::start(folder.path(), &[]);
             // Another queue's messages are sent all the while, so the worker has had its chance to claim the one that waits.
             for number in 0..5 {
                 let other = database.put_in("other", &format!("other-{kill}-{number}")).await;
@@ -53,7 +53,7 @@ both_databases! {
         }
         assert_eq!(paper.counts("waits").await, (0, 0));
         folder.write("ichido.toml", &slow("1000"));
-        let _worker = Worker::start(folder.path(), &[]);
+        let _worker = WorkerProcess::start(folder.path(), &[]);
         database.until_stage(waits, Stage::Sent).await;
         assert_eq!(paper.counts("waits").await, (1, 1));
     }

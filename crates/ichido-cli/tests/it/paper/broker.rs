@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 /// A running `ichido paper`.
-pub(crate) struct Paper {
+pub(crate) struct MockBroker {
     /// `None` once it was waited for.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
@@ -23,13 +23,13 @@ pub(crate) struct Paper {
 
 /// What was answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct BrokerResponse {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl BrokerResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {:?}", self.body))
     }
@@ -41,21 +41,21 @@ impl Answer {
 
 /// One order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct BrokerOrder {
     pub(crate) key: Option<String>,
     pub(crate) fence: Option<u64>,
     pub(crate) body: String,
 }
 
 /// An order under this key, as SPEC D18 has it.
-pub(crate) fn order(key: &str) -> Order {
+pub(crate) fn order(key: &str) -> BrokerOrder {
     let body = format!(
         r#"{{"idempotency_key":"{key}","symbol":"ACME","intent":"buy","qty":"10","limit_price":"9.5","trace_id":"t","meta":{{}}}}"#
     );
-    Order { key: Some(key.to_owned()), fence: None, body }
+    BrokerOrder { key: Some(key.to_owned()), fence: None, body }
 }
 
-impl Paper {
+impl MockBroker {
     /// Starts one on a free port of loopback and waits until it says that it listens.
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
@@ -71,35 +71,35 @@ impl Paper {
     }
 
     /// Sends a request on a connection of its own; the error where there is no whole answer.
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Answer, hyper::Error> {
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<BrokerResponse, hyper::Error> {
         let stream = TcpStream::connect(self.address).await.expect("it listens");
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
         let answered = async {
             let (head, body) = sender.send_request(request).await?.into_parts();
             let body = body.collect().await?.to_bytes();
-            Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+            Ok(BrokerResponse { status: head.status.as_u16(), headers: head.headers, body })
         };
         let answered = answered.await;
         connection.abort();
         answered
     }
 
-    pub(crate) async fn try_post(&self, order: &Order) -> Result<Answer, hyper::Error> {
+    pub(crate) async fn try_post(&self, order: &BrokerOrder) -> Result<BrokerResponse, hyper::Error> {
         self.send(request_of(order)).await
     }
 
-    pub(crate) async fn post(&self, order: &Order) -> Answer {
+    pub(crate) async fn post(&self, order: &BrokerOrder) -> BrokerResponse {
         self.try_post(order).await.expect("an answer")
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> BrokerResponse {
         let request =
             Request::get(path).header("Host", "paper.test").body(Full::default()).expect("a request");
         self.send(request).await.expect("an answer")
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &str) -> BrokerResponse {
         let body = Full::from(body.to_owned());
         let request = Request::put(path).header("Host", "paper.test").body(body).expect("a request");
         self.send(request).await.expect("an answer")
@@ -132,7 +132,7 @@ impl Paper {
     }
 }
 
-impl Drop for Paper {
+impl Drop for MockBroker {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // It may have ended already, which is as good.
@@ -142,7 +142,7 @@ impl Drop for Paper {
     }
 }
 
-pub(crate) fn request_of(order: &Order) -> Request<Full<Bytes>> {
+pub(crate) fn request_of(order: &BrokerOrder) -> Request<Full<Bytes>> {
     let mut request =
         Request::post("/orders").header("Host", "paper.test").header("Content-Type", "application/json");
     if let Some(key) = &order.key {

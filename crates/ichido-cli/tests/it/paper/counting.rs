@@ -1,12 +1,13 @@
 //! What it counts, and how its behaviour changes while it runs.
 
-use super::broker::{Order, Paper, order};
+use super::broker::{BrokerOrder, MockBroker, order};
 
 #[tokio::test]
 async fn the_same_seed_makes_the_same_faults() {
     let mut told = Vec::new();
     for seed in ["7", "7", "8"] {
-        let paper = Paper::start(&["--seed", seed, "--fault", "bad_request=0.5", "--fault", "no_key=0.1"]);
+        let paper =
+            MockBroker::start(&["--seed", seed, "--fault", "bad_request=0.5", "--fault", "no_key=0.1"]);
         assert!(paper.line.ends_with(&format!(" with seed {seed}\n")), "{}", paper.line);
         let mut statuses = Vec::new();
         for index in 0..100 {
@@ -26,7 +27,7 @@ async fn the_same_seed_makes_the_same_faults() {
 
 #[tokio::test]
 async fn every_kind_of_fault_is_listed_even_if_it_was_never_made() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let faults = paper.effects().await["faults"].as_object().expect("an object").clone();
     assert_eq!(faults.len(), 17);
     assert!(faults.values().all(|count| count == 0));
@@ -34,7 +35,7 @@ async fn every_kind_of_fault_is_listed_even_if_it_was_never_made() {
 
 #[tokio::test]
 async fn its_behaviour_is_changed_while_it_runs() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     assert_eq!(paper.post(&order("a")).await.status, 200);
     let changed = paper.put("/paper/faults", r#"{"faults":{"bad_request":1},"honours_keys":false}"#).await;
     assert_eq!((changed.status, changed.json()["honours_keys"].as_bool()), (200, Some(false)));
@@ -47,7 +48,7 @@ async fn its_behaviour_is_changed_while_it_runs() {
 
 #[tokio::test]
 async fn a_change_that_makes_no_sense_changes_nothing() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let before = paper.get("/paper/faults").await.json();
     let refused = paper.put("/paper/faults", r#"{"latency_ms":5,"faults":{"nonsense":1},"what":0}"#).await;
     assert_eq!(refused.error(), (400, "bad_settings".to_owned()));
@@ -57,8 +58,8 @@ async fn a_change_that_makes_no_sense_changes_nothing() {
 
 #[tokio::test]
 async fn fences_are_told_and_an_old_one_is_refused_if_asked() {
-    let paper = Paper::start(&["--refuses-old-fences"]);
-    let with = |fence| Order { fence: Some(fence), ..order("k") };
+    let paper = MockBroker::start(&["--refuses-old-fences"]);
+    let with = |fence| BrokerOrder { fence: Some(fence), ..order("k") };
     assert_eq!(paper.post(&with(7)).await.status, 200);
     assert_eq!(paper.post(&with(5)).await.error(), (412, "old_fence".to_owned()));
     assert_eq!(paper.post(&with(9)).await.status, 200);

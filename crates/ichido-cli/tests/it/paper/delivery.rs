@@ -15,13 +15,13 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
-use super::broker::{Paper, order};
+use super::broker::{MockBroker, order};
 
 /// How long a call waits for an answer that never comes. The broker has as long to read the request, on a slow machine too.
 const SHORT: Duration = Duration::from_secs(2);
 
 /// As a user describes the broker.
-fn described(paper: &Paper) -> HttpSettings {
+fn described(paper: &MockBroker) -> HttpSettings {
     let conflict = |error: &str, means| AnswerRule {
         status: "409".to_owned(),
         at: Some(("/error".to_owned(), error.to_owned())),
@@ -80,7 +80,7 @@ async fn tried(http: &Http, text: &str, fence: u64) -> (Verdict, Note) {
 
 #[tokio::test]
 async fn an_order_is_sent_with_its_receipt_and_its_fence() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let http = destination(&described(&paper));
     let (verdict, note) = tried(&http, "k", 7).await;
     assert_eq!((verdict.code, verdict.advice), (None, Advice::Accept));
@@ -120,7 +120,7 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
         ("wrong_key", Some(KeyNotEchoed), Unknown, AskAfter),
         ("no_key", Some(KeyNotEchoed), Unknown, AskAfter),
     ] {
-        let paper = Paper::start(&["--fault", &format!("{kind}=1"), "--slow", "1ms"]);
+        let paper = MockBroker::start(&["--fault", &format!("{kind}=1"), "--slow", "1ms"]);
         let mut settings = described(&paper);
         if kind.starts_with("silence") {
             settings.answer_time_out = SHORT;
@@ -160,7 +160,7 @@ async fn tried_until_it_is_sent_a_key_takes_effect_once_through_every_fault() {
     ];
     let faults: Vec<String> = kinds.iter().map(|kind| format!("--fault={kind}=0.1")).collect();
     let flags: Vec<&str> = faults.iter().map(String::as_str).chain(["--seed", "1"]).collect();
-    let paper = Paper::start(&flags);
+    let paper = MockBroker::start(&flags);
     let http = destination(&described(&paper));
     for index in 0..KEYS {
         let name = format!("k{index}");

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::broker::{Paper, order};
+use super::broker::{MockBroker, order};
 
-fn always(kind: &str) -> Paper {
-    Paper::start(&["--fault", &format!("{kind}=1"), "--retry-after", "7s", "--slow", "1ms"])
+fn always(kind: &str) -> MockBroker {
+    MockBroker::start(&["--fault", &format!("{kind}=1"), "--retry-after", "7s", "--slow", "1ms"])
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn half_an_answer_begins_and_does_not_end() {
 }
 
 /// Writes an order on the bare connection.
-async fn post_by_hand(paper: &Paper) -> TcpStream {
+async fn post_by_hand(paper: &MockBroker) -> TcpStream {
     let body = order("k").body;
     let mut stream = TcpStream::connect(paper.address).await.expect("it listens");
     let head = format!(
@@ -108,7 +108,7 @@ async fn silence_lasts_until_the_caller_gives_up() {
 
 #[tokio::test]
 async fn the_effect_of_a_slow_order_is_there_before_its_answer() {
-    let paper = Paper::start(&["--latency", "1h"]);
+    let paper = MockBroker::start(&["--latency", "1h"]);
     let mut stream = post_by_hand(&paper).await;
     while paper.counts("k").await.0 < 1 {}
     let waited = tokio::time::timeout(Duration::from_millis(50), stream.read_u8()).await;
@@ -117,7 +117,7 @@ async fn the_effect_of_a_slow_order_is_there_before_its_answer() {
 
 #[tokio::test]
 async fn one_order_always_fails_and_its_neighbours_do_not() {
-    let paper = Paper::start(&["--fault", "server_error_before=1", "--fault-text", "\"order-13\""]);
+    let paper = MockBroker::start(&["--fault", "server_error_before=1", "--fault-text", "\"order-13\""]);
     for round in 1..=3 {
         assert_eq!(paper.post(&order("order-13")).await.status, 503);
         assert_eq!(paper.post(&order("order-131")).await.status, 200, "its text is another");

@@ -1,10 +1,10 @@
 //! Orders and their answers (SPEC D7, D11, D18).
 
-use super::broker::{Order, Paper, order};
+use super::broker::{BrokerOrder, MockBroker, order};
 
 #[tokio::test]
 async fn an_order_is_answered_in_the_form_of_the_specification() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let answer = paper.post(&order("k")).await;
     assert_eq!(answer.status, 200);
     let body = answer.json();
@@ -17,7 +17,7 @@ async fn an_order_is_answered_in_the_form_of_the_specification() {
 
 #[tokio::test]
 async fn the_same_key_is_one_order_and_another_key_another() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let first = paper.post(&order("k")).await;
     let again = paper.post(&order("k")).await;
     assert_eq!(first.json(), again.json());
@@ -32,7 +32,7 @@ async fn the_same_key_is_one_order_and_another_key_another() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_at_once_under_one_key_are_one_order() {
-    let paper = std::sync::Arc::new(Paper::start(&[]));
+    let paper = std::sync::Arc::new(MockBroker::start(&[]));
     let calls = (0..10).map(|_| {
         let paper = std::sync::Arc::clone(&paper);
         tokio::spawn(async move { paper.post(&order("k")).await.json()["broker_order_id"].clone() })
@@ -48,39 +48,40 @@ async fn ten_at_once_under_one_key_are_one_order() {
 
 #[tokio::test]
 async fn a_broker_that_does_not_honour_keys_does_it_each_time() {
-    let paper = Paper::start(&["--honours-keys", "false"]);
+    let paper = MockBroker::start(&["--honours-keys", "false"]);
     let first = paper.post(&order("k")).await;
     let again = paper.post(&order("k")).await;
     assert_ne!(first.json()["broker_order_id"], again.json()["broker_order_id"]);
     assert_eq!(paper.counts("k").await, (2, 2));
     // It does not even ask for one.
-    let without = paper.post(&Order { key: None, ..order("k") }).await;
+    let without = paper.post(&BrokerOrder { key: None, ..order("k") }).await;
     assert_eq!(without.status, 200);
     assert_eq!(paper.effects().await["effects_max"], 2);
 }
 
 #[tokio::test]
 async fn what_is_wrong_with_a_key_is_said_and_has_no_effect() {
-    let paper = Paper::start(&[]);
-    let missing = paper.post(&Order { key: None, ..order("k") }).await;
+    let paper = MockBroker::start(&[]);
+    let missing = paper.post(&BrokerOrder { key: None, ..order("k") }).await;
     assert_eq!(missing.error(), (400, "key_missing".to_owned()));
-    let disagrees = paper.post(&Order { key: Some("another".to_owned()), ..order("k") }).await;
+    let disagrees = paper.post(&BrokerOrder { key: Some("another".to_owned()), ..order("k") }).await;
     assert_eq!(disagrees.error(), (422, "keys_disagree".to_owned()));
-    let long = paper.post(&Order { key: Some("x".repeat(256)), body: "{}".to_owned(), fence: None }).await;
+    let long =
+        paper.post(&BrokerOrder { key: Some("x".repeat(256)), body: "{}".to_owned(), fence: None }).await;
     assert_eq!(long.error(), (400, "bad_key".to_owned()));
     assert_eq!(paper.effects().await["effects"], 0);
     paper.post(&order("k")).await;
-    let reused = paper.post(&Order { body: r#"{"symbol":"OTHER"}"#.to_owned(), ..order("k") }).await;
+    let reused = paper.post(&BrokerOrder { body: r#"{"symbol":"OTHER"}"#.to_owned(), ..order("k") }).await;
     assert_eq!(reused.error(), (422, "key_reused".to_owned()));
     // The same order in another spelling is the same order.
     let spelled = order("k").body.replace(':', ": ");
-    assert_eq!(paper.post(&Order { body: spelled, ..order("k") }).await.status, 200);
+    assert_eq!(paper.post(&BrokerOrder { body: spelled, ..order("k") }).await.status, 200);
     assert_eq!(paper.counts("k").await.0, 1);
 }
 
 #[tokio::test]
 async fn an_order_can_be_asked_for_by_its_key() {
-    let paper = Paper::start(&[]);
+    let paper = MockBroker::start(&[]);
     let answer = paper.get("/orders/by-key/a%2Fb").await;
     assert_eq!(answer.error(), (404, "no_such_order".to_owned()));
     let taken = paper.post(&order("a/b")).await;
@@ -91,8 +92,8 @@ async fn an_order_can_be_asked_for_by_its_key() {
 
 #[tokio::test]
 async fn a_body_without_measure_is_refused() {
-    let paper = Paper::start(&[]);
-    let large = Order { body: "x".repeat((4 << 20) + 1), ..order("k") };
+    let paper = MockBroker::start(&[]);
+    let large = BrokerOrder { body: "x".repeat((4 << 20) + 1), ..order("k") };
     // It answers, and may hang up before all of it was sent.
     if let Ok(answer) = paper.try_post(&large).await {
         assert_eq!(answer.error(), (413, "too_large".to_owned()));

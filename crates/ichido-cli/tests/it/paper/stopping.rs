@@ -1,11 +1,11 @@
 //! Stopping: what is in flight ends, and who was to get no answer gets none.
 
-use super::broker::{Paper, order};
+use super::broker::{MockBroker, order};
 
 #[tokio::test]
 async fn it_ends_well_when_told_to_though_a_caller_waits_for_an_answer_that_never_comes() {
     for signal in ["TERM", "INT"] {
-        let mut paper = Paper::start(&["--fault", "silence_after=1"]);
+        let mut paper = MockBroker::start(&["--fault", "silence_after=1"]);
         let address = paper.address;
         let waiting = {
             let request = super::broker::request_of(&order("k"));
@@ -20,7 +20,7 @@ async fn it_ends_well_when_told_to_though_a_caller_waits_for_an_answer_that_neve
 
 #[tokio::test]
 async fn an_answer_in_flight_is_given_before_it_ends() {
-    let mut paper = Paper::start(&["--latency", "300ms"]);
+    let mut paper = MockBroker::start(&["--latency", "300ms"]);
     let address = paper.address;
     let waiting = {
         let request = super::broker::request_of(&order("k"));
@@ -34,7 +34,7 @@ async fn an_answer_in_flight_is_given_before_it_ends() {
 
 #[tokio::test]
 async fn a_second_signal_waits_for_nobody_and_the_code_says_so() {
-    let mut paper = Paper::start(&["--latency", "1h"]);
+    let mut paper = MockBroker::start(&["--latency", "1h"]);
     let address = paper.address;
     let request = super::broker::request_of(&order("k"));
     let waiting = tokio::spawn(async move { send_to(address, request).await });

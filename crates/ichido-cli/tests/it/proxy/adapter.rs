@@ -10,12 +10,12 @@ mod settings;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::RecordName;
 
-use super::client::Request;
-use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::client::ProxyRequest;
+use super::program::ProxyProcess;
+use super::service::{FakeService, ServiceAction, answer};
 
 /// Starts an adapter with one caller and the operations `POST /orders` and `POST /orders/{id}`.
-fn adapter(service: &Service, store: &str, flags: &[&str]) -> Proxy {
+fn adapter(service: &FakeService, store: &str, flags: &[&str]) -> ProxyProcess {
     let mut all = vec![
         "--store",
         store,
@@ -27,11 +27,11 @@ fn adapter(service: &Service, store: &str, flags: &[&str]) -> Proxy {
         "POST /orders/{id}",
     ];
     all.extend(flags);
-    Proxy::start("adapter", service.address, &all)
+    ProxyProcess::start("adapter", service.address, &all)
 }
 
-async fn numbering() -> Service {
-    Service::start(|_, before| {
+async fn numbering() -> FakeService {
+    FakeService::start(|_, before| {
         let fields = [
             ("location", "/orders/1"),
             ("link", "a"),
@@ -39,13 +39,16 @@ async fn numbering() -> Service {
             ("set-cookie", "s=1"),
             ("content-type", "text/plain"),
         ];
-        Act::Answer(answer("201 Created", &fields, &format!("order {before}")))
+        ServiceAction::Answer(answer("201 Created", &fields, &format!("order {before}")))
     })
     .await
 }
 
-fn order(key: &str) -> Request {
-    Request::post("/orders?lang=en").key(key).field("Content-Type", "application/json").body("{\"qty\": 1}")
+fn order(key: &str) -> ProxyRequest {
+    ProxyRequest::post("/orders?lang=en")
+        .key(key)
+        .field("Content-Type", "application/json")
+        .body("{\"qty\": 1}")
 }
 
 fn name(operation: &str, key: &str) -> RecordName {

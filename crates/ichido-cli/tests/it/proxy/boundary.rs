@@ -3,9 +3,9 @@
 use ichido_boundary::STARTING;
 use serde_json::Value;
 
-use crate::folder::Folder;
+use crate::folder::TempFolder;
 
-impl Folder {
+impl TempFolder {
     /// Writes a file of the starting set, changed as a JSON merge patch says (RFC 7396); answers its path.
     pub(crate) fn boundary(&self, name: &str, patch: &Value) -> String {
         let (_, text) = STARTING.into_iter().find(|(file, _)| *file == name).expect("it is of the set");

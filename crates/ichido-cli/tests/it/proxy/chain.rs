@@ -13,11 +13,11 @@ use ichido_store::testing::sqlite::fresh_file;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::client::{Client, HUNG, Request};
-use super::program::{Proxy, run};
-use super::service::{Act, Effects, Gate, Service, answer};
-use crate::folder::{self, Folder};
-use crate::http_message::Message;
+use super::client::{HUNG, ProxyClient, ProxyRequest};
+use super::program::{ProxyProcess, run};
+use super::service::{Effects, FakeService, ReleaseGate, ServiceAction, answer};
+use crate::folder::{self, TempFolder};
+use crate::http_message::HttpMessage;
 
 /// What befalls an action on its first arrival at the service. Its name begins with the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Fate {
         ("killed", Self::Killed),
     ];
 
-    fn of(order: &str) -> Self {
+    fn for_order(order: &str) -> Self {
         let found = Self::ALL.into_iter().find(|(word, _)| order.starts_with(word));
         found.unwrap_or_else(|| panic!("no fate for {order}")).1
     }
@@ -61,63 +61,63 @@ fn orders() -> Vec<String> {
 }
 
 fn orders_of(fate: Fate) -> Vec<String> {
-    orders().into_iter().filter(|order| Fate::of(order) == fate).collect()
+    orders().into_iter().filter(|order| Fate::for_order(order) == fate).collect()
 }
 
 /// A service that counts its effects by the order that the body names.
-struct Counting {
-    service: Service,
+struct CountingService {
+    service: FakeService,
     effects: Effects,
     /// Opens the answers of the slow ones.
-    slow: Gate,
+    slow: ReleaseGate,
 }
 
 /// `honours_keys`: whether a key that was seen before gets its first answer, and no second effect.
-async fn counting(honours_keys: bool) -> Counting {
+async fn counting(honours_keys: bool) -> CountingService {
     let effects = Effects::default();
-    let (slow, never) = (Gate::default(), Gate::default());
+    let (slow, never) = (ReleaseGate::default(), ReleaseGate::default());
     let known: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::default();
     let arrived: Mutex<HashSet<String>> = Mutex::default();
     let (counted, opened) = (effects.clone(), slow.clone());
-    let service = Service::start(move |request, _| {
+    let service = FakeService::start(move |request, _| {
         let key = request.one("idempotency-key").expect("the adapter passes one").to_owned();
         let order = request.text().to_owned();
         let mut known = known.lock().expect("no test panics inside");
         if let Some(first) = known.get(&key).filter(|_| honours_keys) {
-            return Act::Answer(first.clone());
+            return ServiceAction::Answer(first.clone());
         }
         let is_first = arrived.lock().expect("no test panics inside").insert(order.clone());
-        if is_first && Fate::of(&order) == Fate::CutBefore {
-            return Act::Cut(Vec::new());
+        if is_first && Fate::for_order(&order) == Fate::CutBefore {
+            return ServiceAction::Cut(Vec::new());
         }
         let count = counted.apply(&order);
         let made = answer("201 Created", &[("x-effects", &count.to_string())], &format!("made {order}"));
         known.insert(key, made.clone());
-        match Fate::of(&order) {
-            _ if !is_first => Act::Answer(made),
-            Fate::Plain | Fate::CutBefore => Act::Answer(made),
-            Fate::Lost => Act::Cut(Vec::new()),
-            Fate::Slow => Act::AnswerWhen(opened.clone(), made),
-            Fate::Killed => Act::AnswerWhen(never.clone(), made),
+        match Fate::for_order(&order) {
+            _ if !is_first => ServiceAction::Answer(made),
+            Fate::Plain | Fate::CutBefore => ServiceAction::Answer(made),
+            Fate::Lost => ServiceAction::Cut(Vec::new()),
+            Fate::Slow => ServiceAction::AnswerWhen(opened.clone(), made),
+            Fate::Killed => ServiceAction::AnswerWhen(never.clone(), made),
         }
     })
     .await;
-    Counting { service, effects, slow }
+    CountingService { service, effects, slow }
 }
 
 /// The processes in front of a service.
 struct Chain {
-    bff: Proxy,
-    _gateway: Proxy,
-    adapter: Option<Proxy>,
+    bff: ProxyProcess,
+    _gateway: ProxyProcess,
+    adapter: Option<ProxyProcess>,
     address: SocketAddr,
     service: SocketAddr,
     flags: Vec<String>,
-    _files: Folder,
+    _files: TempFolder,
 }
 
 /// The starting set, with timeouts that fit into each other from the bottom up. None of them ends a call unless the machine stalls.
-fn files(folder: &Folder, effect: &str) -> [String; 4] {
+fn files(folder: &TempFolder, effect: &str) -> [String; 4] {
     let times =
         |try_ms: u32, in_all_ms: u32| json!({"upstream_timeout_ms": try_ms, "client_timeout_ms": in_all_ms});
     let to_bff = json!({"http": {"timeouts": times(100_000, 320_000)}});
@@ -158,18 +158,20 @@ impl Chain {
         let [to_bff, to_gateway, to_adapter, own] = files(&folder, effect);
         let flags = ["--boundary", &to_adapter, "--boundary", &own, "--store", store, "--lease", LEASE];
         let flags: Vec<String> = flags.map(str::to_owned).to_vec();
-        let adapter = Proxy::start("adapter", service, &borrowed(&flags));
+        let adapter = ProxyProcess::start("adapter", service, &borrowed(&flags));
         let address = adapter.address;
         let gateway =
-            Proxy::start("gateway", address, &["--boundary", &to_gateway, "--boundary", &to_adapter]);
-        let bff = Proxy::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
+            ProxyProcess::start("gateway", address, &["--boundary", &to_gateway, "--boundary", &to_adapter]);
+        let bff =
+            ProxyProcess::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
         Self { bff, _gateway: gateway, adapter: Some(adapter), address, service, flags, _files: folder }
     }
 
     /// Kills the adapter as a crash would, and starts it again in the same place.
     async fn crash(&mut self) {
         self.adapter.take().expect("it runs").kill().await;
-        self.adapter = Some(Proxy::start_on(self.address, "adapter", self.service, &borrowed(&self.flags)));
+        self.adapter =
+            Some(ProxyProcess::start_on(self.address, "adapter", self.service, &borrowed(&self.flags)));
     }
 }
 
@@ -178,17 +180,19 @@ fn borrowed(flags: &[String]) -> Vec<&str> {
 }
 
 /// Sends an order once, as a page would; `None` when no whole answer came.
-async fn press(bff: SocketAddr, order: &str) -> Option<Message> {
-    let request =
-        Request::post("/v1/orders").key(&format!("key-of-{order}")).field("X-User-Id", "root").body(order);
-    let mut client = Client::connect(bff).await;
+async fn press(bff: SocketAddr, order: &str) -> Option<HttpMessage> {
+    let request = ProxyRequest::post("/v1/orders")
+        .key(&format!("key-of-{order}"))
+        .field("X-User-Id", "root")
+        .body(order);
+    let mut client = ProxyClient::connect(bff).await;
     client.write(request.bytes()).await;
     client.try_answer().await
 }
 
 /// Sends an order again and again under its one key, until something definite is said (SPEC A8). `processing` counts how
 /// often it was told to come back.
-async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String, Message) {
+async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String, HttpMessage) {
     loop {
         let Some(answer) = press(bff, &order).await else { continue };
         if answer.status() == 202 && answer.one("idempotency-status") == Some("processing") {
@@ -200,20 +204,24 @@ async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String,
 }
 
 /// The definite answer to an order.
-async fn definite(chain: &Chain, order: &str) -> Message {
+async fn definite(chain: &Chain, order: &str) -> HttpMessage {
     insist(chain.bff.address, order.to_owned(), Effects::default()).await.1
 }
 
-type Answers = BTreeMap<String, Vec<Message>>;
+type ResponsesByOrder = BTreeMap<String, Vec<HttpMessage>>;
 
 /// Sends orders, each from several places at once.
-fn send_all(chain: &Chain, orders: Vec<String>, processing: &Effects) -> Vec<JoinHandle<(String, Message)>> {
+fn send_all(
+    chain: &Chain,
+    orders: Vec<String>,
+    processing: &Effects,
+) -> Vec<JoinHandle<(String, HttpMessage)>> {
     let bff = chain.bff.address;
     let each = orders.into_iter().flat_map(|order| vec![order; AT_ONCE]);
     each.map(|order| tokio::spawn(insist(bff, order, processing.clone()))).collect()
 }
 
-async fn gather(presses: Vec<JoinHandle<(String, Message)>>, answers: &mut Answers) {
+async fn gather(presses: Vec<JoinHandle<(String, HttpMessage)>>, answers: &mut ResponsesByOrder) {
     for press in presses {
         let (order, answer) =
             tokio::time::timeout(HUNG, press).await.expect("it ends").expect("it does not panic");
@@ -222,9 +230,9 @@ async fn gather(presses: Vec<JoinHandle<(String, Message)>>, answers: &mut Answe
 }
 
 /// Sends every order, and lets all their fates happen. Answers by order.
-async fn live_through(chain: &mut Chain, counting: &Counting) -> Answers {
-    let (mut answers, processing) = (Answers::new(), Effects::default());
-    let calm = orders().into_iter().filter(|order| Fate::of(order) != Fate::Killed).collect();
+async fn live_through(chain: &mut Chain, counting: &CountingService) -> ResponsesByOrder {
+    let (mut answers, processing) = (ResponsesByOrder::new(), Effects::default());
+    let calm = orders().into_iter().filter(|order| Fate::for_order(order) != Fate::Killed).collect();
     let presses = send_all(chain, calm, &processing);
     for order in orders_of(Fate::Slow) {
         processing.until(&order).await;
@@ -309,7 +317,7 @@ async fn a_service_that_does_not_never_counts_two(store: &str) {
         }
     }
     for fate in [Fate::Lost, Fate::CutBefore, Fate::Killed] {
-        let count = held.iter().filter(|order| Fate::of(order) == fate).count();
+        let count = held.iter().filter(|order| Fate::for_order(order) == fate).count();
         assert_eq!(count, OF_EACH, "what is {fate:?} is held: {held:?}");
     }
     assert_eq!(held.len(), 3 * OF_EACH, "and nothing else: {held:?}");
@@ -322,7 +330,7 @@ async fn a_service_that_does_not_never_counts_two(store: &str) {
 }
 
 /// A person looks at the service, and says what came of each.
-async fn decide_all(chain: &Chain, counting: &Counting, store: &str, held: &[String]) {
+async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held: &[String]) {
     for order in held {
         let was_done = counting.effects.of(order) == 1;
         if was_done {

@@ -8,21 +8,21 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::http_message::{Kind, Message, Reader};
+use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
 /// After this a test has hung. It is no measure of anything.
 pub(crate) const HUNG: Duration = Duration::from_mins(1);
 
 /// One connection.
-pub(crate) struct Client {
-    pub(crate) reader: Reader<OwnedReadHalf>,
+pub(crate) struct ProxyClient {
+    pub(crate) reader: HttpReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
 }
 
-impl Client {
+impl ProxyClient {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let (read, write) = TcpStream::connect(address).await.expect("somebody listens").into_split();
-        Self { reader: Reader::new(read), write }
+        Self { reader: HttpReader::new(read), write }
     }
 
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
@@ -30,12 +30,12 @@ impl Client {
     }
 
     /// The next answer; `None` when the connection ends without one.
-    pub(crate) async fn try_answer(&mut self) -> Option<Message> {
-        let answer = tokio::time::timeout(HUNG, self.reader.message(Kind::Answer)).await;
+    pub(crate) async fn try_answer(&mut self) -> Option<HttpMessage> {
+        let answer = tokio::time::timeout(HUNG, self.reader.message(MessageKind::Answer)).await;
         answer.expect("an answer, or an end").ok().flatten()
     }
 
-    pub(crate) async fn answer(&mut self) -> Message {
+    pub(crate) async fn answer(&mut self) -> HttpMessage {
         self.try_answer().await.expect("an answer")
     }
 
@@ -50,34 +50,34 @@ impl Client {
         tokio::time::timeout(HUNG, self.reader.drain()).await.expect("an end");
     }
 
-    pub(crate) async fn send(&mut self, request: &Request) -> Message {
+    pub(crate) async fn send(&mut self, request: &ProxyRequest) -> HttpMessage {
         self.write(request.bytes()).await;
         self.answer().await
     }
 }
 
 /// Sends one request on a connection of its own.
-pub(crate) async fn send(address: SocketAddr, request: &Request) -> Message {
-    Client::connect(address).await.send(request).await
+pub(crate) async fn send(address: SocketAddr, request: &ProxyRequest) -> HttpMessage {
+    ProxyClient::connect(address).await.send(request).await
 }
 
 /// Sends bytes, and gives back the answer, if there is one.
-pub(crate) async fn send_bytes(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Option<Message> {
-    let mut client = Client::connect(address).await;
+pub(crate) async fn send_bytes(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Option<HttpMessage> {
+    let mut client = ProxyClient::connect(address).await;
     client.write(bytes).await;
     client.try_answer().await
 }
 
 /// A request, with a length and a host.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ProxyRequest {
     method: String,
     target: String,
     fields: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Request {
+impl ProxyRequest {
     pub(crate) fn new(method: &str, target: &str) -> Self {
         Self { method: method.to_owned(), target: target.to_owned(), fields: Vec::new(), body: Vec::new() }
     }

@@ -12,18 +12,18 @@ use ichido_core::ledger::Profile;
 use ichido_core::verdict::Effect;
 use ichido_store::testing::sqlite::fresh_file;
 
-use super::program::Proxy;
-use super::service::{Act, Gate, Service, answer};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
 const PROFILES: [(Profile, &str); 3] =
     [(Profile::Ichido, "ichido"), (Profile::Ietf, "ietf"), (Profile::Stripe, "stripe")];
 
-fn adapter(service: &Service, store: &str, profile: &str) -> Proxy {
+fn adapter(service: &FakeService, store: &str, profile: &str) -> ProxyProcess {
     let flags = ["--store", store, "--identity", "single:shop", "--operation", "POST /orders"];
-    Proxy::start("adapter", service.address, &[&flags[..], &["--profile", profile]].concat())
+    ProxyProcess::start("adapter", service.address, &[&flags[..], &["--profile", profile]].concat())
 }
 
-fn settings(proxy: &Proxy, profile: Profile) -> ClientSettings {
+fn settings(proxy: &ProxyProcess, profile: Profile) -> ClientSettings {
     ClientSettings { profile, ..ClientSettings::new(format!("http://{}", proxy.address)) }
 }
 
@@ -39,10 +39,11 @@ fn order(body: &'static str) -> Action {
 #[tokio::test]
 async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
     for (profile, name) in PROFILES {
-        let (file, gate) = (fresh_file(), Gate::default());
+        let (file, gate) = (fresh_file(), ReleaseGate::default());
         let opened = gate.clone();
         let late = answer("201 Created", &[], "late");
-        let service = Service::start(move |_, _| Act::AnswerWhen(opened.clone(), late.clone())).await;
+        let service =
+            FakeService::start(move |_, _| ServiceAction::AnswerWhen(opened.clone(), late.clone())).await;
         let proxy = adapter(&service, &file.url, name);
         let patient = Arc::new(client(settings(&proxy, profile)));
         let send = || {
@@ -75,7 +76,7 @@ async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
 async fn a_key_used_for_another_order_is_told_as_such_in_every_profile() {
     for (profile, name) in PROFILES {
         let file = fresh_file();
-        let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], ""))).await;
+        let service = FakeService::start(|_, _| ServiceAction::Answer(answer("201 Created", &[], ""))).await;
         let proxy = adapter(&service, &file.url, name);
         let client = client(settings(&proxy, profile));
         assert!(matches!(client.send(&order(r#"{"qty":1}"#)).await, Outcome::Done { .. }), "{name}");
@@ -88,7 +89,7 @@ async fn a_key_used_for_another_order_is_told_as_such_in_every_profile() {
 #[tokio::test]
 async fn the_way_of_a_request_begins_at_the_client() {
     let file = fresh_file();
-    let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], ""))).await;
+    let service = FakeService::start(|_, _| ServiceAction::Answer(answer("201 Created", &[], ""))).await;
     let proxy = adapter(&service, &file.url, "ichido");
     let outcome = client(settings(&proxy, Profile::Ichido)).send(&order("{}")).await;
     assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");

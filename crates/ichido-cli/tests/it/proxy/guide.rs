@@ -3,12 +3,12 @@
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
 
-use super::client::{Request, send};
+use super::client::{ProxyRequest, send};
 use super::identity::{SECRET, claims, hs256};
-use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ServiceAction, answer};
 use crate::folder;
-use crate::http_message::Message;
+use crate::http_message::HttpMessage;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/run-proxies.md");
 
@@ -64,15 +64,15 @@ async fn the_guide_to_running_proxies_is_true() {
             None => word.to_owned(),
         },
     };
-    let service = Service::start(|_, before| {
+    let service = FakeService::start(|_, before| {
         let kind = [("content-type", "application/json")];
-        Act::Answer(answer("201 Created", &kind, &format!("{{\"order\": {}}}", before + 1)))
+        ServiceAction::Answer(answer("201 Created", &kind, &format!("{{\"order\": {}}}", before + 1)))
     })
     .await;
     let start = |command: &[String], upstream| {
         let flags = flags(command, place);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        Proxy::start(said(command, "--role"), upstream, &flags)
+        ProxyProcess::start(said(command, "--role"), upstream, &flags)
     };
     let adapter = start(adapter, service.address);
     let gateway = start(gateway, adapter.address);
@@ -80,7 +80,7 @@ async fn the_guide_to_running_proxies_is_true() {
 
     let authorization = format!("Bearer {}", hs256(&claims("customer-7")));
     let order = |body: &str| {
-        let order = Request::post("/v1/orders").field("authorization", &authorization);
+        let order = ProxyRequest::post("/v1/orders").field("authorization", &authorization);
         order.field("content-type", "application/json").body(body)
     };
     let tea = r#"{"item":"tea"}"#;
@@ -89,7 +89,7 @@ async fn the_guide_to_running_proxies_is_true() {
     let other = send(bff.address, &order(r#"{"item":"coffee"}"#).key("order-1")).await;
     let bare = send(bff.address, &order(tea)).await;
     assert_eq!((first.one("idempotency-replayed"), again.one("idempotency-replayed")), (None, Some("true")));
-    let told = |message: &Message| (message.status(), message.text().to_owned());
+    let told = |message: &HttpMessage| (message.status(), message.text().to_owned());
     let told: Vec<(u16, String)> = [first, again, other, bare].iter().map(told).collect();
     let shown: Vec<(u16, String)> =
         answers().into_iter().map(|(status, body)| (status, body.to_owned())).collect();

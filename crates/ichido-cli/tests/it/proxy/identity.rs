@@ -7,11 +7,11 @@ use ichido_store::testing::sqlite::{File, fresh_file};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
-use super::client::{Request, send};
-use super::program::Proxy;
-use super::service::{Act, Service, answer};
-use crate::folder::{self, Folder};
-use crate::http_message::Message;
+use super::client::{ProxyRequest, send};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ServiceAction, answer};
+use crate::folder::{self, TempFolder};
+use crate::http_message::HttpMessage;
 
 pub(crate) const SECRET: &str = "a secret of at least thirty-two bytes";
 const RSA: &[u8] = include_bytes!("keys_for_tests/rsa.pem");
@@ -21,33 +21,35 @@ const EC_PUBLIC: &str = include_str!("keys_for_tests/ec_pub.pem");
 
 /// An adapter in front of a service that numbers its answers.
 struct Guarded {
-    service: Service,
-    proxy: Proxy,
+    service: FakeService,
+    proxy: ProxyProcess,
     _store: File,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
-async fn guarded(identity: &str, flags: impl FnOnce(&Folder) -> Vec<String>) -> Guarded {
-    let service =
-        Service::start(|_, before| Act::Answer(answer("201 Created", &[], &format!("order {before}")))).await;
+async fn guarded(identity: &str, flags: impl FnOnce(&TempFolder) -> Vec<String>) -> Guarded {
+    let service = FakeService::start(|_, before| {
+        ServiceAction::Answer(answer("201 Created", &[], &format!("order {before}")))
+    })
+    .await;
     let (store, folder) = (fresh_file(), folder::fresh());
     let mut all: Vec<String> = ["--store", &store.url, "--operation", "POST /orders", "--identity", identity]
         .map(str::to_owned)
         .to_vec();
     all.extend(flags(&folder));
     let flags: Vec<&str> = all.iter().map(String::as_str).collect();
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     Guarded { service, proxy, _store: store, _folder: folder }
 }
 
 impl Guarded {
-    async fn order(&self, fields: &[(&str, &str)]) -> Message {
-        let request = Request::post("/orders").key("k").body("same");
+    async fn order(&self, fields: &[(&str, &str)]) -> HttpMessage {
+        let request = ProxyRequest::post("/orders").key("k").body("same");
         let request = fields.iter().fold(request, |request, (name, value)| request.field(name, value));
         send(self.proxy.address, &request).await
     }
 
-    async fn order_with_token(&self, token: &str) -> Message {
+    async fn order_with_token(&self, token: &str) -> HttpMessage {
         self.order(&[("Authorization", &format!("Bearer {token}"))]).await
     }
 }
@@ -67,21 +69,21 @@ pub(crate) fn hs256(claims: &Value) -> String {
         .expect("signed")
 }
 
-fn jwt_flags(folder: &Folder, algorithm: &str, key: &str) -> Vec<String> {
+fn jwt_flags(folder: &TempFolder, algorithm: &str, key: &str) -> Vec<String> {
     let key = folder.write("key", key);
     ["--jwt-algorithm", algorithm, "--jwt-key", &key, "--jwt-audience", "orders"].map(str::to_owned).to_vec()
 }
 
 #[tokio::test]
 async fn a_header_that_no_hop_sets_is_explained_once_in_the_log() {
-    let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], "made"))).await;
+    let service = FakeService::start(|_, _| ServiceAction::Answer(answer("201 Created", &[], "made"))).await;
     let store = fresh_file();
     let flags = ["--store", &store.url, "--operation", "POST /orders", "--identity", "header:x-user-id"];
-    let mut adapter = Proxy::start_logged("adapter", service.address, &flags);
+    let mut adapter = ProxyProcess::start_logged("adapter", service.address, &flags);
     // The bff drops it, as it must: a browser could say anything.
-    let bff = Proxy::start("bff", adapter.address, &["--drop-headers", "x-user-id"]);
+    let bff = ProxyProcess::start("bff", adapter.address, &["--drop-headers", "x-user-id"]);
     for key in ["one", "two"] {
-        let order = Request::post("/orders").key(key).field("x-user-id", "7").body("same");
+        let order = ProxyRequest::post("/orders").key(key).field("x-user-id", "7").body("same");
         assert_eq!(send(bff.address, &order).await.status(), 403);
     }
     adapter.signal("TERM");

@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::client::{Request, send, send_bytes};
-use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::client::{ProxyRequest, send, send_bytes};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ServiceAction, answer};
 use crate::folder;
 
 #[tokio::test]
 async fn a_state_change_without_a_key_is_refused_and_nothing_is_sent() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     for role in ["bff", "gateway"] {
-        let proxy = Proxy::start(role, service.address, &[]);
+        let proxy = ProxyProcess::start(role, service.address, &[]);
         for method in ["POST", "PATCH"] {
-            let answer = send(proxy.address, &Request::new(method, "/v1/orders").body("{}")).await;
+            let answer = send(proxy.address, &ProxyRequest::new(method, "/v1/orders").body("{}")).await;
             assert_eq!((answer.status(), answer.code().as_str()), (400, "key_missing"), "{role} {method}");
             assert!(answer.one("x-request-id").is_some());
         }
@@ -23,8 +23,8 @@ async fn a_state_change_without_a_key_is_refused_and_nothing_is_sent() {
 
 #[tokio::test]
 async fn a_key_that_is_none_is_refused_whatever_is_wrong_with_it() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
     let long = "k".repeat(256);
     for fields in [
         vec![("Idempotency-Key", "")],
@@ -40,7 +40,7 @@ async fn a_key_that_is_none_is_refused_whatever_is_wrong_with_it() {
         vec![("Idempotency-Key", "one"), ("X-Idempotency-Key", "two")],
     ] {
         let request =
-            fields.iter().fold(Request::post("/"), |request, (name, value)| request.field(name, value));
+            fields.iter().fold(ProxyRequest::post("/"), |request, (name, value)| request.field(name, value));
         let answer = send(proxy.address, &request).await;
         assert_eq!((answer.status(), answer.code().as_str()), (400, "key_invalid"), "{fields:?}");
         assert!(!answer.text().contains("schl"), "the value is not repeated");
@@ -50,17 +50,17 @@ async fn a_key_that_is_none_is_refused_whatever_is_wrong_with_it() {
 
 #[tokio::test]
 async fn the_key_is_passed_on_byte_for_byte() {
-    let service = Service::plain().await;
-    let gateway = Proxy::start("gateway", service.address, &[]);
-    let bff = Proxy::start("bff", gateway.address, &["--allow-headers", "accept"]);
+    let service = FakeService::plain().await;
+    let gateway = ProxyProcess::start("gateway", service.address, &[]);
+    let bff = ProxyProcess::start("bff", gateway.address, &["--allow-headers", "accept"]);
     let spellings = ["\"a \\\" b\";v=1", "\"quoted\"", "bare:/*%00'", "K"];
     for (index, spelling) in spellings.into_iter().enumerate() {
         let spelling = if index == 0 { "\"a\\\"b\";v=1" } else { spelling };
-        let request = Request::post("/").field("Idempotency-Key", spelling);
+        let request = ProxyRequest::post("/").field("Idempotency-Key", spelling);
         assert_eq!(send(bff.address, &request).await.status(), 200, "{spelling}");
         assert_eq!(service.seen()[index].all("idempotency-key"), [spelling]);
     }
-    let both = Request::post("/").key("\"k\"").field("X-Idempotency-Key", "k");
+    let both = ProxyRequest::post("/").key("\"k\"").field("X-Idempotency-Key", "k");
     assert_eq!(send(bff.address, &both).await.status(), 200);
     let seen = service.seen().pop().expect("the last");
     assert_eq!((seen.one("idempotency-key"), seen.one("x-idempotency-key")), (Some("\"k\""), Some("k")));
@@ -68,26 +68,26 @@ async fn the_key_is_passed_on_byte_for_byte() {
 
 #[tokio::test]
 async fn reads_need_no_key_and_one_that_is_there_is_not_looked_at() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
-    assert_eq!(send(proxy.address, &Request::get("/")).await.status(), 200);
-    assert_eq!(send(proxy.address, &Request::get("/").key("not a key")).await.status(), 200);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
+    assert_eq!(send(proxy.address, &ProxyRequest::get("/")).await.status(), 200);
+    assert_eq!(send(proxy.address, &ProxyRequest::get("/").key("not a key")).await.status(), 200);
     assert_eq!(
-        send(proxy.address, &Request::new("DELETE", "/x")).await.status(),
+        send(proxy.address, &ProxyRequest::new("DELETE", "/x")).await.status(),
         200,
         "not asked for by default"
     );
-    let strict = Proxy::start("bff", service.address, &["--key-on", "POST,PUT,DELETE"]);
-    assert_eq!(send(strict.address, &Request::new("DELETE", "/x")).await.code(), "key_missing");
-    assert_eq!(send(strict.address, &Request::new("PATCH", "/x")).await.status(), 200);
+    let strict = ProxyProcess::start("bff", service.address, &["--key-on", "POST,PUT,DELETE"]);
+    assert_eq!(send(strict.address, &ProxyRequest::new("DELETE", "/x")).await.code(), "key_missing");
+    assert_eq!(send(strict.address, &ProxyRequest::new("PATCH", "/x")).await.status(), 200);
 }
 
 #[tokio::test]
 async fn a_missing_key_is_answered_before_the_body_is_asked_for() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
     let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n";
-    let mut client = super::client::Client::connect(proxy.address).await;
+    let mut client = super::client::ProxyClient::connect(proxy.address).await;
     client.write(head).await;
     let first = client.reader.head().await.expect("readable").expect("an answer");
     assert_eq!(first.status(), 400, "and not 100");
@@ -95,9 +95,9 @@ async fn a_missing_key_is_answered_before_the_body_is_asked_for() {
 
 #[tokio::test]
 async fn a_body_that_is_expected_is_asked_for_when_the_key_is_there() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
-    let mut client = super::client::Client::connect(proxy.address).await;
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
+    let mut client = super::client::ProxyClient::connect(proxy.address).await;
     let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     client.write(head).await;
     assert_eq!(client.reader.head().await.expect("readable").expect("an answer").status(), 100);
@@ -109,13 +109,13 @@ async fn a_body_that_is_expected_is_asked_for_when_the_key_is_there() {
 
 #[tokio::test]
 async fn the_owners_answers_pass_untouched() {
-    let service = Service::start(|request, _| {
+    let service = FakeService::start(|request, _| {
         let processing = [
             ("Idempotency-Status", "processing"),
             ("Retry-After", "1"),
             ("Content-Type", "application/json"),
         ];
-        Act::Answer(match request.one("idempotency-key") {
+        ServiceAction::Answer(match request.one("idempotency-key") {
             Some("processing") => answer("202 Accepted", &processing, "{\"a\": 1}"),
             Some("conflict") => answer(
                 "409 Conflict",
@@ -130,20 +130,20 @@ async fn the_owners_answers_pass_untouched() {
         })
     })
     .await;
-    let proxy = Proxy::start(
+    let proxy = ProxyProcess::start(
         "bff",
         service.address,
         &["--attempts", "3", "--allow-answer-headers", "content-type,location,link"],
     );
-    let processing = send(proxy.address, &Request::post("/").key("processing")).await;
+    let processing = send(proxy.address, &ProxyRequest::post("/").key("processing")).await;
     assert_eq!((processing.status(), processing.text()), (202, "{\"a\": 1}"));
     assert_eq!(
         (processing.one("idempotency-status"), processing.one("retry-after")),
         (Some("processing"), Some("1"))
     );
-    let conflict = send(proxy.address, &Request::post("/").key("conflict")).await;
+    let conflict = send(proxy.address, &ProxyRequest::post("/").key("conflict")).await;
     assert_eq!((conflict.status(), conflict.code().as_str()), (409, "key_conflict"));
-    let replay = send(proxy.address, &Request::post("/").key("replay")).await;
+    let replay = send(proxy.address, &ProxyRequest::post("/").key("replay")).await;
     assert_eq!((replay.status(), replay.one("idempotency-replayed")), (201, Some("true")));
     assert_eq!(replay.all("link"), ["a", "b"], "repeats stay repeats");
     assert_eq!(service.seen().len(), 3, "none of them is tried again");
@@ -151,7 +151,7 @@ async fn the_owners_answers_pass_untouched() {
 
 #[tokio::test]
 async fn the_refusal_is_as_the_boundary_file_says() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     let folder = folder::fresh();
     let validate = json!({"on_missing_key": {"error_code": "KEY_REQUIRED"}});
     let file = folder.boundary(
@@ -165,14 +165,15 @@ async fn the_refusal_is_as_the_boundary_file_says() {
             "observability": {"request_id": "new", "traceparent": "drop"},
         }),
     );
-    let proxy = Proxy::start("bff", service.address, &["--boundary", &file]);
-    let missing = send(proxy.address, &Request::post("/")).await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--boundary", &file]);
+    let missing = send(proxy.address, &ProxyRequest::post("/")).await;
     assert_eq!((missing.status(), missing.code().as_str()), (400, "KEY_REQUIRED"));
-    let refused = send(proxy.address, &Request::new("PATCH", "/").key("k")).await;
+    let refused = send(proxy.address, &ProxyRequest::new("PATCH", "/").key("k")).await;
     assert_eq!((refused.status(), refused.code().as_str()), (405, "method_not_allowed"));
     assert_eq!(refused.one("allow"), Some("GET, POST"));
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let request = Request::post("/").key("\"k\"").field("x-request-id", "mine").field("traceparent", trace);
+    let request =
+        ProxyRequest::post("/").key("\"k\"").field("x-request-id", "mine").field("traceparent", trace);
     let passed = send(proxy.address, &request).await;
     assert_eq!((passed.status(), passed.one("idempotency-key")), (200, Some("\"k\"")), "the key is echoed");
     let seen = service.only();
@@ -183,9 +184,9 @@ async fn the_refusal_is_as_the_boundary_file_says() {
 
 #[tokio::test]
 async fn keys_reach_the_log_as_hashes_only() {
-    let service = Service::plain().await;
-    let mut proxy = Proxy::start_logged("gateway", service.address, &["--log", "info"]);
-    let request = Request::post("/").key("order-4711").body("secret payload");
+    let service = FakeService::plain().await;
+    let mut proxy = ProxyProcess::start_logged("gateway", service.address, &["--log", "info"]);
+    let request = ProxyRequest::post("/").key("order-4711").body("secret payload");
     assert_eq!(send(proxy.address, &request).await.status(), 200);
     send_bytes(proxy.address, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: or der-4711\r\n\r\n").await;
     proxy.signal("TERM");

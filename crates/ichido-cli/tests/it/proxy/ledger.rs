@@ -11,9 +11,9 @@ use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
-use super::client::{Client, HUNG, Request};
-use super::program::{Proxy, run};
-use super::service::{Act, Gate, Service};
+use super::client::{HUNG, ProxyClient, ProxyRequest};
+use super::program::{ProxyProcess, run};
+use super::service::{FakeService, ReleaseGate, ServiceAction};
 
 /// Puts an action of unknown outcome into the ledger.
 async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
@@ -103,10 +103,10 @@ fn what_is_asked_of_it_must_make_sense() {
     assert_eq!(code, Some(1), "{err}");
 }
 
-fn adapter(service: &Service, store: &str) -> Proxy {
+fn adapter(service: &FakeService, store: &str) -> ProxyProcess {
     let flags =
         ["--store", store, "--identity", "single:shop", "--operation", "POST /orders", "--lease", "1s"];
-    Proxy::start("adapter", service.address, &flags)
+    ProxyProcess::start("adapter", service.address, &flags)
 }
 
 /// Waits until the lease of the only claim is over.
@@ -126,11 +126,12 @@ async fn until_lapsed(store: &Store, name: &RecordName) {
 async fn what_a_crash_left_behind_is_listed_though_nobody_asks_for_it_again() {
     let (file, database) = (fresh_file(), fresh_database().await);
     for url in [&file.url, &database.url] {
-        let never = Gate::default();
-        let service = Service::start(move |_, _| Act::AnswerWhen(never.clone(), Vec::new())).await;
+        let never = ReleaseGate::default();
+        let service =
+            FakeService::start(move |_, _| ServiceAction::AnswerWhen(never.clone(), Vec::new())).await;
         let killed = adapter(&service, url);
-        let mut client = Client::connect(killed.address).await;
-        client.write(Request::post("/orders").key("k-1").body("x").bytes()).await;
+        let mut client = ProxyClient::connect(killed.address).await;
+        client.write(ProxyRequest::post("/orders").key("k-1").body("x").bytes()).await;
         service.until_seen(1).await;
         killed.kill().await;
         let store = Store::open(url, 2).await.expect("the store");

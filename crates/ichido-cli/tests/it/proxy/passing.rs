@@ -8,22 +8,22 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::client::{Client, HUNG, Request, send};
-use super::program::Proxy;
-use super::service::{Act, Gate, Service, answer};
+use super::client::{HUNG, ProxyClient, ProxyRequest, send};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ReleaseGate, ServiceAction, answer};
 use crate::folder;
-use crate::http_message::{Kind, Reader};
+use crate::http_message::{HttpReader, MessageKind};
 
 #[tokio::test]
 async fn fields_of_one_connection_end_at_the_proxy() {
-    let service = Service::start(|_, _| {
+    let service = FakeService::start(|_, _| {
         let fields =
             [("connection", "x-private"), ("x-private", "1"), ("keep-alive", "timeout=9"), ("etag", "\"1\"")];
-        Act::Answer(answer("200 OK", &fields, "ok"))
+        ServiceAction::Answer(answer("200 OK", &fields, "ok"))
     })
     .await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
-    let request = Request::get("/")
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
+    let request = ProxyRequest::get("/")
         .field("Connection", "keep-alive, X-Secret")
         .field("X-Secret", "1")
         .field("Keep-Alive", "timeout=5")
@@ -45,10 +45,13 @@ async fn fields_of_one_connection_end_at_the_proxy() {
 
 #[tokio::test]
 async fn a_browser_may_not_say_who_it_is() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &["--drop-headers", "x-user-id,x-tenant-*"]);
-    let request =
-        Request::post("/").key("k").field("X-User-Id", "root").field("x-tenant-id", "7").field("cookie", "a");
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--drop-headers", "x-user-id,x-tenant-*"]);
+    let request = ProxyRequest::post("/")
+        .key("k")
+        .field("X-User-Id", "root")
+        .field("x-tenant-id", "7")
+        .field("cookie", "a");
     assert_eq!(send(proxy.address, &request).await.status(), 200);
     let seen = service.only();
     assert_eq!((seen.one("x-user-id"), seen.one("x-tenant-id"), seen.one("cookie")), (None, None, Some("a")));
@@ -56,8 +59,10 @@ async fn a_browser_may_not_say_who_it_is() {
 
 #[tokio::test]
 async fn the_lists_of_the_boundary_files_hold_both_ways() {
-    let service =
-        Service::start(|_, _| Act::Answer(answer("200 OK", &[("server", "x"), ("etag", "1")], "ok"))).await;
+    let service = FakeService::start(|_, _| {
+        ServiceAction::Answer(answer("200 OK", &[("server", "x"), ("etag", "1")], "ok"))
+    })
+    .await;
     let folder = folder::fresh();
     let answers = ["etag", "idempotency-key", "idempotency-replayed", "idempotency-status", "retry-after"];
     let headers = json!({"inbound": {"allow": ["accept", "cookie", "idempotency-key"]}, "bff_response": {"allow": answers}});
@@ -65,9 +70,9 @@ async fn the_lists_of_the_boundary_files_hold_both_ways() {
     let headers = json!({"bff_outbound": {"allow": null, "drop": ["cookie"]}});
     let sending = folder.boundary("bff_to_gateway.json", &json!({"headers": headers}));
     let flags = ["--boundary", &receiving, "--boundary", &sending, "--allow-headers", "accept,cookie"];
-    let proxy = Proxy::start("bff", service.address, &flags);
+    let proxy = ProxyProcess::start("bff", service.address, &flags);
     let request =
-        Request::post("/").key("k").field("accept", "*/*").field("cookie", "a").field("x-other", "1");
+        ProxyRequest::post("/").key("k").field("accept", "*/*").field("cookie", "a").field("x-other", "1");
     let answer = send(proxy.address, &request).await;
     let seen = service.only();
     assert_eq!((seen.one("accept"), seen.one("cookie"), seen.one("x-other")), (Some("*/*"), None, None));
@@ -78,33 +83,35 @@ async fn the_lists_of_the_boundary_files_hold_both_ways() {
 
 #[tokio::test]
 async fn a_request_id_is_made_where_none_came_and_kept_where_one_did() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let kept =
-        send(proxy.address, &Request::get("/").field("X-Request-Id", "abc-1").field("traceparent", trace))
-            .await;
+    let kept = send(
+        proxy.address,
+        &ProxyRequest::get("/").field("X-Request-Id", "abc-1").field("traceparent", trace),
+    )
+    .await;
     assert_eq!(kept.one("x-request-id"), Some("abc-1"));
     assert_eq!(service.seen()[0].one("x-request-id"), Some("abc-1"));
     assert_eq!(service.seen()[0].one("traceparent"), Some(trace));
-    let made = send(proxy.address, &Request::get("/")).await;
+    let made = send(proxy.address, &ProxyRequest::get("/")).await;
     let id = made.one("x-request-id").expect("one is made").to_owned();
     assert_eq!(service.seen()[1].one("x-request-id"), Some(id.as_str()));
     for bad in ["", "a b", &"x".repeat(200)] {
-        let replaced = send(proxy.address, &Request::get("/").field("x-request-id", bad)).await;
+        let replaced = send(proxy.address, &ProxyRequest::get("/").field("x-request-id", bad)).await;
         assert_ne!(replaced.one("x-request-id"), Some(bad));
     }
-    let twice = Request::get("/").field("x-request-id", "a").field("x-request-id", "b");
+    let twice = ProxyRequest::get("/").field("x-request-id", "a").field("x-request-id", "b");
     assert_ne!(send(proxy.address, &twice).await.one("x-request-id"), Some("a"));
 }
 
 #[tokio::test]
 async fn each_hop_adds_itself_and_the_first_believes_nobody() {
-    let service = Service::plain().await;
-    let gateway = Proxy::start("gateway", service.address, &["--name", "gateway-eu"]);
-    let bff = Proxy::start("bff", gateway.address, &["--allow-headers", "accept"]);
+    let service = FakeService::plain().await;
+    let gateway = ProxyProcess::start("gateway", service.address, &["--name", "gateway-eu"]);
+    let bff = ProxyProcess::start("bff", gateway.address, &["--allow-headers", "accept"]);
     let forged = "bff;t=1;r=\"forged\"";
-    let request = Request::post("/").key("k").field("Ichido-Hops", forged).field("x-request-id", "r-1");
+    let request = ProxyRequest::post("/").key("k").field("Ichido-Hops", forged).field("x-request-id", "r-1");
     assert_eq!(send(bff.address, &request).await.status(), 200);
     let hops = Hops::read(service.only().all("ichido-hops"));
     let told: Vec<_> = hops.iter().map(|hop| (hop.name.as_str(), hop.request_id.as_str())).collect();
@@ -115,47 +122,53 @@ async fn each_hop_adds_itself_and_the_first_believes_nobody() {
 
 #[tokio::test]
 async fn broken_hops_are_dropped_and_full_ones_pass_as_they_are() {
-    let service = Service::plain().await;
-    let gateway = Proxy::start("gateway", service.address, &[]);
-    assert_eq!(send(gateway.address, &Request::get("/").field("Ichido-Hops", "!!,(")).await.status(), 200);
+    let service = FakeService::plain().await;
+    let gateway = ProxyProcess::start("gateway", service.address, &[]);
+    assert_eq!(
+        send(gateway.address, &ProxyRequest::get("/").field("Ichido-Hops", "!!,(")).await.status(),
+        200
+    );
     let hops = Hops::read(service.only().all("ichido-hops"));
     assert_eq!(hops.iter().map(|hop| hop.name.as_str()).collect::<Vec<_>>(), ["gateway"]);
     let full = ["a;t=1;r=\"x\""; 8].join(", ");
-    assert_eq!(send(gateway.address, &Request::get("/").field("Ichido-Hops", &full)).await.status(), 200);
+    assert_eq!(
+        send(gateway.address, &ProxyRequest::get("/").field("Ichido-Hops", &full)).await.status(),
+        200
+    );
     assert_eq!(service.seen()[1].one("ichido-hops"), Some(full.as_str()));
 }
 
 #[tokio::test]
 async fn target_and_query_pass_as_they_came() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
     for target in ["/a//b/../c%2Fd?x=1&x=2&y=%20+", "/?", "/*"] {
         let before = service.seen().len();
-        assert_eq!(send(proxy.address, &Request::get(target)).await.status(), 200);
+        assert_eq!(send(proxy.address, &ProxyRequest::get(target)).await.status(), 200);
         assert_eq!(service.seen()[before].first, format!("GET {target} HTTP/1.1"));
     }
-    assert_eq!(send(proxy.address, &Request::get("http://example.test/b?c")).await.status(), 200);
+    assert_eq!(send(proxy.address, &ProxyRequest::get("http://example.test/b?c")).await.status(), 200);
     assert_eq!(service.seen()[3].first, "GET /b?c HTTP/1.1");
 }
 
 #[tokio::test]
 async fn an_answer_streams_before_it_is_whole() {
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     let opened = gate.clone();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the proxy");
-        let mut reader = Reader::new(&mut stream);
-        reader.message(Kind::Request).await.expect("a request");
+        let mut reader = HttpReader::new(&mut stream);
+        reader.message(MessageKind::Request).await.expect("a request");
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n";
         stream.write_all(head.as_bytes()).await.expect("written");
         opened.opened().await;
         stream.write_all(b"6\r\nsecond\r\n0\r\n\r\n").await.expect("written");
     });
-    let proxy = Proxy::start("bff", address, &[]);
-    let mut client = Client::connect(proxy.address).await;
-    client.write(Request::get("/events").bytes()).await;
+    let proxy = ProxyProcess::start("bff", address, &[]);
+    let mut client = ProxyClient::connect(proxy.address).await;
+    client.write(ProxyRequest::get("/events").bytes()).await;
     let head = client.reader.head().await.expect("readable").expect("a head");
     assert_eq!(head.one("transfer-encoding"), Some("chunked"));
     assert_eq!(
@@ -172,7 +185,7 @@ async fn an_answer_streams_before_it_is_whole() {
 async fn a_body_streams_before_it_is_whole_and_is_no_larger_than_it_may_be() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
-    let proxy = Proxy::start("bff", address, &["--attempts", "3"]);
+    let proxy = ProxyProcess::start("bff", address, &["--attempts", "3"]);
     // A PUT is never tried again, so it is not kept; a large POST cannot be.
     let beginning = "x".repeat(2 * 1024 * 1024);
     for (head, first, rest) in [
@@ -183,14 +196,14 @@ async fn a_body_streams_before_it_is_whole_and_is_no_larger_than_it_may_be() {
             "end",
         ),
     ] {
-        let mut client = Client::connect(proxy.address).await;
+        let mut client = ProxyClient::connect(proxy.address).await;
         client.write(head).await;
         client.write(first).await;
         let (mut stream, _) = listener.accept().await.expect("the proxy calls before the body is whole");
-        let mut reader = Reader::new(&mut stream);
+        let mut reader = HttpReader::new(&mut stream);
         let request = reader.head().await.expect("readable").expect("a head");
         client.write(rest).await;
-        let body = reader.body(&request, Kind::Request).await.expect("a body");
+        let body = reader.body(&request, MessageKind::Request).await.expect("a body");
         assert_eq!(body.len(), first.len() + rest.len());
         stream.write_all(&answer("200 OK", &[], "ok")).await.expect("written");
         assert_eq!(client.answer().await.status(), 200);
@@ -199,71 +212,73 @@ async fn a_body_streams_before_it_is_whole_and_is_no_larger_than_it_may_be() {
 
 #[tokio::test]
 async fn answers_without_a_body_keep_their_length() {
-    let service = Service::start(|request, _| {
-        Act::Answer(match request.first.split(' ').nth(1) {
+    let service = FakeService::start(|request, _| {
+        ServiceAction::Answer(match request.first.split(' ').nth(1) {
             Some("/304") => b"HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\ncontent-length: 9\r\n\r\n".to_vec(),
             Some("/204") => b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
             _ => b"HTTP/1.1 200 OK\r\ncontent-length: 123\r\n\r\n".to_vec(),
         })
     })
     .await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
-    let mut client = Client::connect(proxy.address).await;
-    client.write(Request::new("HEAD", "/").bytes()).await;
-    let head = client.reader.message(Kind::AnswerToHead).await.expect("readable").expect("an answer");
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
+    let mut client = ProxyClient::connect(proxy.address).await;
+    client.write(ProxyRequest::new("HEAD", "/").bytes()).await;
+    let head = client.reader.message(MessageKind::AnswerToHead).await.expect("readable").expect("an answer");
     assert_eq!((head.status(), head.one("content-length")), (200, Some("123")));
-    assert_eq!(client.send(&Request::get("/304")).await.status(), 304);
-    assert_eq!(client.send(&Request::get("/204")).await.status(), 204);
+    assert_eq!(client.send(&ProxyRequest::get("/304")).await.status(), 304);
+    assert_eq!(client.send(&ProxyRequest::get("/204")).await.status(), 204);
 }
 
 #[tokio::test]
 async fn the_version_of_an_answer_is_that_of_its_own_connection() {
-    let service =
-        Service::start(|_, _| Act::Cut(b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec())).await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
-    let mut client = Client::connect(proxy.address).await;
+    let service = FakeService::start(|_, _| {
+        ServiceAction::Cut(b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec())
+    })
+    .await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
+    let mut client = ProxyClient::connect(proxy.address).await;
     for _ in 0..2 {
-        let answer = client.send(&Request::get("/")).await;
+        let answer = client.send(&ProxyRequest::get("/")).await;
         assert_eq!((answer.first.as_str(), answer.text()), ("HTTP/1.1 200 OK", "ok"));
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_breaks_off_here_too() {
-    let service = Service::start(|_, _| {
-        Act::Cut(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n".to_vec())
+    let service = FakeService::start(|_, _| {
+        ServiceAction::Cut(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n".to_vec())
     })
     .await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
-    let mut client = Client::connect(proxy.address).await;
-    client.write(Request::get("/").bytes()).await;
-    assert!(client.reader.message(Kind::Answer).await.is_err(), "it is never made to look whole");
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
+    let mut client = ProxyClient::connect(proxy.address).await;
+    client.write(ProxyRequest::get("/").bytes()).await;
+    assert!(client.reader.message(MessageKind::Answer).await.is_err(), "it is never made to look whole");
 }
 
 #[tokio::test]
 async fn an_answer_that_stalls_is_cut() {
-    let never = Gate::default();
+    let never = ReleaseGate::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     let held = never.clone();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the proxy");
-        Reader::new(&mut stream).message(Kind::Request).await.expect("a request");
+        HttpReader::new(&mut stream).message(MessageKind::Request).await.expect("a request");
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc").await.expect("written");
         held.opened().await;
     });
-    let proxy = Proxy::start("bff", address, &["--body-idle-timeout", "50ms"]);
-    let mut client = Client::connect(proxy.address).await;
-    client.write(Request::get("/").bytes()).await;
-    assert!(client.reader.message(Kind::Answer).await.is_err());
+    let proxy = ProxyProcess::start("bff", address, &["--body-idle-timeout", "50ms"]);
+    let mut client = ProxyClient::connect(proxy.address).await;
+    client.write(ProxyRequest::get("/").bytes()).await;
+    assert!(client.reader.message(MessageKind::Answer).await.is_err());
 }
 
 #[tokio::test]
 async fn connections_to_the_upstream_are_kept_and_used_again() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
     for _ in 0..50 {
-        assert_eq!(send(proxy.address, &Request::post("/").key("k").body("x")).await.status(), 200);
+        assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await.status(), 200);
     }
     // A connection is given back a moment after its answer was read; a request that comes before that takes another one.
     assert_eq!(service.seen().len(), 50);
@@ -280,8 +295,8 @@ async fn http2(address: std::net::SocketAddr) -> hyper::client::conn::http2::Sen
 
 #[tokio::test]
 async fn cleartext_http2_comes_in_and_http1_goes_out() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
     let mut sender = http2(proxy.address).await;
     let request = |key: Option<&str>| {
         let mut request = http::Request::post(format!("http://{}/v1/orders?a=b", proxy.address));
@@ -319,8 +334,8 @@ where
 
 #[tokio::test]
 async fn http2_requests_with_fields_of_a_connection_are_refused() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
     for (name, value) in [
         ("connection", "close"),
         ("transfer-encoding", "chunked"),
@@ -328,7 +343,7 @@ async fn http2_requests_with_fields_of_a_connection_are_refused() {
         ("keep-alive", "1"),
         ("te", "gzip"),
     ] {
-        let mut client = Client::connect(proxy.address).await;
+        let mut client = ProxyClient::connect(proxy.address).await;
         client.write(http2_bytes(name, value)).await;
         // A stream or connection error, and no answer; what matters is that nothing was passed on.
         client.write_end().await;
@@ -356,8 +371,8 @@ fn http2_bytes(name: &str, value: &str) -> Vec<u8> {
 #[tokio::test]
 async fn trailers_do_not_pass_by_the_lists() {
     let trailing = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-secret\r\n\r\n2\r\nok\r\n0\r\nx-secret: 1\r\n\r\n";
-    let service = Service::start(move |_, _| Act::Answer(trailing.as_bytes().to_vec())).await;
-    let proxy = Proxy::start("bff", service.address, &["--allow-answer-headers", "content-type"]);
+    let service = FakeService::start(move |_, _| ServiceAction::Answer(trailing.as_bytes().to_vec())).await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--allow-answer-headers", "content-type"]);
     let mut sender = http2(proxy.address).await;
     let request = http::Request::get(format!("http://{}/", proxy.address)).header("te", "trailers");
     let answer =
@@ -370,8 +385,8 @@ async fn trailers_do_not_pass_by_the_lists() {
 
 #[tokio::test]
 async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "100ms"]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "100ms"]);
     let stream = TcpStream::connect(proxy.address).await.expect("somebody listens");
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     // The sender is kept, so that the client has no reason of its own to close; it answers every ping.
@@ -386,12 +401,12 @@ async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
 async fn an_answer_with_a_length_beside_its_encoding_arrives_whole() {
     let both =
         "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
-    let service = Service::start(move |_, _| Act::Answer(both.into())).await;
+    let service = FakeService::start(move |_, _| ServiceAction::Answer(both.into())).await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /", "--identity", "single:me"];
     for (role, flags) in [("bff", &[][..]), ("adapter", &adapter)] {
-        let proxy = Proxy::start(role, service.address, flags);
-        let answer = send(proxy.address, &Request::post("/").key("k")).await;
+        let proxy = ProxyProcess::start(role, service.address, flags);
+        let answer = send(proxy.address, &ProxyRequest::post("/").key("k")).await;
         assert_eq!((answer.status(), answer.text()), (200, "hello"), "{role}");
     }
 }

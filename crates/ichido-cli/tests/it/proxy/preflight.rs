@@ -3,9 +3,9 @@
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
 
-use super::client::{Request, send};
-use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::client::{ProxyRequest, send};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ServiceAction, answer};
 use crate::folder;
 
 const ASKED: [(&str, &str); 3] = [
@@ -20,7 +20,8 @@ async fn a_preflight_passes_the_starting_set_and_its_answer_comes_back() {
         ("access-control-allow-origin", "https://shop.example"),
         ("access-control-allow-headers", "content-type,idempotency-key"),
     ];
-    let service = Service::start(move |_, _| Act::Answer(answer("204 No Content", &allowed, ""))).await;
+    let service =
+        FakeService::start(move |_, _| ServiceAction::Answer(answer("204 No Content", &allowed, ""))).await;
     let (store, folder) = (fresh_file(), folder::fresh());
     let unchanged = json!({});
     let [to_bff, to_gateway, to_adapter, own] =
@@ -29,11 +30,15 @@ async fn a_preflight_passes_the_starting_set_and_its_answer_comes_back() {
     // The key by which a JWT is verified is no part of the files.
     let flags = ["--store", &store.url, "--identity", "single:shop"];
     let flags = [&flags[..], &["--boundary", &to_adapter, "--boundary", &own]].concat();
-    let adapter = Proxy::start("adapter", service.address, &flags);
-    let gateway =
-        Proxy::start("gateway", adapter.address, &["--boundary", &to_gateway, "--boundary", &to_adapter]);
-    let bff = Proxy::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
-    let asking = Request::new("OPTIONS", "/v1/orders");
+    let adapter = ProxyProcess::start("adapter", service.address, &flags);
+    let gateway = ProxyProcess::start(
+        "gateway",
+        adapter.address,
+        &["--boundary", &to_gateway, "--boundary", &to_adapter],
+    );
+    let bff =
+        ProxyProcess::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
+    let asking = ProxyRequest::new("OPTIONS", "/v1/orders");
     let asking = ASKED.iter().fold(asking, |request, (name, value)| request.field(name, value));
     let told = send(bff.address, &asking).await;
     assert_eq!(told.status(), 204);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 /// A running `ichido proxy`.
-pub(crate) struct Proxy {
+pub(crate) struct ProxyProcess {
     /// `None` once it was waited for.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
@@ -14,7 +14,7 @@ pub(crate) struct Proxy {
     log: Option<JoinHandle<String>>,
 }
 
-impl Proxy {
+impl ProxyProcess {
     /// Starts one on a free port of loopback and waits until it says that it listens.
     pub(crate) fn start(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::inherit())
@@ -77,7 +77,7 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for ProxyProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // It may have ended already, which is as good.

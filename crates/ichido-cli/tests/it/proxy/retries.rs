@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::client::{Client, Request, send};
-use super::program::{Proxy, run};
-use super::service::{Act, Gate, Service, answer};
+use super::client::{ProxyClient, ProxyRequest, send};
+use super::program::{ProxyProcess, run};
+use super::service::{FakeService, ReleaseGate, ServiceAction, answer};
 use crate::folder;
 
 /// Fails as `act` says until the last try, which succeeds.
-async fn failing(times: usize, act: Act) -> Service {
-    Service::start(move |_, before| if before < times { act.clone() } else { Act::ok("done") }).await
+async fn failing(times: usize, act: ServiceAction) -> FakeService {
+    FakeService::start(move |_, before| if before < times { act.clone() } else { ServiceAction::ok("done") })
+        .await
 }
 
 const THRICE: [&str; 4] = ["--attempts", "3", "--backoff", "1ms"];
@@ -20,9 +21,9 @@ const THRICE: [&str; 4] = ["--attempts", "3", "--backoff", "1ms"];
 #[tokio::test]
 async fn a_post_with_a_key_is_tried_again_after_a_502_503_or_504() {
     for status in ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
-        let service = failing(2, Act::status(status)).await;
-        let proxy = Proxy::start("bff", service.address, &THRICE);
-        let answer = send(proxy.address, &Request::post("/a?b").key("\"k\"").body("body")).await;
+        let service = failing(2, ServiceAction::status(status)).await;
+        let proxy = ProxyProcess::start("bff", service.address, &THRICE);
+        let answer = send(proxy.address, &ProxyRequest::post("/a?b").key("\"k\"").body("body")).await;
         assert_eq!((answer.status(), answer.text()), (200, "done"), "{status}");
         let seen = service.seen();
         assert_eq!(seen.len(), 3);
@@ -36,9 +37,9 @@ async fn a_post_with_a_key_is_tried_again_after_a_502_503_or_504() {
 
 #[tokio::test]
 async fn a_post_with_a_key_is_tried_again_after_a_lost_answer() {
-    let service = failing(2, Act::Cut(b"HTTP/1.1 200".to_vec())).await;
-    let proxy = Proxy::start("gateway", service.address, &THRICE);
-    assert_eq!(send(proxy.address, &Request::post("/").key("k").body("body")).await.text(), "done");
+    let service = failing(2, ServiceAction::Cut(b"HTTP/1.1 200".to_vec())).await;
+    let proxy = ProxyProcess::start("gateway", service.address, &THRICE);
+    assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k").body("body")).await.text(), "done");
     assert_eq!(service.seen().len(), 3);
 }
 
@@ -51,9 +52,9 @@ async fn other_answers_are_the_origins_business() {
         "408 Request Timeout",
         "409 Conflict",
     ] {
-        let service = failing(1, Act::status(status)).await;
-        let proxy = Proxy::start("bff", service.address, &THRICE);
-        let answer = send(proxy.address, &Request::post("/").key("k")).await;
+        let service = failing(1, ServiceAction::status(status)).await;
+        let proxy = ProxyProcess::start("bff", service.address, &THRICE);
+        let answer = send(proxy.address, &ProxyRequest::post("/").key("k")).await;
         assert_eq!(answer.status().to_string(), status[..3]);
         assert_eq!(service.seen().len(), 1, "{status}");
     }
@@ -61,15 +62,18 @@ async fn other_answers_are_the_origins_business() {
 
 #[tokio::test]
 async fn nothing_but_a_post_with_a_key_is_tried_again() {
-    let service = Service::start(|_, _| Act::Cut(Vec::new())).await;
-    let proxy =
-        Proxy::start("bff", service.address, &["--attempts", "3", "--backoff", "1ms", "--key-on", "PATCH"]);
+    let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
+    let proxy = ProxyProcess::start(
+        "bff",
+        service.address,
+        &["--attempts", "3", "--backoff", "1ms", "--key-on", "PATCH"],
+    );
     let requests = [
-        Request::post("/").body("x"),
-        Request::new("PATCH", "/").key("k").body("x"),
-        Request::new("PUT", "/").key("k").body("x"),
-        Request::new("DELETE", "/").key("k"),
-        Request::get("/").key("k"),
+        ProxyRequest::post("/").body("x"),
+        ProxyRequest::new("PATCH", "/").key("k").body("x"),
+        ProxyRequest::new("PUT", "/").key("k").body("x"),
+        ProxyRequest::new("DELETE", "/").key("k"),
+        ProxyRequest::get("/").key("k"),
     ];
     for (index, request) in requests.iter().enumerate() {
         let answer = send(proxy.address, request).await;
@@ -81,7 +85,7 @@ async fn nothing_but_a_post_with_a_key_is_tried_again() {
 
 #[tokio::test]
 async fn a_file_cannot_allow_what_c4_forbids() {
-    let service = Service::start(|_, _| Act::status("500 Internal Server Error")).await;
+    let service = FakeService::start(|_, _| ServiceAction::status("500 Internal Server Error")).await;
     let folder = folder::fresh();
     let retry = json!({"apply_to_methods": ["POST", "PATCH", "GET"], "retry_on_status": [500, 503]});
     let file = folder.boundary("bff_to_gateway.json", &json!({"http": {"retry": retry}}));
@@ -90,8 +94,10 @@ async fn a_file_cannot_allow_what_c4_forbids() {
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("error ICH-B021: ") && err.contains("error ICH-B022: "), "{err}");
     let fits = folder.boundary("bff_to_gateway.json", &json!({"http": {"retry": {"backoff_ms": 1}}}));
-    let proxy = Proxy::start("bff", service.address, &["--boundary", &fits]);
-    for request in [Request::post("/").key("k"), Request::new("PATCH", "/").key("k"), Request::get("/")] {
+    let proxy = ProxyProcess::start("bff", service.address, &["--boundary", &fits]);
+    for request in
+        [ProxyRequest::post("/").key("k"), ProxyRequest::new("PATCH", "/").key("k"), ProxyRequest::get("/")]
+    {
         let before = service.seen().len();
         assert_eq!(send(proxy.address, &request).await.status(), 500);
         assert_eq!(service.seen().len(), before + 1, "{request:?}");
@@ -100,29 +106,29 @@ async fn a_file_cannot_allow_what_c4_forbids() {
 
 #[tokio::test]
 async fn the_last_answer_passes_when_tries_are_spent_or_time_is_short() {
-    let service = Service::start(|_, _| {
-        Act::Answer(answer("503 Service Unavailable", &[("retry-after", "60")], "busy"))
+    let service = FakeService::start(|_, _| {
+        ServiceAction::Answer(answer("503 Service Unavailable", &[("retry-after", "60")], "busy"))
     })
     .await;
-    let proxy = Proxy::start("bff", service.address, &["--attempts", "3", "--timeout", "5s"]);
-    let answer = send(proxy.address, &Request::post("/").key("k")).await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--attempts", "3", "--timeout", "5s"]);
+    let answer = send(proxy.address, &ProxyRequest::post("/").key("k")).await;
     assert_eq!((answer.status(), answer.text(), answer.one("retry-after")), (503, "busy", Some("60")));
     assert_eq!(service.seen().len(), 1, "it was told to wait longer than it may");
-    let spent = Service::start(|_, _| Act::status("502 Bad Gateway")).await;
-    let proxy = Proxy::start("bff", spent.address, &THRICE);
-    assert_eq!(send(proxy.address, &Request::post("/").key("k")).await.status(), 502);
+    let spent = FakeService::start(|_, _| ServiceAction::status("502 Bad Gateway")).await;
+    let proxy = ProxyProcess::start("bff", spent.address, &THRICE);
+    assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k")).await.status(), 502);
     assert_eq!(spent.seen().len(), 3);
 }
 
 #[tokio::test]
 async fn a_large_body_is_sent_once() {
-    let service = Service::start(|_, _| Act::status("503 Service Unavailable")).await;
-    let proxy = Proxy::start("bff", service.address, &THRICE);
+    let service = FakeService::start(|_, _| ServiceAction::status("503 Service Unavailable")).await;
+    let proxy = ProxyProcess::start("bff", service.address, &THRICE);
     let large = "x".repeat(1024 * 1024 + 1);
-    assert_eq!(send(proxy.address, &Request::post("/").key("k").body(large)).await.status(), 503);
+    assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k").body(large)).await.status(), 503);
     assert_eq!(service.seen().len(), 1);
     let fits = "x".repeat(1024 * 1024);
-    assert_eq!(send(proxy.address, &Request::post("/").key("k").body(fits)).await.status(), 503);
+    assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k").body(fits)).await.status(), 503);
     assert_eq!(service.seen().len(), 4);
 }
 
@@ -134,11 +140,11 @@ async fn nobody() -> SocketAddr {
 
 #[tokio::test]
 async fn an_upstream_that_is_not_there_did_nothing() {
-    let proxy = Proxy::start("gateway", nobody().await, &THRICE);
+    let proxy = ProxyProcess::start("gateway", nobody().await, &THRICE);
     for request in [
-        Request::post("/").key("k").body("x"),
-        Request::get("/"),
-        Request::new("PATCH", "/").key("k").body("x"),
+        ProxyRequest::post("/").key("k").body("x"),
+        ProxyRequest::get("/"),
+        ProxyRequest::new("PATCH", "/").key("k").body("x"),
     ] {
         let answer = send(proxy.address, &request).await;
         assert_eq!((answer.status(), answer.code().as_str()), (502, "upstream_unreachable"), "{request:?}");
@@ -148,27 +154,27 @@ async fn an_upstream_that_is_not_there_did_nothing() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_in_time_may_have_done_it() {
-    let never = Gate::default();
-    let service = Service::start(move |_, _| Act::AnswerWhen(never.clone(), Vec::new())).await;
-    let proxy = Proxy::start(
+    let never = ReleaseGate::default();
+    let service = FakeService::start(move |_, _| ServiceAction::AnswerWhen(never.clone(), Vec::new())).await;
+    let proxy = ProxyProcess::start(
         "gateway",
         service.address,
         &["--try-timeout", "50ms", "--attempts", "2", "--backoff", "1ms"],
     );
-    let answer = send(proxy.address, &Request::post("/").key("k").body("x")).await;
+    let answer = send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await;
     assert_eq!((answer.status(), answer.code().as_str()), (504, "upstream_timeout"));
     assert_eq!(answer.json()["effect"], "unknown");
     assert_eq!(service.seen().len(), 2);
-    let streamed = send(proxy.address, &Request::new("PUT", "/").body("x")).await;
+    let streamed = send(proxy.address, &ProxyRequest::new("PUT", "/").body("x")).await;
     assert_eq!((streamed.status(), service.seen().len()), (504, 3));
 }
 
 #[tokio::test]
 async fn a_doubt_stays_when_the_next_try_does_not_even_connect() {
     // The first try is lost; then nobody listens any more.
-    let service = Service::start(|_, _| Act::Cut(Vec::new())).await;
-    let proxy = Proxy::start("gateway", service.address, &["--attempts", "2", "--backoff", "400ms"]);
-    let request = Request::post("/").key("k").body("x");
+    let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
+    let proxy = ProxyProcess::start("gateway", service.address, &["--attempts", "2", "--backoff", "400ms"]);
+    let request = ProxyRequest::post("/").key("k").body("x");
     let sending = tokio::spawn({
         let address = proxy.address;
         async move { send(address, &request).await }
@@ -194,13 +200,13 @@ async fn a_kept_connection_that_dies_on_reuse_does_not_send_a_post_twice() {
 /// The second request on a connection is taken in and the connection cut: the client library would silently send it again on another one
 /// if it were let. Answers how many connections there were.
 async fn second_request_is_cut() -> usize {
-    let service = Service::start(|request, _| match request.one("x-nth") {
-        Some("2") => Act::Cut(Vec::new()),
-        _ => Act::ok("ok"),
+    let service = FakeService::start(|request, _| match request.one("x-nth") {
+        Some("2") => ServiceAction::Cut(Vec::new()),
+        _ => ServiceAction::ok("ok"),
     })
     .await;
-    let proxy = Proxy::start("gateway", service.address, &["--key-on", "PATCH"]);
-    let nth = |nth: &str| Request::post("/").field("x-nth", nth).body("x");
+    let proxy = ProxyProcess::start("gateway", service.address, &["--key-on", "PATCH"]);
+    let nth = |nth: &str| ProxyRequest::post("/").field("x-nth", nth).body("x");
     assert_eq!(send(proxy.address, &nth("1")).await.status(), 200);
     let lost = send(proxy.address, &nth("2")).await;
     assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
@@ -214,11 +220,11 @@ async fn second_request_is_cut() -> usize {
 async fn a_kept_connection_that_closed_while_idle_costs_nobody_a_request() {
     // Every connection is closed after its answer without a word: whether the proxy has noticed by the next request or
     // not, a request of which nothing was written goes out on another connection, and one that was written does not.
-    let service = Service::start(|_, _| Act::Cut(answer("200 OK", &[], "ok"))).await;
-    let proxy = Proxy::start("gateway", service.address, &["--key-on", "PATCH"]);
+    let service = FakeService::start(|_, _| ServiceAction::Cut(answer("200 OK", &[], "ok"))).await;
+    let proxy = ProxyProcess::start("gateway", service.address, &["--key-on", "PATCH"]);
     let mut lost = 0;
     for index in 0..50 {
-        let answer = send(proxy.address, &Request::post(&format!("/{index}")).body("x")).await;
+        let answer = send(proxy.address, &ProxyRequest::post(&format!("/{index}")).body("x")).await;
         lost += usize::from(answer.status() == 502);
     }
     for index in 0..50 {
@@ -237,11 +243,11 @@ async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
     let listener = socket.listen(1).expect("it listens");
     let address = listener.local_addr().expect("an address");
     let fill: Vec<_> = (0..16).map(|_| tokio::spawn(TcpStream::connect(address))).collect();
-    let proxy = Proxy::start("gateway", address, &["--connect-timeout", "100ms"]);
-    let mut answer = send(proxy.address, &Request::post("/").key("k").body("x")).await;
+    let proxy = ProxyProcess::start("gateway", address, &["--connect-timeout", "100ms"]);
+    let mut answer = send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await;
     // The first calls may still find room in the queue, and then wait for an answer in vain.
     while answer.code() != "upstream_unreachable" {
-        answer = send(proxy.address, &Request::post("/").key("k").body("x")).await;
+        answer = send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await;
     }
     assert_eq!((answer.status(), &answer.json()["effect"]), (504, &serde_json::json!("not_done")));
     for waiting in fill {
@@ -252,35 +258,35 @@ async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
 #[tokio::test]
 async fn an_answer_that_changes_the_protocol_is_no_answer() {
     let switching = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n".to_vec();
-    let service = Service::start(move |_, _| Act::Answer(switching.clone())).await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
-    let answer = send(proxy.address, &Request::get("/")).await;
+    let service = FakeService::start(move |_, _| ServiceAction::Answer(switching.clone())).await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
+    let answer = send(proxy.address, &ProxyRequest::get("/")).await;
     assert_eq!((answer.status(), answer.code().as_str()), (502, "upstream_lost"));
 }
 
 #[tokio::test]
 async fn the_time_for_an_answer_begins_when_the_body_is_here() {
-    let (slow, never) = (Gate::default(), Gate::default());
+    let (slow, never) = (ReleaseGate::default(), ReleaseGate::default());
     let opened = slow.clone();
-    let service = Service::start(move |request, _| match request.first.split(' ').nth(1) {
-        Some("/slow") => Act::AnswerWhen(opened.clone(), answer("200 OK", &[], "slow")),
-        Some("/never") => Act::AnswerWhen(never.clone(), Vec::new()),
-        _ => Act::ok("ok"),
+    let service = FakeService::start(move |request, _| match request.first.split(' ').nth(1) {
+        Some("/slow") => ServiceAction::AnswerWhen(opened.clone(), answer("200 OK", &[], "slow")),
+        Some("/never") => ServiceAction::AnswerWhen(never.clone(), Vec::new()),
+        _ => ServiceAction::ok("ok"),
     })
     .await;
     let flags = ["--attempts", "2", "--timeout", "2s", "--try-timeout", "2s"];
-    let proxy = Proxy::start("gateway", service.address, &flags);
-    let mut client = Client::connect(proxy.address).await;
+    let proxy = ProxyProcess::start("gateway", service.address, &flags);
+    let mut client = ProxyClient::connect(proxy.address).await;
     let head = "POST /slow HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n";
     client.write(format!("{head}\r\na")).await;
     // As long as all tries may take goes by.
-    let late = send(proxy.address, &Request::post("/never").key("n")).await;
+    let late = send(proxy.address, &ProxyRequest::post("/never").key("n")).await;
     assert_eq!(late.status(), 504);
     client.write("b").await;
     service.until_seen(2).await;
     // And a little more than no time at all.
     for _ in 0..20 {
-        assert_eq!(send(proxy.address, &Request::get("/")).await.status(), 200);
+        assert_eq!(send(proxy.address, &ProxyRequest::get("/")).await.status(), 200);
     }
     slow.open();
     assert_eq!(client.answer().await.text(), "slow");
@@ -289,14 +295,14 @@ async fn the_time_for_an_answer_begins_when_the_body_is_here() {
 /// A hop that has no memory left to hold a body sends it once, as it comes.
 #[tokio::test]
 async fn a_body_for_which_there_is_no_memory_is_sent_once() {
-    let service = Service::start(|_, _| Act::status("503 Service Unavailable")).await;
-    let proxy = Proxy::start("gateway", service.address, &["--attempts", "2", "--backoff", "1ms"]);
-    let request = |key: &str| Request::post("/").key(key).body("abc");
+    let service = FakeService::start(|_, _| ServiceAction::status("503 Service Unavailable")).await;
+    let proxy = ProxyProcess::start("gateway", service.address, &["--attempts", "2", "--backoff", "1ms"]);
+    let request = |key: &str| ProxyRequest::post("/").key(key).body("abc");
     assert_eq!(send(proxy.address, &request("first")).await.status(), 503);
     assert_eq!(service.seen().len(), 2, "it was held, and sent again");
     let mut holding = Vec::new();
     for index in 0..64 {
-        let mut client = Client::connect(proxy.address).await;
+        let mut client = ProxyClient::connect(proxy.address).await;
         let head = format!(
             "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k{index}\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
             1 << 20

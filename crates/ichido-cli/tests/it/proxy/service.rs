@@ -10,24 +10,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::client::HUNG;
-use crate::http_message::{Kind, Message, Reader};
+use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
 /// What the service does about one request.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub(crate) enum ServiceAction {
     /// These bytes are the answer; the connection stays.
     Answer(Vec<u8>),
     /// These bytes, and then the connection is cut.
     Cut(Vec<u8>),
     /// The answer, once the gate is opened.
-    AnswerWhen(Gate, Vec<u8>),
+    AnswerWhen(ReleaseGate, Vec<u8>),
 }
 
 /// Closed until a test opens it, and open from then on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gate(Arc<watch::Sender<bool>>);
+pub(crate) struct ReleaseGate(Arc<watch::Sender<bool>>);
 
-impl Gate {
+impl ReleaseGate {
     pub(crate) fn open(&self) {
         self.0.send_replace(true);
     }
@@ -37,7 +37,7 @@ impl Gate {
     }
 }
 
-impl Act {
+impl ServiceAction {
     pub(crate) fn ok(body: &str) -> Self {
         Self::Answer(answer("200 OK", &[], body))
     }
@@ -59,16 +59,18 @@ pub(crate) fn answer(status: &str, fields: &[(&str, &str)], body: &str) -> Vec<u
 }
 
 /// A running service.
-pub(crate) struct Service {
+pub(crate) struct FakeService {
     pub(crate) address: SocketAddr,
-    seen: watch::Receiver<Vec<Message>>,
+    seen: watch::Receiver<Vec<HttpMessage>>,
     connections: watch::Receiver<usize>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Service {
+impl FakeService {
     /// Starts one that acts as `script` says, given the request and how many came before it.
-    pub(crate) async fn start(script: impl Fn(&Message, usize) -> Act + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        script: impl Fn(&HttpMessage, usize) -> ServiceAction + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let address = listener.local_addr().expect("an address");
         let (record, seen) = watch::channel(Vec::new());
@@ -85,16 +87,16 @@ impl Service {
 
     /// One that says 200 and `ok` to everything.
     pub(crate) async fn plain() -> Self {
-        Self::start(|_, _| Act::ok("ok")).await
+        Self::start(|_, _| ServiceAction::ok("ok")).await
     }
 
     /// What it was asked so far.
-    pub(crate) fn seen(&self) -> Vec<Message> {
+    pub(crate) fn seen(&self) -> Vec<HttpMessage> {
         self.seen.borrow().clone()
     }
 
     /// The one request that it was asked.
-    pub(crate) fn only(&self) -> Message {
+    pub(crate) fn only(&self) -> HttpMessage {
         let seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen[0].clone()
@@ -112,7 +114,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for FakeService {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -120,24 +122,24 @@ impl Drop for Service {
 
 async fn converse(
     stream: TcpStream,
-    script: Arc<impl Fn(&Message, usize) -> Act>,
-    record: Arc<watch::Sender<Vec<Message>>>,
+    script: Arc<impl Fn(&HttpMessage, usize) -> ServiceAction>,
+    record: Arc<watch::Sender<Vec<HttpMessage>>>,
 ) {
     let (read, mut write) = stream.into_split();
-    let mut reader = Reader::new(read);
-    while let Ok(Some(request)) = reader.message(Kind::Request).await {
+    let mut reader = HttpReader::new(read);
+    while let Ok(Some(request)) = reader.message(MessageKind::Request).await {
         let mut before = 0;
         record.send_modify(|seen| {
             before = seen.len();
             seen.push(request.clone());
         });
         let written = match script(&request, before) {
-            Act::Answer(bytes) => write.write_all(&bytes).await,
-            Act::AnswerWhen(gate, bytes) => {
+            ServiceAction::Answer(bytes) => write.write_all(&bytes).await,
+            ServiceAction::AnswerWhen(gate, bytes) => {
                 gate.opened().await;
                 write.write_all(&bytes).await
             }
-            Act::Cut(bytes) => {
+            ServiceAction::Cut(bytes) => {
                 // The client may be gone; the connection ends here either way.
                 drop(write.write_all(&bytes).await);
                 return;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::program::{Proxy, run};
-use super::service::Service;
+use super::program::{ProxyProcess, run};
+use super::service::FakeService;
 use crate::folder;
 
 #[test]
@@ -94,14 +94,14 @@ async fn a_proxy_starts_on_a_file_with_warnings() {
     let file = folder.boundary("browser_to_bff.json", &json!({"observability": {"redaction": null}}));
     let (code, out, _) = run(&["check", &file]);
     assert!(code == Some(1) && out.contains("0 errors, 1 warning"), "{out}");
-    let service = Service::plain().await;
-    drop(Proxy::start("bff", service.address, &["--boundary", &file]));
+    let service = FakeService::plain().await;
+    drop(ProxyProcess::start("bff", service.address, &["--boundary", &file]));
 }
 
 #[tokio::test]
 async fn a_port_that_is_taken_is_a_failure_and_no_misuse() {
-    let service = Service::plain().await;
-    let first = Proxy::start("bff", service.address, &[]);
+    let service = FakeService::plain().await;
+    let first = ProxyProcess::start("bff", service.address, &[]);
     let (listen, upstream) = (first.address.to_string(), format!("http://{}", service.address));
     let (code, _, err) = run(&["proxy", "--role", "bff", "--upstream", &upstream, "--listen", &listen]);
     assert_eq!(code, Some(1));

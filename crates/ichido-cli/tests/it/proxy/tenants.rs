@@ -4,23 +4,23 @@ use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::{Value, json};
 
-use super::client::{Request, send};
+use super::client::{ProxyRequest, send};
 use super::identity::{SECRET, claims, hs256};
-use super::program::{Proxy, run};
-use super::service::{Act, Service, answer};
-use crate::folder::{self, Folder};
-use crate::http_message::Message;
+use super::program::{ProxyProcess, run};
+use super::service::{FakeService, ServiceAction, answer};
+use crate::folder::{self, TempFolder};
+use crate::http_message::HttpMessage;
 
 const ALWAYS: [&str; 4] = ["identity", "route.operation", "idempotency-key", "body_hash"];
 
 /// An adapter whose file includes these inputs, in front of a service that numbers its answers.
 struct Guarded {
-    service: Service,
-    proxy: Proxy,
-    _folder: Folder,
+    service: FakeService,
+    proxy: ProxyProcess,
+    _folder: TempFolder,
 }
 
-fn files(folder: &Folder, inputs: &[&str], identity: &Value) -> [String; 2] {
+fn files(folder: &TempFolder, inputs: &[&str], identity: &Value) -> [String; 2] {
     let include: Vec<&str> = ALWAYS.into_iter().chain(inputs.iter().copied()).collect();
     let enabled = json!({"fingerprint": {"include": include}});
     // Without lists, every header arrives.
@@ -34,8 +34,10 @@ fn jwt(name: &Value) -> Value {
 }
 
 async fn guarded(store: &str, inputs: &[&str], identity: &Value) -> Guarded {
-    let service =
-        Service::start(|_, before| Act::Answer(answer("201 Created", &[], &format!("order {before}")))).await;
+    let service = FakeService::start(|_, before| {
+        ServiceAction::Answer(answer("201 Created", &[], &format!("order {before}")))
+    })
+    .await;
     let folder = folder::fresh();
     let [receiving, sending] = files(&folder, inputs, identity);
     let key = folder.write("key", SECRET);
@@ -43,19 +45,19 @@ async fn guarded(store: &str, inputs: &[&str], identity: &Value) -> Guarded {
     if identity["source"] == "jwt_claim" {
         flags.extend(["--jwt-algorithm", "HS256", "--jwt-key", &key, "--jwt-audience", "orders"]);
     }
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     Guarded { service, proxy, _folder: folder }
 }
 
 impl Guarded {
-    async fn order(&self, fields: &[(&str, &str)]) -> Message {
-        let request = Request::post("/v1/orders").key("k").body("same");
+    async fn order(&self, fields: &[(&str, &str)]) -> HttpMessage {
+        let request = ProxyRequest::post("/v1/orders").key("k").body("same");
         let request = fields.iter().fold(request, |request, (name, value)| request.field(name, value));
         send(self.proxy.address, &request).await
     }
 
     /// An order by alice, whose token has these claims besides.
-    async fn order_by(&self, more: &Value) -> Message {
+    async fn order_by(&self, more: &Value) -> HttpMessage {
         let mut claims = claims("alice");
         claims.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         self.order(&[("Authorization", &format!("Bearer {}", hs256(&claims)))]).await
@@ -73,12 +75,12 @@ impl Guarded {
 }
 
 #[track_caller]
-fn replays(answer: &Message) {
+fn replays(answer: &HttpMessage) {
     assert_eq!((answer.text(), answer.one("idempotency-replayed")), ("order 0", Some("true")));
 }
 
 #[track_caller]
-fn conflicts(answer: &Message, what: &Value) {
+fn conflicts(answer: &HttpMessage, what: &Value) {
     assert_eq!((answer.status(), answer.code().as_str()), (409, "key_conflict"), "{what}");
     assert!(!answer.text().contains("order 0"), "{what}");
 }
@@ -199,12 +201,14 @@ async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
 #[tokio::test]
 async fn a_flag_names_several_claims_too() {
     let (file, folder) = (fresh_file(), folder::fresh());
-    let service =
-        Service::start(|_, before| Act::Answer(answer("201 Created", &[], &before.to_string()))).await;
+    let service = FakeService::start(|_, before| {
+        ServiceAction::Answer(answer("201 Created", &[], &before.to_string()))
+    })
+    .await;
     let key = folder.write("key", SECRET);
     let flags = ["--store", &file.url, "--operation", "POST /v1/orders", "--identity", "jwt:tenant_id,sub"];
     let token = ["--jwt-algorithm", "HS256", "--jwt-key", &key, "--jwt-audience", "orders"];
-    let proxy = Proxy::start("adapter", service.address, &[&flags[..], &token].concat());
+    let proxy = ProxyProcess::start("adapter", service.address, &[&flags[..], &token].concat());
     let guarded = Guarded { service, proxy, _folder: folder };
     for (tenant, made) in [("t1", "0"), ("t2", "1"), ("t1", "0")] {
         assert_eq!(guarded.order_by(&json!({"tenant_id": tenant})).await.text(), made);

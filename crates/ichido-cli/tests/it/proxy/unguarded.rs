@@ -3,28 +3,32 @@
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
 
-use super::client::{Request, send};
-use super::program::Proxy;
-use super::service::Service;
+use super::client::{ProxyRequest, send};
+use super::program::ProxyProcess;
+use super::service::FakeService;
 use crate::folder;
 
 #[tokio::test]
 async fn a_method_that_may_change_state_passes_by_its_operation_alone() {
-    let (service, store) = (Service::plain().await, fresh_file());
+    let (service, store) = (FakeService::plain().await, fresh_file());
     let flags = ["--store", &store.url, "--identity", "single:me"];
     let operations = ["--operation", "POST /orders", "--operation", "PUT /orders/{id}"];
-    let proxy = Proxy::start("adapter", service.address, &[&flags[..], &operations].concat());
+    let proxy = ProxyProcess::start("adapter", service.address, &[&flags[..], &operations].concat());
     for method in ["PUT", "PATCH", "DELETE", "FOO", "MKCOL", "PROPFIND", "LINK", "POST"] {
-        let answer = send(proxy.address, &Request::new(method, "/elsewhere").key("k").body("{}")).await;
+        let answer = send(proxy.address, &ProxyRequest::new(method, "/elsewhere").key("k").body("{}")).await;
         assert_eq!((answer.status(), answer.code().as_str()), (404, "operation_unknown"), "{method}");
     }
     assert_eq!(service.seen().len(), 0);
     for method in ["GET", "OPTIONS"] {
-        assert_eq!(send(proxy.address, &Request::new(method, "/elsewhere")).await.status(), 200, "{method}");
+        assert_eq!(
+            send(proxy.address, &ProxyRequest::new(method, "/elsewhere")).await.status(),
+            200,
+            "{method}"
+        );
     }
     // One that an operation declares is guarded.
     for _ in 0..2 {
-        let put = Request::new("PUT", "/orders/7").key("k").body("{}");
+        let put = ProxyRequest::new("PUT", "/orders/7").key("k").body("{}");
         assert_eq!(send(proxy.address, &put).await.status(), 200);
     }
     assert_eq!(service.seen().len(), 3);
@@ -33,7 +37,7 @@ async fn a_method_that_may_change_state_passes_by_its_operation_alone() {
 /// Rack, Laravel, Express and others take the method from these where they are told to.
 #[tokio::test]
 async fn a_method_cannot_be_overridden() {
-    let (service, store, folder) = (Service::plain().await, fresh_file(), folder::fresh());
+    let (service, store, folder) = (FakeService::plain().await, fresh_file(), folder::fresh());
     let search = json!({"methods": ["POST"], "path": "/orders/search", "class": "read", "effect": "opaque"});
     let orders = json!({"path": "/orders"});
     let operations = json!({"orders.create": orders, "orders.search": search, "profiles.update": null});
@@ -42,30 +46,30 @@ async fn a_method_cannot_be_overridden() {
     let receiving = folder.boundary("gateway_to_adapter.json", &json!({"headers": null}));
     let flags =
         ["--store", &store.url, "--identity", "single:me", "--boundary", &own, "--boundary", &receiving];
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     let mut refused = Vec::new();
     for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
         for request in [
-            Request::get("/orders/7"),
-            Request::post("/orders/search").body("{}"),
-            Request::post("/orders").key("k").body("{}"),
+            ProxyRequest::get("/orders/7"),
+            ProxyRequest::post("/orders/search").body("{}"),
+            ProxyRequest::post("/orders").key("k").body("{}"),
         ] {
             refused.push(request.field(name, "DELETE"));
         }
     }
     for query in ["_method=DELETE", "a=b&%5Fmethod=delete", ".method=PUT"] {
-        refused.push(Request::get(&format!("/orders/7?{query}")));
-        refused.push(Request::post(&format!("/orders/search?{query}")).body("{}"));
+        refused.push(ProxyRequest::get(&format!("/orders/7?{query}")));
+        refused.push(ProxyRequest::post(&format!("/orders/search?{query}")).body("{}"));
     }
     for request in refused {
         let answer = send(proxy.address, &request).await;
         assert_eq!((answer.status(), answer.code().as_str()), (400, "method_override"), "{request:?}");
     }
     assert_eq!(service.seen().len(), 0);
-    let same = Request::get("/orders/7?_method=get").field("X-HTTP-Method-Override", "GET");
+    let same = ProxyRequest::get("/orders/7?_method=get").field("X-HTTP-Method-Override", "GET");
     assert_eq!(send(proxy.address, &same).await.status(), 200, "it is the method that it has");
     // Through the ledger it is guarded by whatever it says, because the query is compared.
-    let guarded = |query: &str| Request::post(&format!("/orders{query}")).key("k").body("{}");
+    let guarded = |query: &str| ProxyRequest::post(&format!("/orders{query}")).key("k").body("{}");
     for (query, status) in
         [("?_method=DELETE", 200), ("?_method=DELETE", 200), ("", 409), ("?_method=PUT", 409)]
     {

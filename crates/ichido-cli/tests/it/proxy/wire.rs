@@ -1,14 +1,14 @@
 //! What a connection may look like: shapes that are refused, limits, and clocks.
 
-use super::client::{Client, Request, send, send_bytes};
-use super::program::Proxy;
-use super::service::{Act, Gate, Service, answer};
+use super::client::{ProxyClient, ProxyRequest, send, send_bytes};
+use super::program::ProxyProcess;
+use super::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
 /// Sends the bytes to a proxy and makes sure that the refusal is ours and nothing reached the service.
 async fn is_refused(bytes: &str) -> u16 {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
-    let mut client = Client::connect(proxy.address).await;
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
+    let mut client = ProxyClient::connect(proxy.address).await;
     client.write(bytes).await;
     let answer = client.answer().await;
     assert!(client.reader.is_at_end().await, "the connection is closed: {bytes:?}");
@@ -67,8 +67,8 @@ async fn malformed_chunks_are_refused() {
         "-1\r\n\r\n",
         "0x3\r\nabc\r\n",
     ] {
-        let service = Service::plain().await;
-        let proxy = Proxy::start("gateway", service.address, &["--attempts", "2"]);
+        let service = FakeService::plain().await;
+        let proxy = ProxyProcess::start("gateway", service.address, &["--attempts", "2"]);
         let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n";
         let answer = send_bytes(proxy.address, format!("{head}{chunks}")).await.expect("an answer");
         assert_eq!((answer.status(), answer.code().as_str()), (400, "body_incomplete"), "{chunks:?}");
@@ -79,8 +79,8 @@ async fn malformed_chunks_are_refused() {
 
 #[tokio::test]
 async fn a_malformed_chunk_in_a_streamed_body_never_makes_a_whole_request() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("gateway", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("gateway", service.address, &[]);
     let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n";
     let answer = send_bytes(proxy.address, format!("{head}3\r\nabc\r\nzz\r\n\r\n")).await.expect("an answer");
     assert_eq!((answer.status(), answer.code().as_str()), (400, "body_incomplete"));
@@ -94,8 +94,8 @@ async fn a_host_that_is_missing_or_named_twice_is_refused() {
         "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
-        let service = Service::plain().await;
-        let proxy = Proxy::start("gateway", service.address, &[]);
+        let service = FakeService::plain().await;
+        let proxy = ProxyProcess::start("gateway", service.address, &[]);
         let answer = send_bytes(proxy.address, request).await.expect("an answer");
         assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"), "{request:?}");
         assert_eq!(service.seen().len(), 0);
@@ -105,13 +105,13 @@ async fn a_host_that_is_missing_or_named_twice_is_refused() {
 /// Many services read `post` as POST: it would reach them without a key, and past the ledger.
 #[tokio::test]
 async fn a_method_in_small_letters_gets_past_no_role() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
     for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
-        let proxy = Proxy::start(role, service.address, flags);
+        let proxy = ProxyProcess::start(role, service.address, flags);
         for method in ["post", "Post", "pATCH"] {
-            let answer = send(proxy.address, &Request::new(method, "/orders").body("{}")).await;
+            let answer = send(proxy.address, &ProxyRequest::new(method, "/orders").body("{}")).await;
             assert_eq!(
                 (answer.status(), answer.code().as_str()),
                 (400, "request_malformed"),
@@ -124,9 +124,9 @@ async fn a_method_in_small_letters_gets_past_no_role() {
 
 #[tokio::test]
 async fn websockets_and_tunnels_are_refused_in_words() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
-    let upgrade = Request::get("/ws").field("Connection", "Upgrade").field("Upgrade", "websocket");
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
+    let upgrade = ProxyRequest::get("/ws").field("Connection", "Upgrade").field("Upgrade", "websocket");
     let answer = send(proxy.address, &upgrade).await;
     assert_eq!((answer.status(), answer.code().as_str()), (501, "upgrade_unsupported"));
     assert!(answer.text().contains("WebSocket"), "{}", answer.text());
@@ -138,15 +138,15 @@ async fn websockets_and_tunnels_are_refused_in_words() {
 /// What Java's client and `curl --http2` send with the first request to a host.
 #[tokio::test]
 async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
     for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
-        let proxy = Proxy::start(role, service.address, flags);
-        let mut client = Client::connect(proxy.address).await;
+        let proxy = ProxyProcess::start(role, service.address, flags);
+        let mut client = ProxyClient::connect(proxy.address).await;
         // Twice on one connection, which an ignored offer leaves as it is.
         for key in ["k1", "k2"] {
-            let order = Request::post("/orders").key(&format!("{role}-{key}")).body("{}");
+            let order = ProxyRequest::post("/orders").key(&format!("{role}-{key}")).body("{}");
             let order = order
                 .field("Connection", "Upgrade, HTTP2-Settings")
                 .field("Upgrade", "h2c")
@@ -165,8 +165,8 @@ async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
 
 #[tokio::test]
 async fn curl_with_http2_gets_its_answer() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
     let url = format!("http://{}/orders", proxy.address);
     for protocol in ["--http2", "--http2-prior-knowledge", "--http1.1"] {
         let curl = tokio::process::Command::new("curl")
@@ -183,13 +183,13 @@ async fn curl_with_http2_gets_its_answer() {
 /// A service that reads headers as CGI does takes `X_User_Id` for `X-User-Id`.
 #[tokio::test]
 async fn a_dropped_header_does_not_come_back_under_another_name() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
     for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
         let flags = [flags, &["--drop-headers", "x-user-id"]].concat();
-        let proxy = Proxy::start(role, service.address, &flags);
-        for request in [Request::post("/orders").key(role).body("{}"), Request::get("/orders")] {
+        let proxy = ProxyProcess::start(role, service.address, &flags);
+        for request in [ProxyRequest::post("/orders").key(role).body("{}"), ProxyRequest::get("/orders")] {
             let names = [
                 "X-User-Id",
                 "X_User_Id",
@@ -210,19 +210,19 @@ async fn a_dropped_header_does_not_come_back_under_another_name() {
         assert!(!seen.fields.iter().any(|(_, value)| value == "admin"), "{seen:?}");
     }
     // A key under such a name is no key.
-    let proxy = Proxy::start("bff", service.address, &[]);
-    let bare = Request::post("/orders").field("Idempotency_Key", "k").body("{}");
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
+    let bare = ProxyRequest::post("/orders").field("Idempotency_Key", "k").body("{}");
     assert_eq!(send(proxy.address, &bare).await.code(), "key_missing");
 }
 
 #[tokio::test]
 async fn two_authorizations_get_past_no_role() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
     for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
-        let proxy = Proxy::start(role, service.address, flags);
-        let two = Request::post("/orders")
+        let proxy = ProxyProcess::start(role, service.address, flags);
+        let two = ProxyRequest::post("/orders")
             .key("k")
             .field("Authorization", "Bearer a")
             .field("authorization", "Bearer b");
@@ -234,9 +234,9 @@ async fn two_authorizations_get_past_no_role() {
 
 #[tokio::test]
 async fn the_connection_header_cannot_strip_the_key() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
-    let request = Request::post("/").key("k").field("Connection", "close, Idempotency-Key");
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
+    let request = ProxyRequest::post("/").key("k").field("Connection", "close, Idempotency-Key");
     let answer = send(proxy.address, &request).await;
     assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"));
     assert_eq!(service.seen().len(), 0);
@@ -244,22 +244,23 @@ async fn the_connection_header_cannot_strip_the_key() {
 
 #[tokio::test]
 async fn too_many_and_too_large_headers_are_answered_431() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &[]);
-    let many = (0..150).fold(Request::get("/"), |request, index| request.field(&format!("x-{index}"), "1"));
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &[]);
+    let many =
+        (0..150).fold(ProxyRequest::get("/"), |request, index| request.field(&format!("x-{index}"), "1"));
     assert_eq!(send(proxy.address, &many).await.status(), 431);
-    let large = Request::get("/").field("x-large", &"a".repeat(64 * 1024));
+    let large = ProxyRequest::get("/").field("x-large", &"a".repeat(64 * 1024));
     assert_eq!(send(proxy.address, &large).await.status(), 431);
     assert_eq!(service.seen().len(), 0);
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_finish_its_head_is_cut_off() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "50ms"]);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
     // Nothing, the beginning of HTTP/2's preface, and half a head: each waits for another clock.
     for bytes in ["", "PRI * HT", "GET / HTTP/1.1\r\nHost: a\r\n"] {
-        let mut client = Client::connect(proxy.address).await;
+        let mut client = ProxyClient::connect(proxy.address).await;
         client.write(bytes).await;
         assert!(client.try_answer().await.is_none_or(|answer| answer.status() == 408), "{bytes:?}");
         assert!(client.reader.is_at_end().await, "{bytes:?}");
@@ -268,19 +269,19 @@ async fn a_client_that_does_not_finish_its_head_is_cut_off() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "50ms"]);
-    let mut client = Client::connect(proxy.address).await;
-    assert_eq!(client.send(&Request::get("/")).await.status(), 200);
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
+    let mut client = ProxyClient::connect(proxy.address).await;
+    assert_eq!(client.send(&ProxyRequest::get("/")).await.status(), 200);
     assert!(client.try_answer().await.is_none_or(|answer| answer.status() == 408));
     assert!(client.reader.is_at_end().await);
 }
 
 #[tokio::test]
 async fn a_body_that_stops_is_answered_408() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
-        let proxy = Proxy::start("bff", service.address, &flags);
+        let proxy = ProxyProcess::start("bff", service.address, &flags);
         let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 10\r\n\r\nabc";
         let answer = send_bytes(proxy.address, head).await.expect("an answer");
         assert_eq!((answer.status(), answer.code().as_str()), (408, "body_timeout"), "{flags:?}");
@@ -290,35 +291,35 @@ async fn a_body_that_stops_is_answered_408() {
 
 #[tokio::test]
 async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let opened = gate.clone();
-    let service = Service::start(move |_, before| match before {
-        1 => Act::AnswerWhen(opened.clone(), answer("200 OK", &[], "second")),
-        _ => Act::ok("another"),
+    let service = FakeService::start(move |_, before| match before {
+        1 => ServiceAction::AnswerWhen(opened.clone(), answer("200 OK", &[], "second")),
+        _ => ServiceAction::ok("another"),
     })
     .await;
-    let proxy = Proxy::start("bff", service.address, &["--connections-max", "1"]);
-    let mut first = Client::connect(proxy.address).await;
-    assert_eq!(first.send(&Request::get("/first")).await.status(), 200);
-    let mut second = Client::connect(proxy.address).await;
-    second.write(Request::get("/second").bytes()).await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--connections-max", "1"]);
+    let mut first = ProxyClient::connect(proxy.address).await;
+    assert_eq!(first.send(&ProxyRequest::get("/first")).await.status(), 200);
+    let mut second = ProxyClient::connect(proxy.address).await;
+    second.write(ProxyRequest::get("/second").bytes()).await;
     service.until_seen(2).await;
     assert!(first.reader.is_at_end().await, "it was idle");
-    let refused = send(proxy.address, &Request::get("/third")).await;
+    let refused = send(proxy.address, &ProxyRequest::get("/third")).await;
     assert_eq!((refused.status(), refused.code().as_str()), (503, "proxy_busy"));
     assert_eq!(refused.one("retry-after"), Some("1"));
     assert!(refused.one("x-request-id").is_some());
     assert_eq!(service.seen().len(), 2, "what is refused does not reach the service");
     gate.open();
     assert_eq!(second.answer().await.text(), "second");
-    assert_eq!(send(proxy.address, &Request::get("/fourth")).await.status(), 200);
+    assert_eq!(send(proxy.address, &ProxyRequest::get("/fourth")).await.status(), 200);
 }
 
 #[tokio::test]
 async fn an_idle_http2_connection_is_closed() {
-    let service = Service::plain().await;
-    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "50ms"]);
-    let mut client = Client::connect(proxy.address).await;
+    let service = FakeService::plain().await;
+    let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
+    let mut client = ProxyClient::connect(proxy.address).await;
     // The preface, empty settings, and the acknowledgement of the server's; and then the beginning of a head that never ends.
     client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     client.write([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await;
@@ -330,26 +331,26 @@ async fn an_idle_http2_connection_is_closed() {
 #[tokio::test]
 async fn a_client_that_does_not_read_its_answer_is_cut_off() {
     let body = "x".repeat(64 * 1024 * 1024);
-    let service = Service::start(move |_, _| Act::ok(&body)).await;
+    let service = FakeService::start(move |_, _| ServiceAction::ok(&body)).await;
     let flags = ["--connections-max", "1", "--body-idle-timeout", "100ms"];
-    let proxy = Proxy::start("bff", service.address, &flags);
-    let mut deaf = Client::connect(proxy.address).await;
-    deaf.write(Request::get("/").bytes()).await;
+    let proxy = ProxyProcess::start("bff", service.address, &flags);
+    let mut deaf = ProxyClient::connect(proxy.address).await;
+    deaf.write(ProxyRequest::get("/").bytes()).await;
     service.until_seen(1).await;
     // There is one place, and the deaf one has it until it is cut off.
-    let mut next = Client::connect(proxy.address).await;
-    next.write(Request::get("/").bytes()).await;
+    let mut next = ProxyClient::connect(proxy.address).await;
+    next.write(ProxyRequest::get("/").bytes()).await;
     service.until_seen(2).await;
 }
 
 /// The client gives its streams no room, and is otherwise alive: no write ever stalls.
 #[tokio::test]
 async fn an_http2_stream_that_does_not_take_its_answer_gives_its_place_back() {
-    let service = Service::plain().await;
+    let service = FakeService::plain().await;
     // Only the clock for answers is short.
     let flags = ["--connections-max", "2", "--body-idle-timeout", "100ms", "--head-timeout", "1h"];
-    let proxy = Proxy::start("bff", service.address, &flags);
-    let mut deaf = Client::connect(proxy.address).await;
+    let proxy = ProxyProcess::start("bff", service.address, &flags);
+    let mut deaf = ProxyClient::connect(proxy.address).await;
     // The preface, settings with an initial window of nothing, and the acknowledgement of the server's.
     deaf.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     deaf.write([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await;
@@ -358,6 +359,6 @@ async fn an_http2_stream_that_does_not_take_its_answer_gives_its_place_back() {
         deaf.write([0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x84, 0x41, 1, b'a']).await;
     }
     service.until_seen(2).await;
-    let answer = send(proxy.address, &Request::get("/")).await;
+    let answer = send(proxy.address, &ProxyRequest::get("/")).await;
     assert_eq!((answer.status(), service.seen().len()), (200, 3));
 }

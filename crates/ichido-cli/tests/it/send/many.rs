@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use super::program::{run, send, signal};
-use super::server::{Act, LOOK_EVERY, Server};
+use super::server::{FakeServer, POLL_EVERY, ServerAction};
 use crate::folder;
 
 fn lines(count: usize) -> String {
@@ -14,7 +14,7 @@ fn lines(count: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_line_is_on_its_own_and_has_its_result_in_order() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let input = [
         r#"{"key":"k1","body":{"n": 1.0}}"#,
         "",
@@ -56,7 +56,7 @@ async fn each_line_is_on_its_own_and_has_its_result_in_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_can_be_sent_again_and_its_lines_can_be_the_bodies() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let line = |number| format!("{{ \"order\": {{\"id\":{number}}} }}\r\n");
     folder.write("orders.ndjson", &(1..=50).map(line).collect::<Vec<_>>().concat());
     let flags = ["--ndjson", "orders.ndjson", "--key-from", "/order/id"];
@@ -77,12 +77,12 @@ async fn a_file_can_be_sent_again_and_its_lines_can_be_the_bodies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_line_stands_once_though_the_server_fails_at_each() {
     let folder = folder::fresh();
-    let server = Server::start(|nth, request| {
+    let server = FakeServer::start(|nth, request| {
         let number: usize = request.key()[1..].parse().unwrap();
         match (nth, number % 3) {
-            (0, 0) => Act::AcceptAndReset,
-            (0, 1) => Act::Refuse(503, "store_unavailable"),
-            _ => Act::Accept,
+            (0, 0) => ServerAction::AcceptAndReset,
+            (0, 1) => ServerAction::Refuse(503, "store_unavailable"),
+            _ => ServerAction::Accept,
         }
     })
     .await;
@@ -95,7 +95,7 @@ async fn every_line_stands_once_though_the_server_fails_at_each() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_are_said_while_more_lines_are_waited_for() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let mut command = server.send(folder.path(), &["--ndjson", "-"]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -114,13 +114,10 @@ async fn results_are_said_while_more_lines_are_waited_for() {
 async fn a_server_that_refuses_all_is_left_alone() {
     let folder = folder::fresh();
     for (status, code) in [(401, "token_missing"), (404, "queue_unknown")] {
-        let server =
-            Server::start(
-                move |_, request| {
-                    if request.key() == "k2" { Act::Refuse(status, code) } else { Act::Accept }
-                },
-            )
-            .await;
+        let server = FakeServer::start(move |_, request| {
+            if request.key() == "k2" { ServerAction::Refuse(status, code) } else { ServerAction::Accept }
+        })
+        .await;
         let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
         assert_eq!((sent.code, sent.lines().len()), (Some(1), 2), "{sent:?}");
         for part in ["refused line 2", "no further line was sent", "sending the same lines again is safe"] {
@@ -133,13 +130,10 @@ async fn a_server_that_refuses_all_is_left_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_the_server_fails_at_holds_up_no_other() {
     let folder = folder::fresh();
-    let server =
-        Server::start(
-            |_, request| {
-                if request.key() == "k2" { Act::Refuse(500, "handler_failed") } else { Act::Accept }
-            },
-        )
-        .await;
+    let server = FakeServer::start(|_, request| {
+        if request.key() == "k2" { ServerAction::Refuse(500, "handler_failed") } else { ServerAction::Accept }
+    })
+    .await;
     let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
     assert_eq!((sent.code, sent.lines().len()), (Some(3), 5), "{sent:?}");
     assert!(
@@ -153,7 +147,7 @@ async fn a_line_that_the_server_fails_at_holds_up_no_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_fails_at_every_line_is_left_alone() {
     let folder = folder::fresh();
-    let server = Server::start(|_, _| Act::Refuse(503, "store_unavailable")).await;
+    let server = FakeServer::start(|_, _| ServerAction::Refuse(503, "store_unavailable")).await;
     let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "8"]), &lines(500));
     assert_eq!(sent.code, Some(3), "{sent:?}");
     assert!(
@@ -180,9 +174,9 @@ fn a_server_that_is_not_there_is_asked_for_no_further_line() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
     let folder = folder::fresh();
-    let server = Server::start(
-        |nth, request| if request.key() == "k5" && nth == 0 { Act::Silence } else { Act::Accept },
-    )
+    let server = FakeServer::start(|nth, request| {
+        if request.key() == "k5" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+    })
     .await;
     folder.write("lines", &lines(10));
     let flags = ["--ndjson", "lines", "--parallel", "1"];
@@ -192,7 +186,7 @@ async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
     // Two at once may be one to it, so that it is told until it has gone.
     while child.try_wait().unwrap().is_none() {
         signal("INT", child.id());
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -205,9 +199,9 @@ async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_in_the_middle_puts_nothing_in_twice() {
     let folder = folder::fresh();
-    let server = Server::start(
-        |nth, request| if request.key() == "k20" && nth == 0 { Act::Silence } else { Act::Accept },
-    )
+    let server = FakeServer::start(|nth, request| {
+        if request.key() == "k20" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+    })
     .await;
     folder.write("lines", &lines(40));
     let flags = ["--ndjson", "lines", "--parallel", "8"];

@@ -1,14 +1,14 @@
 //! One message, through a server.
 
 use super::program::{run, send};
-use super::server::{Act, Server};
+use super::server::{FakeServer, ServerAction};
 use crate::folder;
 
 const BODY: &str = "{\"qty\": 1.0, \"symbol\":\"ACME\"}\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_is_new_and_then_the_same() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     for (said, json) in [
         ("new id-of-2\n", false),
         ("same id-of-2\n", false),
@@ -31,7 +31,7 @@ async fn a_message_is_new_and_then_the_same() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_and_for_whom_goes_along_where_it_is_given() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let mut command = send(folder.path());
     command.args(["--key", "k1", "--identity", "ann"]);
     command.env("ICHIDO_SERVER", format!("http://{}/", server.address)).env("ICHIDO_TOKEN", "s3cret");
@@ -44,7 +44,7 @@ async fn who_asks_and_for_whom_goes_along_where_it_is_given() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_of_another_body_is_a_conflict_with_a_code_of_its_own() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     run(server.send(folder.path(), &["--key", "k-secret"]), BODY);
     let refused = run(server.send(folder.path(), &["--key", "k-secret"]), "{}");
     assert_eq!((refused.code, refused.out.as_str()), (Some(4), ""), "{refused:?}");
@@ -61,7 +61,7 @@ async fn a_key_of_another_body_is_a_conflict_with_a_code_of_its_own() {
 async fn a_refusal_ends_with_1() {
     let folder = folder::fresh();
     for (status, code) in [(400, "body_invalid"), (401, "token_missing"), (422, "key_disagrees")] {
-        let server = Server::start(move |_, _| Act::Refuse(status, code)).await;
+        let server = FakeServer::start(move |_, _| ServerAction::Refuse(status, code)).await;
         let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.err.contains(code) && refused.err.contains("words of the server"), "{refused:?}");
@@ -71,8 +71,8 @@ async fn a_refusal_ends_with_1() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_is_learnt_and_the_message_stands_once() {
     let folder = folder::fresh();
-    let acts = [Act::AcceptAndReset, Act::Accept];
-    let server = Server::start(move |nth, _| acts[nth]).await;
+    let acts = [ServerAction::AcceptAndReset, ServerAction::Accept];
+    let server = FakeServer::start(move |nth, _| acts[nth]).await;
     let sent = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((sent.code, sent.out.as_str()), (Some(0), "same id-of-2\n"), "{sent:?}");
     assert_eq!(server.message("k1"), Some((BODY.to_owned(), 1)));
@@ -84,7 +84,7 @@ async fn a_lost_answer_is_learnt_and_the_message_stands_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_that_names_no_message_is_none() {
     let folder = folder::fresh();
-    let server = Server::start(|_, _| Act::Refuse(201, "anything")).await;
+    let server = FakeServer::start(|_, _| ServerAction::Refuse(201, "anything")).await;
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
     assert!(ended.err.contains("is it an Ichido server") && ended.err.contains("nobody knows"), "{ended:?}");
@@ -92,11 +92,11 @@ async fn a_yes_that_names_no_message_is_none() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_about_another_key_is_none() {
-    let (folder, server) = (folder::fresh(), Server::start(|_, _| Act::About("another")).await);
+    let (folder, server) = (folder::fresh(), FakeServer::start(|_, _| ServerAction::About("another")).await);
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
     assert!(ended.err.contains("about another key"), "{ended:?}");
-    let server = Server::start(|_, _| Act::About("k1")).await;
+    let server = FakeServer::start(|_, _| ServerAction::About("k1")).await;
     assert_eq!(run(server.send(folder.path(), &["--key", "k1"]), BODY).code, Some(0));
 }
 
@@ -116,7 +116,7 @@ fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proxy_of_the_environment_is_not_asked() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let mut command = server.send(folder.path(), &["--key", "k1"]);
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
         command.env(name, "http://127.0.0.1:9");
@@ -159,7 +159,8 @@ fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
 async fn a_redirect_is_not_followed_and_says_where_to_and_how_to_mend_it() {
     for status in [301, 302, 307, 308] {
         let to = "https://ichido.test/v1/queues/orders/messages?token=s3cret";
-        let (folder, server) = (folder::fresh(), Server::start(move |_, _| Act::Redirect(status, to)).await);
+        let (folder, server) =
+            (folder::fresh(), FakeServer::start(move |_, _| ServerAction::Redirect(status, to)).await);
         let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
         assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
         let expected = format!(

@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 /// What a command that has ended left.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct SendOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ended {
+impl SendOutput {
     /// The lines that it said.
     pub(crate) fn lines(&self) -> Vec<&str> {
         self.out.lines().collect()
@@ -30,14 +30,14 @@ pub(crate) fn send(folder: &Path) -> Command {
 }
 
 /// Runs it to its end, with something to read.
-pub(crate) fn run(mut command: Command, input: &str) -> Ended {
+pub(crate) fn run(mut command: Command, input: &str) -> SendOutput {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     // It may end without reading, which is as good.
     drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    SendOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// Sends a signal to a process.

@@ -13,7 +13,7 @@ use super::program::send;
 
 /// What is done with a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Act {
+pub(crate) enum ServerAction {
     /// Accepts the message, and answers.
     Accept,
     /// Accepts it, and resets the connection without an answer.
@@ -29,48 +29,50 @@ pub(crate) enum Act {
 }
 
 #[derive(Default)]
-struct Book {
+struct AcceptedMessages {
     /// The key of each request, in order.
     keys: Vec<String>,
     /// What stands under each key, and how often it was put in.
     messages: HashMap<String, (String, u32)>,
 }
 
-pub(crate) struct Server {
+pub(crate) struct FakeServer {
     pub(crate) address: SocketAddr,
     receiver: Receiver,
-    book: Arc<Mutex<Book>>,
+    book: Arc<Mutex<AcceptedMessages>>,
 }
 
 /// How often a condition is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(5);
 
-impl Server {
+impl FakeServer {
     /// Does as `script` says, which is told how many requests of the same key came before this one.
-    pub(crate) async fn start(script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static) -> Self {
-        let book = Arc::new(Mutex::new(Book::default()));
-        let kept = Arc::clone(&book);
+    pub(crate) async fn start(
+        script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
+    ) -> Self {
+        let book = Arc::new(Mutex::new(AcceptedMessages::default()));
+        let shared = Arc::clone(&book);
         let receiver = Receiver::start(move |_, request| {
-            let mut book = kept.lock().expect("no test panics in here");
+            let mut book = shared.lock().expect("no test panics in here");
             let before = book.keys.iter().filter(|seen| *seen == request.key()).count();
             book.keys.push(request.key().to_owned());
             match script(before, request) {
-                Act::Accept => http_for_tests::Act::Answer(accept(&mut book, request)),
-                Act::AcceptAndReset => {
+                ServerAction::Accept => http_for_tests::Act::Answer(accept(&mut book, request)),
+                ServerAction::AcceptAndReset => {
                     accept(&mut book, request);
                     http_for_tests::Act::Reset
                 }
-                Act::Refuse(status, code) => http_for_tests::Act::Answer(problem(status, code)),
-                Act::Redirect(status, location) => {
+                ServerAction::Refuse(status, code) => http_for_tests::Act::Answer(problem(status, code)),
+                ServerAction::Redirect(status, location) => {
                     let status = format!("{status} Elsewhere");
                     http_for_tests::Act::Answer(with(&status, &[("Location", location)], ""))
                 }
-                Act::About(key) => {
+                ServerAction::About(key) => {
                     let body =
                         format!(r#"{{"id":"id-of-another","queue":"orders","idempotency_key":"{key}"}}"#);
                     http_for_tests::Act::Answer(with("201 Created", &[], &body))
                 }
-                Act::Silence => http_for_tests::Act::Silence,
+                ServerAction::Silence => http_for_tests::Act::Silence,
             }
         })
         .await;
@@ -78,7 +80,7 @@ impl Server {
     }
 
     pub(crate) async fn accepting() -> Self {
-        Self::start(|_, _| Act::Accept).await
+        Self::start(|_, _| ServerAction::Accept).await
     }
 
     /// `ichido send orders` to it.
@@ -95,7 +97,7 @@ impl Server {
     /// Waits until a request with this key came.
     pub(crate) async fn until_seen(&self, key: &str) {
         while !self.seen().iter().any(|request| request.key() == key) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -105,7 +107,7 @@ impl Server {
     }
 }
 
-fn accept(book: &mut Book, request: &Request) -> String {
+fn accept(book: &mut AcceptedMessages, request: &Request) -> String {
     let (key, body) = (request.key().to_owned(), text(request));
     let id = format!("id-of-{}", key.len());
     let answer = |fields: &[(&str, &str)]| {

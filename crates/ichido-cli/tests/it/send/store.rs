@@ -10,7 +10,7 @@ use ichido_store::message::{MessageFilter, MessageRow, QueueName};
 use ichido_store::testing::{postgres, sqlite};
 use uuid::Uuid;
 
-use super::program::{Ended, run, send};
+use super::program::{SendOutput, run, send};
 use crate::folder;
 
 async fn rows(url: &str) -> Vec<MessageRow> {
@@ -20,7 +20,7 @@ async fn rows(url: &str) -> Vec<MessageRow> {
     rows
 }
 
-fn sent(url: &str, flags: &[&str], input: &str) -> Ended {
+fn sent(url: &str, flags: &[&str], input: &str) -> SendOutput {
     let folder = folder::fresh();
     let mut command = send(folder.path());
     command.args(["--store", url]).args(flags);
@@ -62,7 +62,7 @@ async fn many(url: &str) {
         "{again:?}"
     );
     assert!(again.lines()[6].starts_with("refused line 7: key_conflict: "), "{again:?}");
-    let ids = |ended: &Ended, nth: usize| ended.lines()[nth].split(' ').nth(1).unwrap().to_owned();
+    let ids = |ended: &SendOutput, nth: usize| ended.lines()[nth].split(' ').nth(1).unwrap().to_owned();
     assert_eq!(ids(&first, 30), ids(&again, 30));
     assert_eq!(rows(url).await.len(), 60);
 }

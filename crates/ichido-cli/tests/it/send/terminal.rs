@@ -3,14 +3,14 @@
 use std::process::{Command, Stdio};
 
 use super::program::run;
-use super::server::Server;
+use super::server::FakeServer;
 use crate::folder;
 
 const LINES: &str = "{\"key\":\"k1\",\"body\":1}\n{\"key\":\"k2\",\"body\":2}\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_sees_a_bar_without_colours() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     folder.write("lines", LINES);
     let binary = env!("CARGO_BIN_EXE_ichido");
     let line = format!("{binary} send orders --ndjson lines --server http://{}", server.address);
@@ -29,7 +29,7 @@ async fn a_person_sees_a_bar_without_colours() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_sees_no_bar() {
-    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let sent = run(server.send(folder.path(), &["--ndjson", "-"]), LINES);
     assert_eq!(sent.out, "new id-of-2 line 1\nnew id-of-2 line 2\n");
     assert_eq!(sent.err, "ichido: 2 new, 0 same, 0 refused\n");

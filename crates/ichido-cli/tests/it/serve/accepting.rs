@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
-use super::client::{Request, problem, send};
-use super::program::{LOOK_EVERY, on_both};
+use super::client::{RawRequest, problem, send};
+use super::program::{POLL_EVERY, on_both};
 
 const ORDER: &str = r#"{"symbol":"ACME","intent":"buy","qty":"10","limit_price":1.50}"#;
 
 on_both! {
     /// Status and body are the same, byte for byte; the marker says that it is a replay; the id of the request is new.
     #[test]
-    async fn the_same_request_gets_the_same_answer_and_is_sent_once(place) {
-        let server = place.serve(&[]);
-        let first = server.send(&Request::put("order-1", ORDER)).await;
+    async fn the_same_request_gets_the_same_answer_and_is_sent_once(fixture) {
+        let server = fixture.serve(&[]);
+        let first = server.send(&RawRequest::put("order-1", ORDER)).await;
         assert_eq!(first.status(), 201, "{first:?}");
         assert_eq!(first.one("idempotency-replayed"), None);
         let body = first.json();
@@ -25,7 +25,7 @@ on_both! {
 
         // It means the same, though it is spelled otherwise; and what became of the message changes nothing.
         let spelled = r#"{ "limit_price": 1.5, "qty": "10", "intent": "buy", "symbol": "ACME" }"#;
-        for again in [Request::put("order-1", ORDER), Request::put("\"order-1\"", spelled)] {
+        for again in [RawRequest::put("order-1", ORDER), RawRequest::put("\"order-1\"", spelled)] {
             let again = server.send(&again).await;
             assert_eq!((again.status(), &again.body), (201, &first.body));
             assert_eq!(again.one("idempotency-replayed"), Some("true"));
@@ -39,12 +39,12 @@ on_both! {
 
     /// SPEC D16: the same key put in ten times at once is sent once.
     #[test]
-    async fn ten_at_once_are_one(place) {
-        let server = place.serve(&[]);
+    async fn ten_at_once_are_one(fixture) {
+        let server = fixture.serve(&[]);
         let mut sending = JoinSet::new();
         for _ in 0..10 {
             let address = server.address;
-            sending.spawn(async move { send(address, &Request::put("order-1", ORDER)).await });
+            sending.spawn(async move { send(address, &RawRequest::put("order-1", ORDER)).await });
         }
         let answers = sending.join_all().await;
         assert!(answers.iter().all(|answer| answer.status() == 201));
@@ -56,24 +56,24 @@ on_both! {
     }
 
     #[test]
-    async fn another_request_under_the_key_is_refused(place) {
-        let server = place.serve(&[]);
-        let first = server.send(&Request::put("order-1", ORDER)).await;
-        let other = server.send(&Request::put("order-1", r#"{"symbol":"ACME","qty":"11"}"#)).await;
+    async fn another_request_under_the_key_is_refused(fixture) {
+        let server = fixture.serve(&[]);
+        let first = server.send(&RawRequest::put("order-1", ORDER)).await;
+        let other = server.send(&RawRequest::put("order-1", r#"{"symbol":"ACME","qty":"11"}"#)).await;
         assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
         assert_eq!(other.json()["first"], first.json()["href"]);
         // Bytes of another type are compared as bytes.
-        let text = |body: &str| Request::post("/v1/queues/demo/messages").key("text-1").field("Content-Type", "text/plain").body(body);
+        let text = |body: &str| RawRequest::post("/v1/queues/demo/messages").key("text-1").field("Content-Type", "text/plain").body(body);
         assert_eq!(server.send(&text("1.0")).await.status(), 201);
         assert_eq!(server.send(&text("1.0")).await.status(), 201);
         assert_eq!(server.send(&text("1.00")).await.status(), 409);
     }
 
     /// The same key of another identity is another action, and shows nobody else's message.
-    async fn the_same_key_of_another_identity_is_another_action(place) {
-        let server = place.serve(&[]);
-        let ann = server.send(&Request::put("k", ORDER).field("Ichido-Identity", "ann")).await;
-        let bob = server.send(&Request::put("k", "{}").field("Ichido-Identity", "bob")).await;
+    async fn the_same_key_of_another_identity_is_another_action(fixture) {
+        let server = fixture.serve(&[]);
+        let ann = server.send(&RawRequest::put("k", ORDER).field("Ichido-Identity", "ann")).await;
+        let bob = server.send(&RawRequest::put("k", "{}").field("Ichido-Identity", "bob")).await;
         assert_eq!((ann.status(), bob.status()), (201, 201));
         assert_ne!(ann.json()["id"], bob.json()["id"]);
         let shown = server.get(ann.one("location").unwrap()).await.json();
@@ -87,10 +87,10 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_taken_is_refused_in_words_and_nothing_is_put_in() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
-    let server = place.serve(&[]);
-    let plain = || Request::post("/v1/queues/demo/messages").body("{}");
-    let json = |body: &str| Request::put("k", body);
+    let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    let plain = || RawRequest::post("/v1/queues/demo/messages").body("{}");
+    let json = |body: &str| RawRequest::put("k", body);
     let cases = [
         (plain(), 400, "key_missing", "Idempotency-Key"),
         (plain().key("a b"), 400, "key_invalid", ""),
@@ -135,11 +135,11 @@ async fn what_cannot_be_taken_is_refused_in_words_and_nothing_is_put_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_the_body_repeats_and_a_trace_are_kept() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let request = Request::put("k", r#"{"idempotency_key":"k"}"#).field("traceparent", trace);
+    let request = RawRequest::put("k", r#"{"idempotency_key":"k"}"#).field("traceparent", trace);
     let answer = server.send(&request).await;
     assert_eq!(answer.status(), 201);
     let shown = server.get(answer.one("location").unwrap()).await.json();
@@ -149,18 +149,18 @@ async fn a_key_that_the_body_repeats_and_a_trace_are_kept() {
 /// Without a content type the bytes are bytes, and an empty body is one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_bytes_may_be_a_message() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let large = vec![0xff_u8; 300 * 1024];
     for (key, body) in [("empty", &b""[..]), ("bytes", b"\0\xff{"), ("large", &large)] {
-        let answer = server.send(&Request::post("/v1/queues/demo/messages").key(key).body(body)).await;
+        let answer = server.send(&RawRequest::post("/v1/queues/demo/messages").key(key).body(body)).await;
         assert_eq!(answer.status(), 201, "{answer:?}");
         let href = answer.one("location").unwrap();
         let kept = server.get(&format!("{href}/request")).await;
         assert_eq!(kept.body, body, "{key}");
         assert_eq!(kept.one("content-type"), Some("application/octet-stream"));
         while server.get(href).await.json()["status"] == "queued" {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 }
@@ -168,13 +168,14 @@ async fn any_bytes_may_be_a_message() {
 /// SPEC C5: logs carry the hash of the key, and neither the key nor the body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_logged_has_the_hash_of_the_key_alone() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
-    let mut server = place.serve(&["--log", "debug"]);
+    let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
+    let mut server = fixture.serve(&["--log", "debug"]);
     let key = ichido_core::key::IdempotencyKey::parse("very-secret-key").unwrap();
-    let put = Request::put(key.as_str(), r#"{"card":"4111-1111"}"#).to("/v1/queues/demo/messages?wait=30s");
+    let put =
+        RawRequest::put(key.as_str(), r#"{"card":"4111-1111"}"#).to("/v1/queues/demo/messages?wait=30s");
     let answer = server.send(&put).await;
     assert_eq!(answer.json()["status"], "sent");
-    assert_eq!(server.send(&Request::put(key.as_str(), "{]")).await.status(), 400);
+    assert_eq!(server.send(&RawRequest::put(key.as_str(), "{]")).await.status(), 400);
     server.signal("TERM");
     let (code, log) = server.wait().await;
     assert_eq!(code, Some(0));
@@ -185,9 +186,9 @@ async fn what_is_logged_has_the_hash_of_the_key_alone() {
 /// SPEC A14: how much has a key, how much had come before, and whose retries those are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_arrives_is_counted_by_what_it_was_and_by_whose_try() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
-    let server = place.serve(&[]);
-    let put = |body: &str| Request::put("k-1", body);
+    let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    let put = |body: &str| RawRequest::put("k-1", body);
     let batch = "{\"key\":\"k-1\",\"body\":{}}\n{\"key\":\"k-2\",\"body\":{}}\n";
     for (request, status) in [
         (put("{}").field("ichido-try", "1; manual"), 201),
@@ -195,10 +196,10 @@ async fn what_arrives_is_counted_by_what_it_was_and_by_whose_try() {
         (put("{}").field("ichido-try", "3; manual"), 201),
         (put("{\"a\":1}"), 409),
         (put("{]"), 400),
-        (Request::post("/v1/queues/demo/messages").body("{}"), 400),
-        (Request::put("k-1", "{}").to("/v1/queues/nowhere/messages"), 404),
+        (RawRequest::post("/v1/queues/demo/messages").body("{}"), 400),
+        (RawRequest::put("k-1", "{}").to("/v1/queues/nowhere/messages"), 404),
         (
-            Request::post("/v1/queues/demo/messages:batch")
+            RawRequest::post("/v1/queues/demo/messages:batch")
                 .field("content-type", "application/x-ndjson")
                 .body(batch),
             200,

@@ -8,10 +8,10 @@ use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use super::client::{Client, Request, problem};
-use super::program::{LOOK_EVERY, On, Place, Server, ichido, on_both};
+use super::client::{RawClient, RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, ichido, on_both};
 
-async fn refusal(server: &Server, request: &Request) -> (u16, String) {
+async fn refusal(server: &ServeProcess, request: &RawRequest) -> (u16, String) {
     problem(&server.send(request).await)
 }
 
@@ -21,17 +21,17 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 
 on_both! {
     /// Each role, and each thing that it may do or not.
-    async fn a_token_allows_what_its_role_does(place) {
-        let admin = place.token(&["root", "--role", "admin"]);
-        let operator = place.token(&["night watch", "--role", "operator"]);
-        let viewer = place.token(&["screen", "--role", "viewer"]);
-        let producer = place.token(&["till 3", "--role", "producer", "--identity", "shop-3", "--queue", "demo"]);
-        let elsewhere = place.token(&["till 4", "--role", "producer", "--identity", "shop-4", "--queue", "other"]);
-        let same_queue = place.token(&["till 5", "--role", "producer", "--identity", "shop-5", "--queue", "demo", "--queue", "other"]);
-        let server = place.serve(&[]);
+    async fn a_token_allows_what_its_role_does(fixture) {
+        let admin = fixture.token(&["root", "--role", "admin"]);
+        let operator = fixture.token(&["night watch", "--role", "operator"]);
+        let viewer = fixture.token(&["screen", "--role", "viewer"]);
+        let producer = fixture.token(&["till 3", "--role", "producer", "--identity", "shop-3", "--queue", "demo"]);
+        let elsewhere = fixture.token(&["till 4", "--role", "producer", "--identity", "shop-4", "--queue", "other"]);
+        let same_queue = fixture.token(&["till 5", "--role", "producer", "--identity", "shop-5", "--queue", "demo", "--queue", "other"]);
+        let server = fixture.serve(&[]);
         assert!(!server.said.contains("no tokens"), "{}", server.said);
-        let put = |token: &str| Request::put("k", "{}").token(token);
-        let status = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
+        let put = |token: &str| RawRequest::put("k", "{}").token(token);
+        let status = async |request: RawRequest, token: &str| server.send(&request.token(token)).await.status();
 
         let message = server.send(&put(&producer)).await;
         assert_eq!(message.status(), 201, "{message:?}");
@@ -42,55 +42,55 @@ on_both! {
             assert_eq!(refusal(&server, &put(token)).await, refused(403, "role_insufficient"));
         }
         assert_eq!(server.send(&put(&admin)).await.status(), 201);
-        let shown = server.send(&Request::get(href).token(&viewer)).await.json();
+        let shown = server.send(&RawRequest::get(href).token(&viewer)).await.json();
         assert_eq!(shown["identity"], "shop-3", "the token's, whoever asks");
 
         for part in ["", "/events", "/request"] {
             let target = format!("{href}{part}");
             for token in [&admin, &operator, &viewer, &producer] {
-                assert_eq!(status(Request::get(&target), token).await, 200, "{target}");
+                assert_eq!(status(RawRequest::get(&target), token).await, 200, "{target}");
             }
             for token in [&elsewhere, &same_queue] {
-                assert_eq!(refusal(&server, &Request::get(&target).token(token)).await, refused(404, "message_unknown"));
+                assert_eq!(refusal(&server, &RawRequest::get(&target).token(token)).await, refused(404, "message_unknown"));
             }
         }
         for target in ["/v1/nodes", "/v1/alerts", "/metrics"] {
             for token in [&admin, &operator, &viewer] {
-                assert_eq!(status(Request::get(target), token).await, 200);
+                assert_eq!(status(RawRequest::get(target), token).await, 200);
             }
-            assert_eq!(refusal(&server, &Request::get(target).token(&producer)).await, refused(403, "role_insufficient"));
+            assert_eq!(refusal(&server, &RawRequest::get(target).token(&producer)).await, refused(403, "role_insufficient"));
         }
         let queues = async |token: &str| {
-            let listed = server.send(&Request::get("/v1/queues").token(token)).await.json();
+            let listed = server.send(&RawRequest::get("/v1/queues").token(token)).await.json();
             listed["queues"].as_array().unwrap().len()
         };
         assert_eq!((queues(&viewer).await, queues(&producer).await, queues(&elsewhere).await), (1, 1, 0));
-        let seen = server.send(&Request::get("/v1/queues").token(&producer)).await.json()["queues"][0].clone();
+        let seen = server.send(&RawRequest::get("/v1/queues").token(&producer)).await.json()["queues"][0].clone();
         assert_eq!((&seen["name"], &seen["served_here"], &seen["paused"]), (&"demo".into(), &true.into(), &false.into()));
         for member in ["counts", "oldest_waiting_at", "oldest_waiting_seconds", "paused_by"] {
             assert!(seen.get(member).is_some_and(serde_json::Value::is_null), "{member} is of others, too: {seen}");
         }
-        let mut command = ichido(place.folder.path());
+        let mut command = ichido(fixture.folder.path());
         command.args(["queues", "list", "--server", &format!("http://{}", server.address)]);
         let listed = command.env("ICHIDO_TOKEN", &producer).output().unwrap();
         let out = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.status.success() && out.lines().nth(1).is_some_and(|line| line.starts_with("demo") && line.ends_with("no")), "{out}");
         for (token, may) in [(&admin, true), (&operator, true), (&viewer, false), (&producer, false)] {
             for action in ["pause", "resume"] {
-                let answer = server.send(&Request::post(&format!("/v1/queues/demo/{action}")).token(token)).await;
+                let answer = server.send(&RawRequest::post(&format!("/v1/queues/demo/{action}")).token(token)).await;
                 assert_eq!(answer.status(), if may { 200 } else { 403 });
             }
         }
-        server.send(&Request::post("/v1/queues/demo/pause").token(&operator)).await;
-        let queue = server.send(&Request::get("/v1/queues").token(&viewer)).await.json();
+        server.send(&RawRequest::post("/v1/queues/demo/pause").token(&operator)).await;
+        let queue = server.send(&RawRequest::get("/v1/queues").token(&viewer)).await.json();
         assert_eq!(queue["queues"][0]["paused_by"], "night watch", "the token's name is in the audit");
     }
 
     /// A proxy in front may have looked at the other one.
-    async fn two_tokens_in_one_request_let_nobody_in(place) {
-        let token = place.token(&["root", "--role", "admin"]);
-        let server = place.serve(&[]);
-        let ask = Request::get("/v1/queues").token(&token);
+    async fn two_tokens_in_one_request_let_nobody_in(fixture) {
+        let token = fixture.token(&["root", "--role", "admin"]);
+        let server = fixture.serve(&[]);
+        let ask = RawRequest::get("/v1/queues").token(&token);
         assert_eq!(server.send(&ask).await.status(), 200);
         for second in [format!("Bearer {token}"), "Bearer other".to_owned(), "Basic YTpi".to_owned()] {
             let both = ask.clone().field("authorization", &second);
@@ -98,35 +98,35 @@ on_both! {
         }
     }
 
-    async fn a_token_that_was_revoked_lets_nobody_in(place) {
-        let token = place.token(&["root", "--role", "admin"]);
-        let server = place.serve(&[]);
-        let ask = Request::get("/v1/queues").token(&token);
+    async fn a_token_that_was_revoked_lets_nobody_in(fixture) {
+        let token = fixture.token(&["root", "--role", "admin"]);
+        let server = fixture.serve(&[]);
+        let ask = RawRequest::get("/v1/queues").token(&token);
         assert_eq!(server.send(&ask).await.status(), 200);
-        let (code, listed, _) = place.run(&["token", "list", "--json"]);
+        let (code, listed, _) = fixture.run(&["token", "list", "--json"]);
         assert_eq!(code, Some(0));
         let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
         let id = listed["tokens"][0]["id"].as_str().unwrap();
         assert_eq!(listed["tokens"][0]["standing"], "live");
-        assert_eq!(place.run(&["token", "revoke", id]).0, Some(0));
+        assert_eq!(fixture.run(&["token", "revoke", id]).0, Some(0));
         while server.send(&ask).await.status() == 200 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         assert_eq!(refusal(&server, &ask).await, refused(401, "token_invalid"));
         // It was the last one: that opens nothing.
-        assert_eq!(refusal(&server, &Request::get("/v1/queues")).await, refused(401, "token_missing"));
-        let (code, _, err) = place.run(&["token", "revoke", id]);
+        assert_eq!(refusal(&server, &RawRequest::get("/v1/queues")).await, refused(401, "token_missing"));
+        let (code, _, err) = fixture.run(&["token", "revoke", id]);
         assert_eq!(code, Some(1), "{err}");
-        assert!(place.run(&["token", "list"]).1.contains("revoked"));
+        assert!(fixture.run(&["token", "list"]).1.contains("revoked"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_good_token_nobody_is_let_in() {
-    let place = Place::new(On::Sqlite).await;
-    let token = place.token(&["root", "--role", "admin"]);
-    let server = place.serve(&["--log", "debug"]);
-    let ask = || Request::get("/v1/queues");
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let token = fixture.token(&["root", "--role", "admin"]);
+    let server = fixture.serve(&["--log", "debug"]);
+    let ask = || RawRequest::get("/v1/queues");
     let missing = server.send(&ask()).await;
     assert_eq!(
         (problem(&missing), missing.one("www-authenticate")),
@@ -156,28 +156,28 @@ async fn without_a_good_token_nobody_is_let_in() {
 /// Whoever makes the first token closes the door, without a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_token_ends_that_everybody_is_let_in() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     assert!(
         server.said.contains("there are no tokens, so that everybody on this machine may do everything"),
         "{}",
         server.said
     );
     assert_eq!(server.get("/v1/queues").await.status(), 200);
-    let token = place.token(&["root", "--role", "admin"]);
+    let token = fixture.token(&["root", "--role", "admin"]);
     while server.get("/v1/queues").await.status() == 200 {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
-    assert_eq!(refusal(&server, &Request::get("/v1/queues")).await, refused(401, "token_missing"));
-    assert_eq!(server.send(&Request::get("/v1/queues").token(&token)).await.status(), 200);
+    assert_eq!(refusal(&server, &RawRequest::get("/v1/queues")).await, refused(401, "token_missing"));
+    assert_eq!(server.send(&RawRequest::get("/v1/queues").token(&token)).await.status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beyond_loopback_it_does_not_start_without_a_token() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let refused_start = |address: &str| {
-        let mut command = ichido(place.folder.path());
-        command.args(["serve", "--listen", address, "--store", &place.url]);
+        let mut command = ichido(fixture.folder.path());
+        command.args(["serve", "--listen", address, "--store", &fixture.url]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         if said.next().is_some() {
@@ -194,39 +194,42 @@ async fn beyond_loopback_it_does_not_start_without_a_token() {
         assert!(err.contains("ichido token create"), "{err}");
     }
     // One that lets nobody in is as good as none.
-    place.token(&["gone", "--role", "admin"]);
-    place.token(&["short", "--role", "admin", "--lives", "1ms"]);
-    let listed: serde_json::Value = serde_json::from_str(&place.run(&["token", "list", "--json"]).1).unwrap();
+    fixture.token(&["gone", "--role", "admin"]);
+    fixture.token(&["short", "--role", "admin", "--lives", "1ms"]);
+    let listed: serde_json::Value =
+        serde_json::from_str(&fixture.run(&["token", "list", "--json"]).1).unwrap();
     let gone = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "gone").unwrap();
-    assert_eq!(place.run(&["token", "revoke", gone["id"].as_str().unwrap()]).0, Some(0));
+    assert_eq!(fixture.run(&["token", "revoke", gone["id"].as_str().unwrap()]).0, Some(0));
     let err = refused_start("0.0.0.0:0");
     assert!(err.contains("was revoked or has expired") && err.contains("ichido token create"), "{err}");
-    assert!(!place.serve(&[]).said.contains("there are no tokens"), "nor does that open this machine");
-    let token = place.token(&["root", "--role", "admin"]);
-    let server = place.serve(&["--listen", "0.0.0.0:0"]);
+    assert!(!fixture.serve(&[]).said.contains("there are no tokens"), "nor does that open this machine");
+    let token = fixture.token(&["root", "--role", "admin"]);
+    let server = fixture.serve(&["--listen", "0.0.0.0:0"]);
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.address.port()));
-    let mut client = Client::connect(address).await;
-    assert_eq!(client.send(&Request::get("/v1/queues").token(&token)).await.status(), 200);
-    assert_eq!(problem(&client.send(&Request::get("/v1/queues")).await), refused(401, "token_missing"));
+    let mut client = RawClient::connect(address).await;
+    assert_eq!(client.send(&RawRequest::get("/v1/queues").token(&token)).await.status(), 200);
+    assert_eq!(problem(&client.send(&RawRequest::get("/v1/queues")).await), refused(401, "token_missing"));
 }
 
 /// DNS rebinding and CSRF: a browser on this machine is nobody's way in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_tokens_foreign_hosts_and_pages_are_refused() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     for host in ["evil.example", &format!("evil.example:{}", server.address.port())] {
-        for request in [Request::put("k", "{}"), Request::get("/v1/queues"), Request::get("/metrics")] {
+        for request in
+            [RawRequest::put("k", "{}"), RawRequest::get("/v1/queues"), RawRequest::get("/metrics")]
+        {
             assert_eq!(refusal(&server, &request.field("Host", host)).await, refused(403, "host_foreign"));
         }
     }
     let here = format!("http://localhost:{}", server.address.port());
     let host = format!("localhost:{}", server.address.port());
-    let page = |origin: &str| Request::put("k", "{}").field("Host", &host).field("Origin", origin);
+    let page = |origin: &str| RawRequest::put("k", "{}").field("Host", &host).field("Origin", origin);
     for origin in ["http://evil.example", "null", "http://localhost:3000"] {
         assert_eq!(refusal(&server, &page(origin)).await, refused(403, "origin_foreign"), "{origin}");
     }
-    let form = Request::post("/v1/queues/demo/pause").field("Sec-Fetch-Site", "cross-site");
+    let form = RawRequest::post("/v1/queues/demo/pause").field("Sec-Fetch-Site", "cross-site");
     assert_eq!(refusal(&server, &form).await, refused(403, "origin_foreign"));
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
     assert_eq!(server.send(&page(&here)).await.status(), 201, "its own page may");
@@ -235,8 +238,8 @@ async fn without_tokens_foreign_hosts_and_pages_are_refused() {
 /// There is no Host there: the target names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_its_own_may_ask_over_http2_and_another_may_not() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let stream = TcpStream::connect(server.address).await.unwrap();
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.unwrap();
@@ -253,7 +256,7 @@ async fn a_page_of_its_own_may_ask_over_http2_and_another_may_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_makes_no_sense_is_not_made() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     for (arguments, part) in [
         (&["till", "--role", "producer"][..], "--identity"),
         (&["till", "--role", "producer", "--identity", "a", "--queue", "no blanks"], "--queue"),
@@ -261,9 +264,9 @@ async fn a_token_that_makes_no_sense_is_not_made() {
         (&["till", "--role", "viewer", "--lives", "soon"], "--lives"),
         (&["", "--role", "viewer"], "NAME"),
     ] {
-        let (code, out, err) = place.run(&[&["token", "create"], arguments].concat());
+        let (code, out, err) = fixture.run(&[&["token", "create"], arguments].concat());
         assert_eq!((code, out.as_str(), err.contains(part)), (Some(2), "", true), "{err}");
     }
-    let (code, _, err) = place.run(&["token", "list"]);
+    let (code, _, err) = fixture.run(&["token", "list"]);
     assert_eq!((code, err.contains("there is no store")), (Some(1), true), "who looks makes none: {err}");
 }

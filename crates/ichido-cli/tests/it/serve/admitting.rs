@@ -2,26 +2,26 @@
 
 use serde_json::Value;
 
-use super::client::{Request, problem, send};
-use super::program::{LOOK_EVERY, On, Place, Server, on_both};
-use crate::http_message::Message;
+use super::client::{RawRequest, problem, send};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
+use crate::http_message::HttpMessage;
 
 /// A server whose queue `orders` has these settings, and another, `free`, none.
-fn serve(place: &Place, broker: &Server, settings: &str) -> Server {
+fn serve(fixture: &ServerFixture, broker: &ServeProcess, settings: &str) -> ServeProcess {
     let config = format!(
         "[destinations.p]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.free]\ndestination = \"p\"\n[queues.orders]\ndestination = \"p\"\n{settings}\n",
         broker.broker()
     );
-    place.folder.write("ichido.toml", &config);
-    place.serve(&["--config", "ichido.toml"])
+    fixture.folder.write("ichido.toml", &config);
+    fixture.serve(&["--config", "ichido.toml"])
 }
 
-fn put(queue: &str, key: &str) -> Request {
-    Request::put(key, "{}").to(&format!("/v1/queues/{queue}/messages"))
+fn put(queue: &str, key: &str) -> RawRequest {
+    RawRequest::put(key, "{}").to(&format!("/v1/queues/{queue}/messages"))
 }
 
 /// A refusal that says when to ask again.
-fn is_full(answer: &Message) -> bool {
+fn is_full(answer: &HttpMessage) -> bool {
     if answer.status() != 429 {
         assert_eq!(answer.status(), 201, "{}", answer.text());
         return false;
@@ -32,20 +32,20 @@ fn is_full(answer: &Message) -> bool {
     true
 }
 
-async fn queued(server: &Server) -> Value {
+async fn queued(server: &ServeProcess) -> Value {
     server.queue("orders").await["counts"]["queued"].clone()
 }
 
 on_both! {
-    async fn as_many_wait_as_may_and_the_next_is_told_to_come_again(place) {
-        let elsewhere = Place::new(On::Sqlite).await;
+    async fn as_many_wait_as_may_and_the_next_is_told_to_come_again(fixture) {
+        let elsewhere = ServerFixture::new(DatabaseKind::Sqlite).await;
         let broker = elsewhere.serve(&[]);
-        let server = serve(&place, &broker, "waiting_max = 5");
+        let server = serve(&fixture, &broker, "waiting_max = 5");
         for queue in ["orders", "free"] {
             assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
         }
         // All at once: between two looks at the store no more come in than may.
-        let puts: Vec<Request> = (0..20).map(|at| put("orders", &format!("k{at}"))).collect();
+        let puts: Vec<RawRequest> = (0..20).map(|at| put("orders", &format!("k{at}"))).collect();
         let (mut taken, mut refused) = (0, 0);
         let mut answers = tokio::task::JoinSet::new();
         for request in puts {
@@ -58,7 +58,7 @@ on_both! {
         assert_eq!((taken, refused), (5, 15));
         assert_eq!(queued(&server).await, 5);
         let lines = "{\"key\":\"a\",\"body\":1}\n{\"key\":\"b\",\"body\":2}\n";
-        let batch = Request::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
+        let batch = RawRequest::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
         let answer = server.send(&batch.body(lines)).await;
         assert_eq!(answer.text().matches("\"status\":429,\"code\":\"queue_full\"").count(), 2, "{}", answer.text());
         for at in 0..10 {
@@ -67,27 +67,27 @@ on_both! {
         // They leave, and there is room again.
         assert_eq!(server.post("/v1/queues/orders/resume").await.status(), 200);
         while is_full(&server.send(&put("orders", "late")).await) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
-    async fn a_queue_that_stands_still_takes_no_more_in_than_it_could_deliver_in_time(place) {
-        let elsewhere = Place::new(On::Sqlite).await;
+    async fn a_queue_that_stands_still_takes_no_more_in_than_it_could_deliver_in_time(fixture) {
+        let elsewhere = ServerFixture::new(DatabaseKind::Sqlite).await;
         let broker = elsewhere.serve(&[]);
-        let server = serve(&place, &broker, "drain_within = \"20s\"");
+        let server = serve(&fixture, &broker, "drain_within = \"20s\"");
         assert_eq!(server.post("/v1/queues/orders/pause").await.status(), 200);
         // It takes a while until it counts as slow; up to then everything is taken.
         let mut taken = 0;
         while !is_full(&server.send(&put("orders", &format!("k{taken}"))).await) {
             taken += 1;
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         assert!(2 < taken, "{taken}");
         assert_eq!(queued(&server).await, taken, "nothing of what was refused was put in");
         // It runs again, those who wait leave, and there is room.
         assert_eq!(server.post("/v1/queues/orders/resume").await.status(), 200);
         while is_full(&server.send(&put("orders", "late")).await) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 }
@@ -95,10 +95,10 @@ on_both! {
 /// Without bounds an outage of the receiver is none of the API.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bounds_that_make_no_sense_are_said_at_their_place() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let text = "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndrain_within = \"0s\"\nwaiting_max = 0\n";
-    place.folder.write("ichido.toml", text);
-    let (code, _, err) = place.run(&["serve"]);
+    fixture.folder.write("ichido.toml", text);
+    let (code, _, err) = fixture.run(&["serve"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("ichido.toml:5:16 queues.orders.drain_within: "), "{err}");
     assert!(err.contains("ichido.toml:6:15 queues.orders.waiting_max: "), "{err}");

@@ -6,16 +6,16 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::client::{Request, problem};
-use super::program::{LOOK_EVERY, On, Place, Server};
+use super::client::{RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
 /// A way to the database that can be closed.
-struct Way {
+struct DatabaseGate {
     url: String,
     is_open: Arc<watch::Sender<bool>>,
 }
 
-impl Way {
+impl DatabaseGate {
     async fn to(url: &str) -> Self {
         let (before, rest) = url.split_once('@').expect("a user");
         let (host, after) = rest.split_once('/').expect("a database");
@@ -44,41 +44,41 @@ impl Way {
     }
 }
 
-async fn until_ready(server: &Server, status: u16) -> serde_json::Value {
+async fn until_ready(server: &ServeProcess, status: u16) -> serde_json::Value {
     loop {
         let ready = server.get("/readyz?verbose").await;
         if ready.status() == status {
             return ready.json();
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_store_is_away_nothing_is_taken_in_and_the_client_is_told() {
-    let place = Place::new(On::Postgres).await;
-    let way = Way::to(&place.url).await;
-    let server = Server::start(place.folder.path(), &["--store", &way.url]);
-    let before = server.send(&Request::put("k-1", "{}")).await;
+    let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
+    let gate = DatabaseGate::to(&fixture.url).await;
+    let server = ServeProcess::start(fixture.folder.path(), &["--store", &gate.url]);
+    let before = server.send(&RawRequest::put("k-1", "{}")).await;
     assert_eq!(before.status(), 201);
     server.until_status(before.one("location").unwrap(), "sent").await;
 
-    way.is_open.send_replace(false);
+    gate.is_open.send_replace(false);
     let unready = until_ready(&server, 503).await;
     assert_eq!(
         (&unready["code"], &unready["checks"][0]["ok"]),
         (&"not_ready".into(), &false.into()),
         "{unready}"
     );
-    let refused = server.send(&Request::put("k-2", "{}")).await;
+    let refused = server.send(&RawRequest::put("k-2", "{}")).await;
     assert_eq!(problem(&refused), (503, "store_unavailable".to_owned()));
     assert_eq!(refused.one("retry-after"), Some("1"));
     assert_eq!(server.get("/livez").await.status(), 200, "a restart would not bring it back");
 
-    way.is_open.send_replace(true);
+    gate.is_open.send_replace(true);
     until_ready(&server, 200).await;
-    let again = server.send(&Request::put("k-1", "{}")).await;
+    let again = server.send(&RawRequest::put("k-1", "{}")).await;
     assert_eq!((&again.body, again.one("idempotency-replayed")), (&before.body, Some("true")));
-    let after = server.send(&Request::put("k-2", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
+    let after = server.send(&RawRequest::put("k-2", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
     assert_eq!((after.status(), &after.json()["status"]), (200, &"sent".into()), "{after:?}");
 }

@@ -2,22 +2,24 @@
 
 use serde_json::Value;
 
-use super::client::{Client, Request, problem};
-use super::program::{LOOK_EVERY, On, Place, Server, on_both};
-use crate::http_message::Message;
+use super::client::{RawClient, RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
+use crate::http_message::HttpMessage;
 
-fn batch(body: impl AsRef<[u8]>) -> Request {
-    Request::post("/v1/queues/demo/messages:batch").field("Content-Type", "application/x-ndjson").body(body)
+fn batch(body: impl AsRef<[u8]>) -> RawRequest {
+    RawRequest::post("/v1/queues/demo/messages:batch")
+        .field("Content-Type", "application/x-ndjson")
+        .body(body)
 }
 
-fn results(answer: &Message) -> Vec<Value> {
+fn results(answer: &HttpMessage) -> Vec<Value> {
     assert_eq!((answer.status(), answer.one("content-type")), (200, Some("application/x-ndjson")));
     answer.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
 on_both! {
-    async fn each_line_stands_or_falls_on_its_own(place) {
-        let server = place.serve(&[]);
+    async fn each_line_stands_or_falls_on_its_own(fixture) {
+        let server = fixture.serve(&[]);
         let lines = [
             r#"{"key":"a","body":{"x": 1}}"#,
             r#"{"key":"a","body":{"x":1.0}}"#,
@@ -66,8 +68,8 @@ on_both! {
     }
 
     /// More lines than are put in at once: the order holds, and the whole again puts nothing in.
-    async fn a_long_batch_keeps_its_order_and_may_be_sent_again(place) {
-        let server = place.serve(&[]);
+    async fn a_long_batch_keeps_its_order_and_may_be_sent_again(fixture) {
+        let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let line = |number| format!("{{\"key\":\"k-{number}\",\"body\":{number}}}");
         let body = (0..1_203).map(line).collect::<Vec<_>>().join("\n");
@@ -86,9 +88,9 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_stops_says_how_far_it_came() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&["--body-idle-timeout", "100ms"]);
-    let mut client = Client::connect(server.address).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&["--body-idle-timeout", "100ms"]);
+    let mut client = RawClient::connect(server.address).await;
     let head = "POST /v1/queues/demo/messages:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\nContent-Length: 1000\r\n\r\n";
     client.write(format!("{head}{}\n{{\"key\":", r#"{"key":"a","body":1}"#)).await;
     let results = results(&client.answer().await);
@@ -99,8 +101,8 @@ async fn a_batch_that_stops_says_how_far_it_came() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_has_its_bounds() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let lines = "{\"key\":\"a\",\"body\":1}\n".repeat(10_001);
     let told = results(&server.send(&batch(lines)).await);
     assert_eq!(told.len(), 10_001);
@@ -111,8 +113,9 @@ async fn a_batch_has_its_bounds() {
         (told.len(), &told[0]["status"], &told[1]["code"]),
         (2, &201.into(), &"batch_too_large".into())
     );
-    let json =
-        Request::post("/v1/queues/demo/messages:batch").field("Content-Type", "application/json").body("{}");
+    let json = RawRequest::post("/v1/queues/demo/messages:batch")
+        .field("Content-Type", "application/json")
+        .body("{}");
     assert_eq!(problem(&server.send(&json).await), (415, "media_type_unsupported".to_owned()));
     let elsewhere = batch("{}").to("/v1/queues/nowhere/messages:batch");
     assert_eq!(problem(&server.send(&elsewhere).await), (404, "queue_unknown".to_owned()));
@@ -121,9 +124,9 @@ async fn a_batch_has_its_bounds() {
 const LINE: &str = "{\"key\":\"a\",\"body\":1}\n";
 
 /// A batch whose last byte is held back. It has its place: who expects to be told to go on is told when the server reads.
-async fn held(server: &Server, token: Option<&str>) -> Client {
-    let request = token.into_iter().fold(batch(LINE).field("Expect", "100-continue"), Request::token);
-    let mut client = Client::connect(server.address).await;
+async fn held(server: &ServeProcess, token: Option<&str>) -> RawClient {
+    let request = token.into_iter().fold(batch(LINE).field("Expect", "100-continue"), RawRequest::token);
+    let mut client = RawClient::connect(server.address).await;
     let bytes = request.bytes();
     client.write(&bytes[..bytes.len() - 1]).await;
     assert_eq!(client.reader.head().await.unwrap().unwrap().status(), 100);
@@ -132,8 +135,8 @@ async fn held(server: &Server, token: Option<&str>) -> Client {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_batches_come_in_at_once() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let mut batches = Vec::new();
     for _ in 0..16 {
         batches.push(held(&server, None).await);
@@ -143,7 +146,7 @@ async fn only_so_many_batches_come_in_at_once() {
         (problem(&refused), refused.one("retry-after")),
         ((503, "batches_full".to_owned()), Some("1"))
     );
-    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201, "all else goes on");
+    assert_eq!(server.send(&RawRequest::put("k", "{}")).await.status(), 201, "all else goes on");
     for client in &mut batches {
         client.write("\n").await;
         assert_eq!(client.answer().await.status(), 200);
@@ -153,10 +156,10 @@ async fn only_so_many_batches_come_in_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_does_not_take_the_places_of_all_batches() {
-    let place = Place::new(On::Sqlite).await;
-    let greedy = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-    let other = place.token(&["till 2", "--role", "producer", "--identity", "ben", "--queue", "demo"]);
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let greedy = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = fixture.token(&["till 2", "--role", "producer", "--identity", "ben", "--queue", "demo"]);
+    let server = fixture.serve(&[]);
     let mut batches = Vec::new();
     for _ in 0..4 {
         batches.push(held(&server, Some(&greedy)).await);
@@ -167,6 +170,6 @@ async fn one_token_does_not_take_the_places_of_all_batches() {
     // Who hangs up leaves its place.
     batches.clear();
     while server.send(&batch(LINE).token(&greedy)).await.status() != 200 {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }

@@ -8,18 +8,18 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::http_message::{Kind, Message, Reader};
+use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
 /// After this a test has hung. It is no measure of anything.
 pub(crate) const HUNG: Duration = Duration::from_mins(2);
 
 /// One connection.
-pub(crate) struct Client {
-    pub(crate) reader: Reader<OwnedReadHalf>,
+pub(crate) struct RawClient {
+    pub(crate) reader: HttpReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
 }
 
-impl Client {
+impl RawClient {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self::over(TcpStream::connect(address).await.expect("somebody listens"))
     }
@@ -27,7 +27,7 @@ impl Client {
     /// Over a connection that is there.
     pub(crate) fn over(stream: TcpStream) -> Self {
         let (read, write) = stream.into_split();
-        Self { reader: Reader::new(read), write }
+        Self { reader: HttpReader::new(read), write }
     }
 
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
@@ -36,16 +36,16 @@ impl Client {
     }
 
     /// The next answer; `None` when the connection ends without one.
-    pub(crate) async fn try_answer(&mut self) -> Option<Message> {
-        let answer = tokio::time::timeout(HUNG, self.reader.message(Kind::Answer)).await;
+    pub(crate) async fn try_answer(&mut self) -> Option<HttpMessage> {
+        let answer = tokio::time::timeout(HUNG, self.reader.message(MessageKind::Answer)).await;
         answer.expect("an answer, or an end").ok().flatten()
     }
 
-    pub(crate) async fn answer(&mut self) -> Message {
+    pub(crate) async fn answer(&mut self) -> HttpMessage {
         self.try_answer().await.expect("an answer")
     }
 
-    pub(crate) async fn send(&mut self, request: &Request) -> Message {
+    pub(crate) async fn send(&mut self, request: &RawRequest) -> HttpMessage {
         self.write(request.bytes()).await;
         self.answer().await
     }
@@ -53,14 +53,14 @@ impl Client {
 
 /// A request, with a length and a host.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct RawRequest {
     method: String,
     target: String,
     fields: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Request {
+impl RawRequest {
     pub(crate) fn new(method: &str, target: &str) -> Self {
         Self { method: method.to_owned(), target: target.to_owned(), fields: Vec::new(), body: Vec::new() }
     }
@@ -120,12 +120,12 @@ impl Request {
 }
 
 /// Sends one request on a connection of its own.
-pub(crate) async fn send(address: SocketAddr, request: &Request) -> Message {
-    Client::connect(address).await.send(request).await
+pub(crate) async fn send(address: SocketAddr, request: &RawRequest) -> HttpMessage {
+    RawClient::connect(address).await.send(request).await
 }
 
 /// The status and the code of a problem.
-pub(crate) fn problem(answer: &Message) -> (u16, String) {
+pub(crate) fn problem(answer: &HttpMessage) -> (u16, String) {
     let code = answer.code();
     let body = answer.json();
     assert_eq!(body["type"], format!("urn:ichido:problem:{code}"));

@@ -5,39 +5,39 @@ use std::time::Duration;
 use ichido::worker::Paces;
 use serde_json::{Value, json};
 
-use super::client::{Request, problem, send};
-use super::program::{LOOK_EVERY, On, Server, on_both};
+use super::client::{RawRequest, problem, send};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, on_both};
 use super::stepping::serve;
-use crate::dead::place::{Place, both_databases};
-use crate::http_message::Message;
+use crate::dead::fixture::{StoreFixture, both_databases};
+use crate::http_message::HttpMessage;
 
-async fn set(server: &Server, name: &str, told: &Value) -> Message {
-    let request = Request::new("PUT", &format!("/v1/destinations/{name}/pace"));
+async fn set(server: &ServeProcess, name: &str, told: &Value) -> HttpMessage {
+    let request = RawRequest::new("PUT", &format!("/v1/destinations/{name}/pace"));
     server.send(&request.field("Content-Type", "application/json").body(told.to_string())).await
 }
 
-async fn destination(server: &Server, name: &str) -> Value {
+async fn destination(server: &ServeProcess, name: &str) -> Value {
     let listed = server.get("/v1/destinations").await.json();
     let found = listed["destinations"].as_array().expect("a list").iter().find(|one| one["name"] == name);
     found.unwrap_or_else(|| panic!("no {name} in {listed}")).clone()
 }
 
 /// The row of a destination that asked not to be called for half an hour.
-pub(crate) async fn paused(place: &Place) {
-    let until = place.store.now().await.unwrap().plus(Duration::from_mins(30)).as_micros();
+pub(crate) async fn paused(fixture: &StoreFixture) {
+    let until = fixture.store.now().await.unwrap().plus(Duration::from_mins(30)).as_micros();
     let row = json!({
         "rate": { "free": { "since": 0, "accepted": 0, "accepted_before": 0 } },
         "circuit": { "closed": { "failures": 0 } },
         "last_slot": 0, "wanted_until": 0, "paused_until": until, "asking": true, "rate_max": null,
     });
-    let version = place.store.paces().read("broker").await.unwrap().map_or(0, |row| row.version);
-    assert!(place.store.paces().write("broker", version, row.to_string().as_bytes()).await.unwrap());
+    let version = fixture.store.paces().read("broker").await.unwrap().map_or(0, |row| row.version);
+    assert!(fixture.store.paces().write("broker", version, row.to_string().as_bytes()).await.unwrap());
 }
 
 both_databases! {
     #[test]
-    async fn a_rate_is_set_and_cleared_and_both_are_in_the_audit(place: Place) {
-        let server = serve(&place).await;
+    async fn a_rate_is_set_and_cleared_and_both_are_in_the_audit(fixture: StoreFixture) {
+        let server = serve(&fixture).await;
         let before = destination(&server, "broker").await;
         for (member, value) in [
             ("kind", json!("http")),
@@ -55,7 +55,7 @@ both_databases! {
         let after = destination(&server, "broker").await;
         assert_eq!((&after["rate"], &after["rate_set"]), (&json!(2.5), &json!(2.5)));
         assert_eq!(set(&server, "broker", &json!({"rate": null})).await.json()["rate_set"], Value::Null);
-        let actions = place.store.actions().list(None, 10).await.unwrap();
+        let actions = fixture.store.actions().list(None, 10).await.unwrap();
         let told: Vec<_> = actions
             .iter()
             .filter(|row| row.action.about == "destination broker")
@@ -68,30 +68,30 @@ both_databases! {
     }
 
     #[test]
-    async fn a_rate_that_makes_no_sense_changes_nothing(place: Place) {
-        let server = serve(&place).await;
+    async fn a_rate_that_makes_no_sense_changes_nothing(fixture: StoreFixture) {
+        let server = serve(&fixture).await;
         for told in [json!({}), json!({"rate": 0}), json!({"rate": -1}), json!({"rate": 1e9}), json!({"rate": "fast"}), json!({"rate": 1, "burst": 2})] {
             assert_eq!(problem(&set(&server, "broker", &told).await), (422, "body_unexpected".to_owned()), "{told}");
         }
         assert_eq!(problem(&set(&server, "nowhere", &json!({"rate": 1})).await), (404, "destination_unknown".to_owned()));
-        let actions = place.store.actions().list(None, 10).await.unwrap();
+        let actions = fixture.store.actions().list(None, 10).await.unwrap();
         assert!(actions.iter().all(|row| !row.action.about.starts_with("destination")), "{actions:?}");
     }
 }
 
 on_both! {
     /// What a destination asks for is seen by whoever looks.
-    async fn a_destination_that_asks_to_be_left_alone_is_shown_so(place) {
-        let server = place.serve(&[]);
-        let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
+    async fn a_destination_that_asks_to_be_left_alone_is_shown_so(fixture) {
+        let server = fixture.serve(&[]);
+        let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
-        server.send(&Request::put("k", "{}")).await;
+        server.send(&RawRequest::put("k", "{}")).await;
         let slowed = loop {
             let paper = destination(&server, "paper").await;
             if paper["slowed"] == true {
                 break paper;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         };
         assert!(slowed["rate"].as_f64().is_some_and(|rate| 0.0 < rate), "{slowed}");
         assert!(slowed["paused_until"].is_string(), "{slowed}");
@@ -102,20 +102,20 @@ on_both! {
 both_databases! {
     /// SPEC D6: a pause is listed with its end, and an operator ends it.
     #[test]
-    async fn a_pause_is_listed_and_lifted_and_that_is_in_the_audit(place: Place) {
-        let server = serve(&place).await;
-        let paces = Paces::of(place.store.clone());
-        let resume = Request::new("POST", "/v1/destinations/broker/resume");
+    async fn a_pause_is_listed_and_lifted_and_that_is_in_the_audit(fixture: StoreFixture) {
+        let server = serve(&fixture).await;
+        let paces = Paces::of(fixture.store.clone());
+        let resume = RawRequest::new("POST", "/v1/destinations/broker/resume");
         assert_eq!(server.send(&resume).await.json()["paused_until"], Value::Null, "there is none to lift");
-        paused(&place).await;
+        paused(&fixture).await;
         assert!(destination(&server, "broker").await["paused_until"].is_string());
         let lifted = server.send(&resume).await;
         assert_eq!((lifted.status(), &lifted.json()["paused_until"]), (200, &Value::Null), "{lifted:?}");
         let pace = paces.read("broker").await.unwrap().pace;
-        assert!(pace.asking && pace.paused_until < place.store.now().await.unwrap(), "one call asks: {pace:?}");
-        let nowhere = Request::new("POST", "/v1/destinations/nowhere/resume");
+        assert!(pace.asking && pace.paused_until < fixture.store.now().await.unwrap(), "one call asks: {pace:?}");
+        let nowhere = RawRequest::new("POST", "/v1/destinations/nowhere/resume");
         assert_eq!(problem(&server.send(&nowhere).await), (404, "destination_unknown".to_owned()));
-        let mut actions = place.store.actions().list(None, 10).await.unwrap();
+        let mut actions = fixture.store.actions().list(None, 10).await.unwrap();
         actions.retain(|row| row.action.about == "destination broker");
         let told: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.to.as_str())).collect();
         assert_eq!(told, [("pause_lifted", "not paused")]);
@@ -125,16 +125,16 @@ both_databases! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paces_are_set_by_operators_and_seen_by_viewers() {
-    let place = super::program::Place::new(On::Sqlite).await;
-    let operator = place.token(&["night watch", "--role", "operator"]);
-    let viewer = place.token(&["screen", "--role", "viewer"]);
-    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-    let server = place.serve(&[]);
-    let set = Request::new("PUT", "/v1/destinations/paper/pace").body(r#"{"rate":5}"#);
-    let ask = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
-    let resume = Request::new("POST", "/v1/destinations/paper/resume");
+    let fixture = super::program::ServerFixture::new(DatabaseKind::Sqlite).await;
+    let operator = fixture.token(&["night watch", "--role", "operator"]);
+    let viewer = fixture.token(&["screen", "--role", "viewer"]);
+    let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let server = fixture.serve(&[]);
+    let set = RawRequest::new("PUT", "/v1/destinations/paper/pace").body(r#"{"rate":5}"#);
+    let ask = async |request: RawRequest, token: &str| server.send(&request.token(token)).await.status();
+    let resume = RawRequest::new("POST", "/v1/destinations/paper/resume");
     for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
-        assert_eq!(ask(Request::get("/v1/destinations"), token).await, if sees { 200 } else { 403 });
+        assert_eq!(ask(RawRequest::get("/v1/destinations"), token).await, if sees { 200 } else { 403 });
         assert_eq!(ask(resume.clone(), token).await, if acts { 200 } else { 403 });
         assert_eq!(ask(set.clone(), token).await, if acts { 200 } else { 403 });
     }

@@ -4,27 +4,27 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::client::{Client, HUNG, Request, problem};
-use super::program::{LOOK_EVERY, On, Place, Server, on_both};
+use super::client::{HUNG, RawClient, RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
 
 /// One who listens.
 struct Listener {
-    client: Client,
+    client: RawClient,
     text: String,
     events: VecDeque<(String, Value)>,
 }
 
 impl Listener {
-    async fn new(server: &Server, request: &Request) -> Self {
-        let mut client = Client::connect(server.address).await;
+    async fn new(server: &ServeProcess, request: &RawRequest) -> Self {
+        let mut client = RawClient::connect(server.address).await;
         client.write(request.bytes()).await;
         let head = client.reader.head().await.expect("an answer").expect("an answer");
         assert_eq!((head.status(), head.one("content-type")), (200, Some("text/event-stream")), "{head:?}");
         Self { client, text: String::new(), events: VecDeque::new() }
     }
 
-    async fn at(server: &Server, query: &str) -> Self {
-        Self::new(server, &Request::get(&format!("/v1/events{query}"))).await
+    async fn at(server: &ServeProcess, query: &str) -> Self {
+        Self::new(server, &RawRequest::get(&format!("/v1/events{query}"))).await
     }
 
     /// Reads on; `false` when the stream has ended.
@@ -68,16 +68,16 @@ impl Listener {
     }
 }
 
-async fn until_listening(server: &Server, count: usize) {
+async fn until_listening(server: &ServeProcess, count: usize) {
     let line = format!("ichido_http_listening {count}");
     while !server.get("/metrics").await.text().lines().any(|found| found == line) {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 on_both! {
-    async fn the_whole_state_is_told_and_then_what_changes(place) {
-        let server = place.serve(&[]);
+    async fn the_whole_state_is_told_and_then_what_changes(fixture) {
+        let server = fixture.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
         let queues = listener.until("queues", |_| true).await;
         assert_eq!((&queues["queues"][0]["name"], &queues["queues"][0]["paused"]), (&"demo".into(), &false.into()));
@@ -91,18 +91,18 @@ on_both! {
         for (member, value) in [("about", "queue demo"), ("kind", "paused"), ("to", "paused"), ("actor", "local")] {
             assert_eq!(action[member], value, "{action}");
         }
-        server.send(&Request::put("k", "{}")).await;
+        server.send(&RawRequest::put("k", "{}")).await;
         let told = listener.until("queues", |queues| queues["queues"][0]["counts"]["queued"] == 1).await;
         assert!(told["queues"][0]["oldest_waiting_at"].is_string(), "{told}");
     }
 
     /// Each transition once and in order, those included that were before.
-    async fn the_transitions_of_a_watched_message_are_told(place) {
-        let server = place.serve(&[]);
+    async fn the_transitions_of_a_watched_message_are_told(fixture) {
+        let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let mut hrefs = Vec::new();
         for key in ["k1", "k2"] {
-            hrefs.push(server.send(&Request::put(key, "{}")).await.one("location").unwrap().to_owned());
+            hrefs.push(server.send(&RawRequest::put(key, "{}")).await.one("location").unwrap().to_owned());
         }
         let ids: Vec<&str> = hrefs.iter().map(|href| href.rsplit('/').next().unwrap()).collect();
         let mut listener = Listener::at(&server, &format!("?message={}&message={}", ids[0], ids[1])).await;
@@ -121,38 +121,38 @@ on_both! {
     }
 
     /// One that is good goes on meanwhile.
-    async fn a_token_that_was_revoked_or_has_expired_hears_no_more(place) {
-        let good = place.token(&["root", "--role", "admin"]);
-        let revoked = place.token(&["screen", "--role", "viewer"]);
+    async fn a_token_that_was_revoked_or_has_expired_hears_no_more(fixture) {
+        let good = fixture.token(&["root", "--role", "admin"]);
+        let revoked = fixture.token(&["screen", "--role", "viewer"]);
         // Long enough for a server to start on a busy machine.
-        let expires = place.token(&["guest", "--role", "viewer", "--lives", "20s"]);
-        let server = place.serve(&[]);
+        let expires = fixture.token(&["guest", "--role", "viewer", "--lives", "20s"]);
+        let server = fixture.serve(&[]);
         let mut listeners = Vec::new();
         for token in [&good, &revoked, &expires] {
-            let mut listener = Listener::new(&server, &Request::get("/v1/events").token(token)).await;
+            let mut listener = Listener::new(&server, &RawRequest::get("/v1/events").token(token)).await;
             listener.until("queues", |_| true).await;
             listeners.push(listener);
         }
-        let listed: Value = serde_json::from_str(&place.run(&["token", "list", "--json"]).1).unwrap();
+        let listed: Value = serde_json::from_str(&fixture.run(&["token", "list", "--json"]).1).unwrap();
         let screen = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "screen").unwrap();
-        assert_eq!(place.run(&["token", "revoke", screen["id"].as_str().unwrap()]).0, Some(0));
+        assert_eq!(fixture.run(&["token", "revoke", screen["id"].as_str().unwrap()]).0, Some(0));
         for mut listener in listeners.drain(1..) {
             listener.until_end().await;
         }
-        server.send(&Request::post("/v1/queues/demo/pause").token(&good)).await;
+        server.send(&RawRequest::post("/v1/queues/demo/pause").token(&good)).await;
         listeners[0].until("queues", |queues| queues["queues"][0]["paused"] == true).await;
     }
 
-    async fn the_first_token_ends_what_was_heard_without_one(place) {
-        let server = place.serve(&[]);
+    async fn the_first_token_ends_what_was_heard_without_one(fixture) {
+        let server = fixture.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
         listener.until("queues", |_| true).await;
-        place.token(&["root", "--role", "admin"]);
+        fixture.token(&["root", "--role", "admin"]);
         listener.until_end().await;
     }
 
-    async fn a_server_that_stops_ends_the_feed(place) {
-        let mut server = place.serve(&[]);
+    async fn a_server_that_stops_ends_the_feed(fixture) {
+        let mut server = fixture.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
         listener.until("queues", |_| true).await;
         server.signal("TERM");
@@ -163,8 +163,8 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_listen_and_who_hangs_up_leaves_nothing_behind() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let mut listening = Vec::new();
     for _ in 0..64 {
         listening.push(Listener::at(&server, "").await);
@@ -183,11 +183,11 @@ async fn only_so_many_listen_and_who_hangs_up_leaves_nothing_behind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_does_not_take_the_seats_of_all_others() {
-    let place = Place::new(On::Sqlite).await;
-    let greedy = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-    let other = place.token(&["screen", "--role", "viewer"]);
-    let server = place.serve(&[]);
-    let listen = |token: &str| Request::get("/v1/events").token(token);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let greedy = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = fixture.token(&["screen", "--role", "viewer"]);
+    let server = fixture.serve(&[]);
+    let listen = |token: &str| RawRequest::get("/v1/events").token(token);
     let mut listening = Vec::new();
     for _ in 0..16 {
         listening.push(Listener::new(&server, &listen(&greedy)).await);
@@ -199,29 +199,29 @@ async fn one_token_does_not_take_the_seats_of_all_others() {
     listening.pop();
     // Who hangs up is noticed by the next look.
     while server.send_head(&listen(&greedy)).await != 200 {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_is_told_what_it_may_see() {
-    let place = Place::new(On::Sqlite).await;
-    let admin = place.token(&["root", "--role", "admin"]);
-    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-    let elsewhere = place.token(&["mail", "--role", "producer", "--identity", "ann", "--queue", "mail"]);
-    let server = place.serve(&[]);
-    let put = Request::put("k", "{}").field("Ichido-Identity", "ben").token(&admin);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let admin = fixture.token(&["root", "--role", "admin"]);
+    let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let elsewhere = fixture.token(&["mail", "--role", "producer", "--identity", "ann", "--queue", "mail"]);
+    let server = fixture.serve(&[]);
+    let put = RawRequest::put("k", "{}").field("Ichido-Identity", "ben").token(&admin);
     let others = server.send(&put).await.json()["id"].as_str().unwrap().to_owned();
-    let own = server.send(&Request::put("k", "{}").token(&producer)).await.json()["id"]
+    let own = server.send(&RawRequest::put("k", "{}").token(&producer)).await.json()["id"]
         .as_str()
         .unwrap()
         .to_owned();
 
-    let listen = |token: &str, query: &str| Request::get(&format!("/v1/events{query}")).token(token);
+    let listen = |token: &str, query: &str| RawRequest::get(&format!("/v1/events{query}")).token(token);
     let mut told = Listener::new(&server, &listen(&producer, &format!("?message={own}"))).await;
     let (name, queues) = told.next().await.unwrap();
     assert_eq!((name.as_str(), queues["queues"].as_array().unwrap().len()), ("queues", 1));
-    server.send(&Request::post("/v1/queues/demo/pause").token(&admin)).await;
+    server.send(&RawRequest::post("/v1/queues/demo/pause").token(&admin)).await;
     loop {
         let (name, data) = told.next().await.unwrap();
         assert!(matches!(name.as_str(), "queues" | "message"), "{name}");

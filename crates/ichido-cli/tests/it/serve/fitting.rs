@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Request, problem};
-use super::program::{Place, Server, on_both};
+use super::client::{RawRequest, problem};
+use super::program::{ServeProcess, ServerFixture, on_both};
 
 const SCHEMA: &str = r#"{
   "type": "object",
@@ -12,32 +12,32 @@ const SCHEMA: &str = r#"{
 }"#;
 
 /// A queue with a schema, paused, so that what stands in it stays.
-async fn serve(place: &Place) -> Server {
-    let server = serve_with(place, SCHEMA);
+async fn serve(fixture: &ServerFixture) -> ServeProcess {
+    let server = serve_with(fixture, SCHEMA);
     assert_eq!(server.post("/v1/queues/orders/pause").await.status(), 200);
     server
 }
 
-fn serve_with(place: &Place, schema: &str) -> Server {
-    place.folder.write("order.json", schema);
-    place.folder.write(
+fn serve_with(fixture: &ServerFixture, schema: &str) -> ServeProcess {
+    fixture.folder.write("order.json", schema);
+    fixture.folder.write(
         "ichido.toml",
         "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\nschema = \"order.json\"\n",
     );
-    place.serve(&[])
+    fixture.serve(&[])
 }
 
-fn put(key: &str, body: &str) -> Request {
-    Request::put(key, body).to("/v1/queues/orders/messages")
+fn put(key: &str, body: &str) -> RawRequest {
+    RawRequest::put(key, body).to("/v1/queues/orders/messages")
 }
 
-async fn queued(server: &Server) -> Value {
+async fn queued(server: &ServeProcess) -> Value {
     server.queue("orders").await["counts"]["queued"].clone()
 }
 
 on_both! {
-    async fn what_does_not_fit_is_refused_with_the_place_of_each_fault_and_its_key_stays_free(place) {
-        let server = serve(&place).await;
+    async fn what_does_not_fit_is_refused_with_the_place_of_each_fault_and_its_key_stays_free(fixture) {
+        let server = serve(&fixture).await;
         let answer = server.send(&put("k", r#"{"symbol":7,"qty":"s3cret"}"#)).await;
         assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
         let faults = answer.json()["faults"].clone();
@@ -50,7 +50,7 @@ on_both! {
         for (body, code) in [("{\"symbol\":\"A\",\"symbol\":\"B\"}", "body_invalid"), ("", "schema_broken")] {
             assert_eq!(problem(&server.send(&put("k", body)).await).1, code);
         }
-        let text = Request::post("/v1/queues/orders/messages").key("k").field("Content-Type", "text/plain").body("hi");
+        let text = RawRequest::post("/v1/queues/orders/messages").key("k").field("Content-Type", "text/plain").body("hi");
         assert_eq!(problem(&server.send(&text).await), (415, "media_type_unsupported".to_owned()));
         // The key is looked at first.
         assert_eq!(problem(&server.send(&put("k k", "[]")).await), (400, "key_invalid".to_owned()));
@@ -63,10 +63,10 @@ on_both! {
         assert_eq!(queued(&server).await, 1);
     }
 
-    async fn each_line_of_a_batch_is_checked_on_its_own(place) {
-        let server = serve(&place).await;
+    async fn each_line_of_a_batch_is_checked_on_its_own(fixture) {
+        let server = serve(&fixture).await;
         let lines = "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{\"symbol\":7}}\n{\"key\":\"c\",\"body\":{\"symbol\":\"C\"}}\n";
-        let batch = Request::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
+        let batch = RawRequest::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
         let answer = server.send(&batch.body(lines)).await;
         let results: Vec<Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let statuses: Vec<u64> = results.iter().map(|result| result["status"].as_u64().unwrap()).collect();
@@ -77,12 +77,12 @@ on_both! {
     }
 
     #[test]
-    async fn a_member_that_the_queue_leaves_out_makes_no_other_message(place) {
-        place.folder.write(
+    async fn a_member_that_the_queue_leaves_out_makes_no_other_message(fixture) {
+        fixture.folder.write(
             "ichido.toml",
             "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndigest_without = [\"/trace_id\"]\n",
         );
-        let server = place.serve(&[]);
+        let server = fixture.serve(&[]);
         let first = server.send(&put("k", r#"{"symbol":"ACME","trace_id":"t-1"}"#)).await;
         let again = server.send(&put("k", r#"{"symbol":"ACME","trace_id":"t-2"}"#)).await;
         assert_eq!((first.status(), again.status()), (201, 201));
@@ -90,28 +90,28 @@ on_both! {
         let other = server.send(&put("k", r#"{"symbol":"EMCA","trace_id":"t-1"}"#)).await;
         assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
         // Straight on the store it is the same message too.
-        place.folder.write("lines", "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\",\"trace_id\":\"t-3\"}}\n");
-        let (code, out, err) = place.run(&["send", "orders", "--ndjson", "lines"]);
+        fixture.folder.write("lines", "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\",\"trace_id\":\"t-3\"}}\n");
+        let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("0 new, 1 same, 0 refused")), (Some(0), true), "{out}{err}");
     }
 
-    async fn straight_on_the_store_the_same_is_refused(place) {
-        let server = serve(&place).await;
-        place.folder.write("lines", "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{}}\n");
-        let (code, out, err) = place.run(&["send", "orders", "--ndjson", "lines"]);
+    async fn straight_on_the_store_the_same_is_refused(fixture) {
+        let server = serve(&fixture).await;
+        fixture.folder.write("lines", "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{}}\n");
+        let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("1 new, 0 same, 1 refused")), (Some(1), true), "{out}{err}");
         assert!(out.contains("refused line 2: schema_broken: the body does not fit") && out.contains("\"symbol\" is a required property"), "{out}");
         assert_eq!(queued(&server).await, 1);
     }
 
     #[test]
-    async fn what_was_taken_before_the_schema_changed_gets_its_first_answer_again(place) {
-        let server = serve(&place).await;
+    async fn what_was_taken_before_the_schema_changed_gets_its_first_answer_again(fixture) {
+        let server = serve(&fixture).await;
         let first = server.send(&put("k", r#"{"symbol":"ACME"}"#)).await;
         assert_eq!(first.status(), 201);
         drop(server);
         // From now on it takes numbers alone.
-        let server = serve_with(&place, &SCHEMA.replace("\"string\" }", "\"number\" }"));
+        let server = serve_with(&fixture, &SCHEMA.replace("\"string\" }", "\"number\" }"));
         let again = server.send(&put("k", r#"{ "symbol" : "ACME" }"#)).await;
         assert_eq!((again.status(), again.one("idempotency-replayed")), (201, Some("true")), "{again:?}");
         assert_eq!(again.body, first.body);
@@ -119,13 +119,13 @@ on_both! {
         assert_eq!(problem(&server.send(&put("k", r#"{"symbol":"B"}"#)).await), (409, "key_conflict".to_owned()));
         assert_eq!(problem(&server.send(&put("k2", r#"{"symbol":"ACME"}"#)).await), (422, "schema_broken".to_owned()));
         let lines = "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k2\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k3\",\"body\":{\"symbol\":3}}\n";
-        let batch = Request::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
+        let batch = RawRequest::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
         let answer = server.send(&batch.body(lines)).await;
         let results: Vec<Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((&results[0]["status"], &results[0]["replayed"], &results[0]["id"]), (&json!(201), &json!(true), &first.json()["id"]));
         assert_eq!((&results[1]["code"], &results[2]["replayed"]), (&json!("schema_broken"), &json!(false)));
-        place.folder.write("lines", lines);
-        let (code, out, err) = place.run(&["send", "orders", "--ndjson", "lines"]);
+        fixture.folder.write("lines", lines);
+        let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("0 new, 2 same, 1 refused")), (Some(1), true), "{out}{err}");
         assert_eq!(queued(&server).await, 2);
     }

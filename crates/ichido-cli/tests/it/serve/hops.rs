@@ -4,27 +4,27 @@ use std::net::TcpListener;
 
 use serde_json::Value;
 
-use super::client::{Request, problem};
-use super::program::{LOOK_EVERY, Place, Server, on_both};
+use super::client::{RawRequest, problem};
+use super::program::{POLL_EVERY, ServeProcess, ServerFixture, on_both};
 
 const BFF: &str = r#"bff;t=1800000000000;r="7f1c""#;
 
 /// A server whose queue delivers into itself.
-fn ring(place: &Place) -> Server {
+fn ring(fixture: &ServerFixture) -> ServeProcess {
     // A port that was free a moment ago.
     let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
-    place.folder.write(
+    fixture.folder.write(
         "ichido.toml",
         &format!("[destinations.self]\nkind = \"http\"\nurl = \"http://{address}/v1/queues/ring/messages\"\n[queues.ring]\ndestination = \"self\"\n"),
     );
-    place.serve(&["--listen", &address.to_string()])
+    fixture.serve(&["--listen", &address.to_string()])
 }
 
-fn put(key: &str) -> Request {
-    Request::put(key, "{}").to("/v1/queues/ring/messages")
+fn put(key: &str) -> RawRequest {
+    RawRequest::put(key, "{}").to("/v1/queues/ring/messages")
 }
 
-async fn messages(server: &Server) -> Vec<Value> {
+async fn messages(server: &ServeProcess) -> Vec<Value> {
     let listed = server.get("/v1/messages?queue=ring").await.json()["messages"].clone();
     let mut all = Vec::new();
     for message in listed.as_array().unwrap().iter().rev() {
@@ -35,8 +35,8 @@ async fn messages(server: &Server) -> Vec<Value> {
 
 on_both! {
     #[test]
-    async fn hops_are_kept_and_sent_on_with_one_more_and_a_loop_ends(place) {
-        let server = ring(&place);
+    async fn hops_are_kept_and_sent_on_with_one_more_and_a_loop_ends(fixture) {
+        let server = ring(&fixture);
         let first = server.send(&put("k").field("Ichido-Hops", BFF)).await;
         assert_eq!(first.status(), 201, "{first:?}");
         let all = loop {
@@ -44,7 +44,7 @@ on_both! {
             if all.iter().any(|message| message["status"] == "dead") {
                 break all;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         };
         // One hop before, and one more each round: with the seventh the header is full.
         let mut way = BFF.to_owned();
@@ -64,10 +64,10 @@ on_both! {
     }
 
     #[test]
-    async fn a_full_header_of_others_stops_nobody_and_a_broken_one_is_left_out(place) {
-        let server = ring(&place);
+    async fn a_full_header_of_others_stops_nobody_and_a_broken_one_is_left_out(fixture) {
+        let server = ring(&fixture);
         assert_eq!(server.post("/v1/queues/ring/pause").await.status(), 200);
-        let id = |answer: &crate::http_message::Message| answer.json()["id"].as_str().unwrap().to_owned();
+        let id = |answer: &crate::http_message::HttpMessage| answer.json()["id"].as_str().unwrap().to_owned();
         let own = server.send(&put("own")).await;
         let hop = |name: &str, id: &str| format!("{name};t=1;r=\"{id}\"");
         let stranger = hop("outbox", "01995b1c-0000-7000-8000-000000000000");
@@ -82,7 +82,7 @@ on_both! {
         let round = vec![hop("outbox", &id(&own)); 8].join(", ");
         let refused = server.send(&put("round").field("Ichido-Hops", &round)).await;
         assert_eq!(problem(&refused), (422, "loop_detected".to_owned()));
-        let batch = Request::post("/v1/queues/ring/messages:batch").field("Content-Type", "application/x-ndjson");
+        let batch = RawRequest::post("/v1/queues/ring/messages:batch").field("Content-Type", "application/x-ndjson");
         let refused = server.send(&batch.field("Ichido-Hops", &round).body("{\"key\":\"a\",\"body\":1}\n")).await;
         assert_eq!(problem(&refused), (422, "loop_detected".to_owned()));
         assert_eq!(server.queue("ring").await["counts"]["queued"], 3);

@@ -10,9 +10,9 @@ use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use serde_json::{Value, json};
 
-use super::client::{Request, problem};
-use super::program::{Place, Server, on_both};
-use crate::http_message::Message;
+use super::client::{RawRequest, problem};
+use super::program::{ServeProcess, ServerFixture, on_both};
+use crate::http_message::HttpMessage;
 
 /// Lets a request under a key come to an end.
 async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
@@ -50,28 +50,28 @@ fn applied() -> KeyOutcome {
     }
 }
 
-async fn store(place: &Place) -> Store {
-    Store::open(&place.url, 2).await.expect("the store")
+async fn store(fixture: &ServerFixture) -> Store {
+    Store::open(&fixture.url, 2).await.expect("the store")
 }
 
 fn target(key: &str) -> String {
     format!("/v1/ledger?operation=orders.create&identity=ann&key={key}")
 }
 
-async fn decide(server: &Server, key: &str, finding: &str) -> Message {
+async fn decide(server: &ServeProcess, key: &str, finding: &str) -> HttpMessage {
     let told = json!({"operation": "orders.create", "identity": "ann", "key": key, "finding": finding});
-    let request = Request::post("/v1/ledger/decide").field("Content-Type", "application/json");
+    let request = RawRequest::post("/v1/ledger/decide").field("Content-Type", "application/json");
     server.send(&request.body(told.to_string())).await
 }
 
 on_both! {
-    async fn a_record_is_looked_up_and_a_viewer_sees_no_body(place) {
-        let viewer = place.token(&["screen", "--role", "viewer"]);
-        let operator = place.token(&["night watch", "--role", "operator"]);
-        let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-        settled(&store(&place).await, "k1", applied()).await;
-        let server = place.serve(&[]);
-        let ask = async |target: &str, token: &str| server.send(&Request::get(target).token(token)).await;
+    async fn a_record_is_looked_up_and_a_viewer_sees_no_body(fixture) {
+        let viewer = fixture.token(&["screen", "--role", "viewer"]);
+        let operator = fixture.token(&["night watch", "--role", "operator"]);
+        let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+        settled(&store(&fixture).await, "k1", applied()).await;
+        let server = fixture.serve(&[]);
+        let ask = async |target: &str, token: &str| server.send(&RawRequest::get(target).token(token)).await;
         let seen = ask(&target("k1"), &viewer).await.json();
         for (member, value) in [
             ("operation", json!("orders.create")),
@@ -88,7 +88,7 @@ on_both! {
         for target in [&*target("k1"), "/v1/ledger/unknown"] {
             assert_eq!(problem(&ask(target, &producer).await), (403, "role_insufficient".to_owned()));
         }
-        let post = Request::post("/v1/ledger/decide").token(&viewer);
+        let post = RawRequest::post("/v1/ledger/decide").token(&viewer);
         assert_eq!(problem(&server.send(&post).await), (403, "role_insufficient".to_owned()));
         for (query, status, code) in [
             ("operation=orders.create&identity=ann&key=k2", 404, "record_unknown"),
@@ -101,13 +101,13 @@ on_both! {
         }
     }
 
-    async fn records_of_unknown_outcome_are_listed_and_decided(place) {
-        let kept = store(&place).await;
+    async fn records_of_unknown_outcome_are_listed_and_decided(fixture) {
+        let kept = store(&fixture).await;
         for key in ["k1", "k2", "k3"] {
             settled(&kept, key, KeyOutcome::Hold).await;
         }
         settled(&kept, "known", applied()).await;
-        let server = place.serve(&[]);
+        let server = fixture.serve(&[]);
         let keys = |page: &Value| -> Vec<String> {
             let records = page["records"].as_array().unwrap().iter();
             records.map(|record| record["idempotency_key"].as_str().unwrap().to_owned()).collect()
@@ -130,7 +130,7 @@ on_both! {
         assert_eq!(problem(&decide(&server, "k4", "applied").await), (404, "record_unknown".to_owned()));
         assert_eq!(problem(&decide(&server, "k2", "perhaps").await), (422, "body_unexpected".to_owned()));
         let told = json!({"operation": "orders.create", "identity": "ann", "key": "k2", "finding": "nothing_done", "settles_within": "soon"});
-        let answer = server.send(&Request::post("/v1/ledger/decide").body(told.to_string())).await;
+        let answer = server.send(&RawRequest::post("/v1/ledger/decide").body(told.to_string())).await;
         assert_eq!(problem(&answer), (422, "body_unexpected".to_owned()));
         assert_eq!(keys(&server.get("/v1/ledger/unknown").await.json()), ["k2", "k3"]);
         let actions = kept.actions().list(None, 10).await.unwrap();

@@ -5,16 +5,16 @@ use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use super::client::{Client, Request, problem};
-use super::program::{LOOK_EVERY, On, Place, Server};
-use crate::http_message::{Kind, Message};
+use super::client::{RawClient, RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
+use crate::http_message::{HttpMessage, MessageKind};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_that_does_not_end_is_cut_off() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&["--head-timeout", "50ms"]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&["--head-timeout", "50ms"]);
     for bytes in ["", "PRI * HT", "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\n"] {
-        let mut client = Client::connect(server.address).await;
+        let mut client = RawClient::connect(server.address).await;
         client.write(bytes).await;
         assert!(client.try_answer().await.is_none_or(|answer| answer.status() == 408), "{bytes:?}");
         assert!(client.reader.is_at_end().await, "{bytes:?}");
@@ -23,10 +23,10 @@ async fn a_head_that_does_not_end_is_cut_off() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_does_not_end_is_answered_408() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
-        let server = place.serve(&flags);
-        let mut client = Client::connect(server.address).await;
+        let server = fixture.serve(&flags);
+        let mut client = RawClient::connect(server.address).await;
         let head = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 10\r\n\r\nabc";
         client.write(head).await;
         assert_eq!(problem(&client.answer().await), (408, "body_timeout".to_owned()), "{flags:?}");
@@ -36,9 +36,9 @@ async fn a_body_that_does_not_end_is_answered_408() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_breaks_off_puts_nothing_in() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
-    let mut client = Client::connect(server.address).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    let mut client = RawClient::connect(server.address).await;
     let head = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.write(format!("{head}3\r\nabc\r\nzz\r\n")).await;
     assert_eq!(problem(&client.answer().await), (400, "body_incomplete".to_owned()));
@@ -48,13 +48,13 @@ async fn a_body_that_breaks_off_puts_nothing_in() {
 /// One that says how long it is is not waited for; one that does not is read up to the bound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_too_large_is_answered_413() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let head = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\n";
-    let mut client = Client::connect(server.address).await;
+    let mut client = RawClient::connect(server.address).await;
     client.write(format!("{head}Content-Length: 4194305\r\n\r\n")).await;
     assert_eq!(problem(&client.answer().await), (413, "body_too_large".to_owned()));
-    let mut client = Client::connect(server.address).await;
+    let mut client = RawClient::connect(server.address).await;
     client.write(format!("{head}Transfer-Encoding: chunked\r\n\r\n")).await;
     let chunk = format!("100000\r\n{}\r\n", "x".repeat(0x10_0000));
     for _ in 0..5 {
@@ -62,38 +62,38 @@ async fn a_body_that_is_too_large_is_answered_413() {
     }
     assert_eq!(problem(&client.answer().await), (413, "body_too_large".to_owned()));
     // As much as there may be is taken.
-    let most = Request::post("/v1/queues/demo/messages").key("k").body("x".repeat(4 << 20));
+    let most = RawRequest::post("/v1/queues/demo/messages").key("k").body("x".repeat(4 << 20));
     assert_eq!(server.send(&most).await.status(), 201);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_and_too_large_header_fields_are_answered_431() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let many =
-        (0..65).fold(Request::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
+        (0..65).fold(RawRequest::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
     assert_eq!(problem(&server.send(&many).await), (431, "head_too_large".to_owned()));
-    let large = Request::get("/livez").field("x-large", &"a".repeat(17 * 1024));
+    let large = RawRequest::get("/livez").field("x-large", &"a".repeat(17 * 1024));
     assert_eq!(problem(&server.send(&large).await), (431, "head_too_large".to_owned()));
     // Beyond the bounds of the parser there is the status alone.
     let more =
-        (0..150).fold(Request::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
+        (0..150).fold(RawRequest::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
     assert_eq!(server.send(&more).await.status(), 431);
-    let larger = Request::get("/livez").field("x-large", &"a".repeat(64 * 1024));
+    let larger = RawRequest::get("/livez").field("x-large", &"a".repeat(64 * 1024));
     assert_eq!(server.send(&larger).await.status(), 431);
 }
 
 /// Sends a head that says that so many bytes follow, and waits until the server begins to read them: it asks for them then.
-async fn hold(server: &Server, request: &str, bytes: usize) -> Result<Client, Message> {
-    let mut client = Client::connect(server.address).await;
+async fn hold(server: &ServeProcess, request: &str, bytes: usize) -> Result<RawClient, HttpMessage> {
+    let mut client = RawClient::connect(server.address).await;
     let head = format!("{request}Content-Length: {bytes}\r\nExpect: 100-continue\r\n\r\n");
     client.write(head).await;
     let head = client.reader.head().await.expect("an answer").expect("an answer");
     if head.status() == 100 {
         return Ok(client);
     }
-    let body = client.reader.body(&head, Kind::Answer).await.expect("a whole answer");
-    Err(Message { body, ..head })
+    let body = client.reader.body(&head, MessageKind::Answer).await.expect("a whole answer");
+    Err(HttpMessage { body, ..head })
 }
 
 /// A message with a token, or without one.
@@ -106,19 +106,19 @@ fn held_put(key: &str, token: Option<&str>) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
     const LARGEST: usize = 4 << 20;
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let tokens: Vec<String> = (0..5)
         .map(|number| {
             let name = format!("till {number}");
             let identity = format!("shop-{number}");
-            place.token(&[&name, "--role", "producer", "--identity", &identity, "--queue", "demo"])
+            fixture.token(&[&name, "--role", "producer", "--identity", &identity, "--queue", "demo"])
         })
         .collect();
-    let server = place.serve(&[]);
+    let server = fixture.serve(&[]);
     let put = |number: usize| held_put(&format!("k-{number}"), Some(&tokens[number / 16]));
-    let before = server.send(&Request::put("before", "{}").token(&tokens[0])).await;
+    let before = server.send(&RawRequest::put("before", "{}").token(&tokens[0])).await;
     let message =
-        Request::get(&format!("{}/request", before.one("location").expect("a message"))).token(&tokens[0]);
+        RawRequest::get(&format!("{}/request", before.one("location").expect("a message"))).token(&tokens[0]);
     assert_eq!(server.send(&message).await.text(), "{}");
     let mut held = Vec::new();
     for number in 0..16 {
@@ -128,7 +128,7 @@ async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
     let one_more = hold(&server, &put(15), LARGEST).await.err().expect("over its own limit");
     assert_eq!(problem(&one_more), (429, "token_busy".to_owned()));
     assert_eq!(one_more.one("retry-after"), Some("1"));
-    let small = Request::put("small", "{}").token(&tokens[0]);
+    let small = RawRequest::put("small", "{}").token(&tokens[0]);
     assert_eq!(problem(&server.send(&small).await), (429, "token_busy".to_owned()));
     for number in 16..64 {
         held.push(hold(&server, &put(number), LARGEST).await.expect("each has its own limit"));
@@ -147,15 +147,15 @@ async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
     // So is one whose client has gone.
     held.clear();
     while hold(&server, &put(65), LARGEST).await.is_err() {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 /// Without tokens everybody is one caller, which has all; a body that does not say its length is counted as it comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_without_a_length_is_counted_as_it_comes() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let mut holding = Vec::new();
     for number in 0..64 {
         let put = held_put(&format!("k-{number}"), None);
@@ -164,7 +164,7 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
         holding.push(hold(&server, &put, bytes).await.expect("within the limit"));
     }
     let chunked = async |key: &str, bytes: usize| {
-        let mut client = Client::connect(server.address).await;
+        let mut client = RawClient::connect(server.address).await;
         let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", held_put(key, None));
         client.write(format!("{head}{bytes:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(bytes))).await;
         client.answer().await
@@ -176,17 +176,17 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
 /// An idle connection gives its place up; one with a request in flight keeps it, and the next waits or is told why not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&["--connections-max", "1"]);
-    let mut first = Client::connect(server.address).await;
-    assert_eq!(first.send(&Request::get("/v1/queues")).await.status(), 200);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&["--connections-max", "1"]);
+    let mut first = RawClient::connect(server.address).await;
+    assert_eq!(first.send(&RawRequest::get("/v1/queues")).await.status(), 200);
     let mut second = hold(&server, &held_put("k", None), 3).await.expect("the place of the idle one");
     assert!(first.reader.is_at_end().await, "it was idle");
     for target in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(server.get(target).await.status(), 200, "{target} needs no place");
     }
-    let mut third = Client::connect(server.address).await;
-    third.write(Request::get("/v1/queues").bytes()).await;
+    let mut third = RawClient::connect(server.address).await;
+    third.write(RawRequest::get("/v1/queues").bytes()).await;
     second.write("abc").await;
     assert_eq!(second.answer().await.status(), 201);
     assert_eq!(third.answer().await.status(), 200, "it was waiting");
@@ -199,11 +199,11 @@ async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
 /// What filled the server without a token: connections that say nothing, opened anew all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_keep_nobody_out() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&["--connections-max", "8"]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&["--connections-max", "8"]);
     let mut idle = Vec::new();
     for _ in 0..200 {
-        idle.push(Client::connect(server.address).await);
+        idle.push(RawClient::connect(server.address).await);
     }
     for target in ["/livez", "/readyz", "/metrics", "/v1/queues"] {
         assert_eq!(server.get(target).await.status(), 200, "{target}");
@@ -213,8 +213,8 @@ async fn idle_connections_keep_nobody_out() {
 /// One HTTP/2 connection carries as many requests as all may have; none of them is in the way of health.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_on_one_http2_connection_are_not_in_the_way_of_health() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&["--connections-max", "2"]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&["--connections-max", "2"]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (sender, connection) =
@@ -241,9 +241,9 @@ async fn requests_on_one_http2_connection_are_not_in_the_way_of_health() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_lengths_are_refused_before_anything_is_read() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
-    let mut client = Client::connect(server.address).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    let mut client = RawClient::connect(server.address).await;
     let smuggled = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     client.write(smuggled).await;
     let answer = client.answer().await;
@@ -252,14 +252,14 @@ async fn two_lengths_are_refused_before_anything_is_read() {
     assert!(answer.one("x-request-id").is_some() && answer.one("date").is_some(), "{answer:?}");
     assert!(client.reader.is_at_end().await);
     // What came before it on the same connection is answered as ever.
-    let mut client = Client::connect(server.address).await;
-    client.write([Request::get("/livez").bytes(), smuggled.into()].concat()).await;
+    let mut client = RawClient::connect(server.address).await;
+    client.write([RawRequest::get("/livez").bytes(), smuggled.into()].concat()).await;
     assert_eq!(client.answer().await.status(), 200);
     assert_eq!(problem(&client.answer().await), (400, "framing_invalid".to_owned()));
     for head in
         ["Content-Length: 1, 1", "Transfer-Encoding: gzip", "X-A : b", "X-A: b\r\n c", "X-A: b\nX-B: c"]
     {
-        let mut client = Client::connect(server.address).await;
+        let mut client = RawClient::connect(server.address).await;
         client.write(format!("POST / HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n")).await;
         assert_eq!(problem(&client.answer().await), (400, "framing_invalid".to_owned()), "{head:?}");
     }
@@ -269,17 +269,17 @@ async fn two_lengths_are_refused_before_anything_is_read() {
 /// What an operator chose under `[serve]` is what holds, and its refusals say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let chosen = "[serve]\nheaders_max = 8\nhead_bytes_max = \"2 KiB\"\nbody_bytes_max = \"1 KiB\"\nbatch_lines_max = 2\nbatch_bytes_max = \"8 KiB\"\nwaiters_max = 0\nlisteners_max = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"p\"\n";
-    std::fs::write(place.folder.path().join("ichido.toml"), chosen).unwrap();
-    let server = place.serve(&[]);
+    std::fs::write(fixture.folder.path().join("ichido.toml"), chosen).unwrap();
+    let server = fixture.serve(&[]);
     let many =
-        (0..8).fold(Request::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
+        (0..8).fold(RawRequest::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
     assert_eq!(problem(&server.send(&many).await), (431, "head_too_large".to_owned()));
-    let large = Request::get("/livez").field("x-large", &"a".repeat(2 << 10));
+    let large = RawRequest::get("/livez").field("x-large", &"a".repeat(2 << 10));
     assert_eq!(problem(&server.send(&large).await), (431, "head_too_large".to_owned()));
     let put = |key: &str, bytes: usize| {
-        Request::post("/v1/queues/demo/messages?wait=30s").key(key).body("x".repeat(bytes))
+        RawRequest::post("/v1/queues/demo/messages?wait=30s").key(key).body("x".repeat(bytes))
     };
     let refused = server.send(&put("a", 1025)).await;
     assert_eq!(problem(&refused), (413, "body_too_large".to_owned()));
@@ -288,7 +288,7 @@ async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
     assert_eq!(server.send(&put("a", 1024)).await.status(), 202);
 
     let batch = |lines: &[String]| {
-        let batch = Request::post("/v1/queues/demo/messages:batch");
+        let batch = RawRequest::post("/v1/queues/demo/messages:batch");
         batch.field("Content-Type", "application/x-ndjson").body(lines.join("\n"))
     };
     let line = |key: &str, bytes: usize| format!("{{\"key\":\"{key}\",\"body\":\"{}\"}}", "x".repeat(bytes));
@@ -308,8 +308,8 @@ async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
     let answer = server.send(&batch(&[line("e", 9), line("f", 9 << 10)])).await;
     assert!(answer.text().contains("a batch has at most 8 KiB"), "{}", answer.text());
 
-    let mut first = Client::connect(server.address).await;
-    first.write(Request::get("/v1/events").bytes()).await;
+    let mut first = RawClient::connect(server.address).await;
+    first.write(RawRequest::get("/v1/events").bytes()).await;
     assert_eq!(first.reader.head().await.expect("an answer").expect("an answer").status(), 200);
-    assert_eq!(problem(&server.send(&Request::get("/v1/events")).await), (503, "feed_full".to_owned()));
+    assert_eq!(problem(&server.send(&RawRequest::get("/v1/events")).await), (503, "feed_full".to_owned()));
 }

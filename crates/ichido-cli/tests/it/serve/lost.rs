@@ -4,37 +4,37 @@ use std::path::Path;
 
 use tokio::net::TcpStream;
 
-use super::client::{Client, Request};
-use super::program::{LOOK_EVERY, On, Place, Server};
+use super::client::{RawClient, RawRequest};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
 /// A server that has not ended by then does not end.
 const LOOKS_MAX: u32 = 2_000;
 
 /// What comes of a request: its status, or nothing from a server that has stopped listening.
-async fn status(server: &Server, request: &Request) -> Option<u16> {
-    let mut client = Client::over(TcpStream::connect(server.address).await.ok()?);
+async fn status(server: &ServeProcess, request: &RawRequest) -> Option<u16> {
+    let mut client = RawClient::over(TcpStream::connect(server.address).await.ok()?);
     client.write(request.bytes()).await;
     client.try_answer().await.map(|answer| answer.status())
 }
 
 /// Does harm to the file of a server that has accepted a message; gives back where it is kept.
-async fn after(harm: fn(&Path)) -> Place {
-    let place = Place::new(On::Sqlite).await;
-    let mut server = place.serve(&[]);
+async fn after(harm: fn(&Path)) -> ServerFixture {
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let mut server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
-    assert_eq!(server.send(&Request::put("before", "{}")).await.status(), 201);
-    assert_eq!(status(&server, &Request::get("/readyz")).await, Some(200));
+    assert_eq!(server.send(&RawRequest::put("before", "{}")).await.status(), 201);
+    assert_eq!(status(&server, &RawRequest::get("/readyz")).await, Some(200));
 
-    harm(place.folder.path());
+    harm(fixture.folder.path());
     for number in 0.. {
         assert!(number < LOOKS_MAX, "the server goes on: {:?}", server.address);
-        let put = Request::put(&format!("after-{number}"), "{}");
+        let put = RawRequest::put(&format!("after-{number}"), "{}");
         let Some(put) = status(&server, &put).await else { break };
         assert_eq!(put, 503, "nothing is accepted");
-        if let Some(ready) = status(&server, &Request::get("/readyz")).await {
+        if let Some(ready) = status(&server, &RawRequest::get("/readyz")).await {
             assert_eq!(ready, 503, "nor is it ready");
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     let (code, log) = server.wait().await;
     assert_eq!(code, Some(5), "{log}");
@@ -42,14 +42,14 @@ async fn after(harm: fn(&Path)) -> Place {
     let last = log.lines().last().unwrap_or_default();
     assert!(last.contains("was removed, moved or replaced while it was in use"), "{log}");
     assert!(last.contains("put it back or restore a backup before you start again"), "{log}");
-    place
+    fixture
 }
 
 /// The message that was accepted is there. One whose commit found the loss may be there too: its client was not told that it was
 /// accepted, and sends it again under its key.
-async fn assert_kept(place: &Place) {
-    let next = place.serve(&[]);
-    let again = next.send(&Request::put("before", "{}")).await;
+async fn assert_kept(fixture: &ServerFixture) {
+    let next = fixture.serve(&[]);
+    let again = next.send(&RawRequest::put("before", "{}")).await;
     assert_eq!(again.one("idempotency-replayed"), Some("true"));
 }
 
@@ -61,24 +61,24 @@ async fn a_server_whose_database_is_removed_accepts_nothing_more_and_ends() {
             drop(std::fs::remove_file(folder.join(file)));
         }
     };
-    let place = after(removed).await;
-    assert!(!place.folder.path().join("ichido.db").exists(), "no new one was made");
+    let fixture = after(removed).await;
+    assert!(!fixture.folder.path().join("ichido.db").exists(), "no new one was made");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_was_moved_is_whole_when_it_is_put_back() {
-    let place =
+    let fixture =
         after(|folder| std::fs::rename(folder.join("ichido.db"), folder.join("moved.db")).unwrap()).await;
-    let folder = place.folder.path();
+    let folder = fixture.folder.path();
     assert!(!folder.join("ichido.db").exists(), "no new one was made");
     std::fs::rename(folder.join("moved.db"), folder.join("ichido.db")).unwrap();
-    assert_kept(&place).await;
+    assert_kept(&fixture).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_whose_log_was_removed_keeps_what_was_accepted() {
-    let place = after(|folder| std::fs::remove_file(folder.join("ichido.db-wal")).unwrap()).await;
-    assert_kept(&place).await;
+    let fixture = after(|folder| std::fs::remove_file(folder.join("ichido.db-wal")).unwrap()).await;
+    assert_kept(&fixture).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

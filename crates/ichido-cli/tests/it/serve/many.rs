@@ -5,51 +5,51 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::client::{HUNG, Request, problem};
-use super::program::{LOOK_EVERY, On, Server};
+use super::client::{HUNG, RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess};
 use super::stepping::serve;
-use crate::dead::place::{Place, both_databases};
-use crate::http_message::Message;
+use crate::dead::fixture::{StoreFixture, both_databases};
+use crate::http_message::HttpMessage;
 
-async fn begin(server: &Server, told: &Value) -> Message {
-    let request = Request::post("/v1/operations").field("Content-Type", "application/json");
+async fn begin(server: &ServeProcess, told: &Value) -> HttpMessage {
+    let request = RawRequest::post("/v1/operations").field("Content-Type", "application/json");
     server.send(&request.body(told.to_string())).await
 }
 
 /// Begins one that goes on for as long as its queue is paused: a canary that waits for its first message.
-async fn begin_canary(server: &Server) -> String {
+async fn begin_canary(server: &ServeProcess) -> String {
     begin_canary_of(server, "orders").await
 }
 
-async fn begin_canary_of(server: &Server, queue: &str) -> String {
+async fn begin_canary_of(server: &ServeProcess, queue: &str) -> String {
     let told = json!({"action": "requeue", "filter": {"queue": queue}, "canary": true});
     let answer = begin(server, &told).await;
     assert_eq!(answer.status(), 202, "{answer:?}");
     answer.one("location").expect("where it is shown").to_owned()
 }
 
-async fn until_state(server: &Server, href: &str, state: &str) -> Value {
+async fn until_state(server: &ServeProcess, href: &str, state: &str) -> Value {
     let reached = async {
         loop {
             let operation = server.get(href).await.json();
             if operation["state"] == state {
                 return operation;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     tokio::time::timeout(HUNG, reached).await.expect("the operation comes to its state")
 }
 
 /// What came of one that has ended: known a moment after its record says so.
-async fn result(server: &Server, href: &str) -> Value {
+async fn result(server: &ServeProcess, href: &str) -> Value {
     let known = async {
         loop {
             let operation = server.get(href).await.json();
             if operation["result"].is_object() {
                 return operation["result"].clone();
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     tokio::time::timeout(HUNG, known).await.expect("what came of it is told")
@@ -58,27 +58,27 @@ async fn result(server: &Server, href: &str) -> Value {
 both_databases! {
     /// What a person agreed to is what is done.
     #[test]
-    async fn an_operation_leaves_alone_what_died_after_its_preview(place: Place) {
-        place.dead("orders", 2).await;
-        let server = serve(&place).await;
+    async fn an_operation_leaves_alone_what_died_after_its_preview(fixture: StoreFixture) {
+        fixture.dead("orders", 2).await;
+        let server = serve(&fixture).await;
         let mut told = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
         let preview = begin(&server, &told).await.json()["preview"].clone();
         assert_eq!(preview["would_go"], 2, "{preview}");
         // No worker serves this queue, so that the test's own takes it.
-        place.dead("forgotten", 1).await;
+        fixture.dead("forgotten", 1).await;
         told["as_of"] = preview["as_of"].clone();
         told["preview"] = false.into();
         let begun = begin(&server, &told).await;
         assert_eq!((begun.status(), &begun.json()["preview"]["matched"]), (202, &2.into()), "{begun:?}");
         assert_eq!(result(&server, begun.one("location").unwrap()).await["moved"], 2);
-        assert_eq!(place.json(&["list"]).len(), 1, "it died later");
+        assert_eq!(fixture.json(&["list"]).len(), 1, "it died later");
     }
 
     #[test]
-    async fn a_preview_says_what_would_happen_and_does_nothing(place: Place) {
-        let dead = place.dead("orders", 3).await;
-        place.dead("ledger", 1).await;
-        let server = serve(&place).await;
+    async fn a_preview_says_what_would_happen_and_does_nothing(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 3).await;
+        fixture.dead("ledger", 1).await;
+        let server = serve(&fixture).await;
         let answer = begin(&server, &json!({"action": "requeue", "all": true, "preview": true})).await;
         let told = answer.json();
         assert_eq!((answer.status(), &told["operation"]), (200, &Value::Null));
@@ -87,15 +87,15 @@ both_databases! {
         assert_eq!(preview["queues"], json!({"orders": 3}));
         assert_eq!(preview["errors"], json!({"BAD_REQUEST": 3}));
         assert_eq!(preview["refused"][0]["reason"], "not_allowed");
-        assert_eq!(place.status(dead[0]).await, "dead");
+        assert_eq!(fixture.status(dead[0]).await, "dead");
         assert_eq!(server.get("/v1/operations").await.json(), json!({"operations": []}));
     }
 
     #[test]
-    async fn an_operation_runs_to_its_end_and_is_shown(place: Place) {
-        let dead = place.dead("orders", 3).await;
-        let others = place.dead("mail", 2).await;
-        let server = serve(&place).await;
+    async fn an_operation_runs_to_its_end_and_is_shown(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 3).await;
+        let others = fixture.dead("mail", 2).await;
+        let server = serve(&fixture).await;
         let answer = begin(&server, &json!({"action": "requeue", "filter": {"queue": "orders"}, "reason": "back"})).await;
         assert_eq!(answer.status(), 202, "{answer:?}");
         let href = answer.one("location").unwrap();
@@ -107,25 +107,25 @@ both_databases! {
             json!({"moved": 3, "gone": 0, "refused": [], "stopped_by": null, "watched": null, "error": null})
         );
         for id in dead {
-            assert_eq!(place.status(id).await, "queued");
+            assert_eq!(fixture.status(id).await, "queued");
         }
         let told = json!({"action": "discard", "filter": {"queue": "mail"}, "reason": "test data"});
         let discard = begin(&server, &told).await;
         until_state(&server, discard.one("location").unwrap(), "ended").await;
-        assert_eq!(place.status(others[0]).await, "dead");
+        assert_eq!(fixture.status(others[0]).await, "dead");
         let again = begin(&server, &told).await;
         assert_eq!((again.status(), &again.json()["preview"]["matched"]), (200, &0.into()), "nothing is left to do");
         let listed = server.get("/v1/operations").await.json();
         let ids: Vec<&Value> = listed["operations"].as_array().unwrap().iter().map(|operation| &operation["id"]).collect();
         assert_eq!(ids, [&discard.json()["operation"]["id"], &operation["id"]]);
-        let bulks = place.json(&["bulks"]);
+        let bulks = fixture.json(&["bulks"]);
         assert_eq!((&bulks[1]["id"], &bulks[1]["state"]), (&operation["id"], &"ended".into()), "the same for the command");
     }
 
     #[test]
-    async fn an_operation_is_watched_and_stopped(place: Place) {
-        place.dead("orders", 20).await;
-        let server = serve(&place).await;
+    async fn an_operation_is_watched_and_stopped(fixture: StoreFixture) {
+        fixture.dead("orders", 20).await;
+        let server = serve(&fixture).await;
         let href = begin_canary(&server).await;
         let watched = loop {
             let progress = server.get(&href).await.json()["progress"].clone();
@@ -145,21 +145,21 @@ both_databases! {
 
     /// What it did is done, its record says that it was stopped, and the process ends as it should.
     #[test]
-    async fn a_server_that_stops_halts_its_operations_and_says_so(place: Place) {
-        place.dead("orders", 20).await;
-        let mut server = serve(&place).await;
+    async fn a_server_that_stops_halts_its_operations_and_says_so(fixture: StoreFixture) {
+        fixture.dead("orders", 20).await;
+        let mut server = serve(&fixture).await;
         begin_canary(&server).await;
         server.signal("TERM");
         let (code, log) = server.wait().await;
         assert_eq!(code, Some(0), "{log}");
         assert!(log.contains("halted, because the server stops"), "{log}");
-        assert_eq!(place.json(&["bulks"])[0]["state"], "stopped");
+        assert_eq!(fixture.json(&["bulks"])[0]["state"], "stopped");
     }
 
     #[test]
-    async fn an_operation_whose_server_was_killed_is_abandoned_and_begun_again_goes_on(place: Place) {
-        place.dead("orders", 20).await;
-        let mut killed = serve(&place).await;
+    async fn an_operation_whose_server_was_killed_is_abandoned_and_begun_again_goes_on(fixture: StoreFixture) {
+        fixture.dead("orders", 20).await;
+        let mut killed = serve(&fixture).await;
         let href = begin_canary(&killed).await;
         let told = json!({"action": "requeue", "all": true});
         let refused = begin(&killed, &told).await;
@@ -167,7 +167,7 @@ both_databases! {
         assert_eq!(refused.json()["operation"], href.as_str(), "it says which one is in the way");
         killed.signal("KILL");
         killed.wait().await;
-        let server = serve(&place).await;
+        let server = serve(&fixture).await;
         assert_eq!(server.get(&href).await.json()["state"], "begun", "its server may only be slow");
         until_state(&server, &href, "abandoned").await;
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
@@ -178,13 +178,13 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_that_was_asked_to_stop_before_its_server_was_killed_has_stopped(place: Place) {
-        place.dead("orders", 20).await;
-        let mut killed = serve(&place).await;
+    async fn an_operation_that_was_asked_to_stop_before_its_server_was_killed_has_stopped(fixture: StoreFixture) {
+        fixture.dead("orders", 20).await;
+        let mut killed = serve(&fixture).await;
         let href = begin_canary(&killed).await;
         killed.signal("KILL");
         killed.wait().await;
-        let server = serve(&place).await;
+        let server = serve(&fixture).await;
         let asked = server.post(&format!("{href}/stop")).await;
         assert_eq!((asked.status(), &asked.json()["state"]), (202, &"stopping".into()));
         until_state(&server, &href, "stopped").await;
@@ -193,19 +193,19 @@ both_databases! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_operations_run_at_once() {
-    let place = Place::on_sqlite().await;
+    let fixture = StoreFixture::on_sqlite().await;
     let queues = ["orders", "trades", "refunds", "bills"];
-    let config = place.folder().join("ichido.toml");
+    let config = fixture.folder().join("ichido.toml");
     let mut text = std::fs::read_to_string(&config).unwrap();
     for queue in queues {
         if queue != "orders" {
             write!(text, "[queues.{queue}]\ndestination = \"broker\"\nrequeue = true\n").unwrap();
         }
-        place.dead(queue, 20).await;
+        fixture.dead(queue, 20).await;
     }
     std::fs::write(&config, text).unwrap();
-    place.dead("mail", 1).await;
-    let server = serve(&place).await;
+    fixture.dead("mail", 1).await;
+    let server = serve(&fixture).await;
     let mut running = Vec::new();
     for queue in queues {
         assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
@@ -216,15 +216,15 @@ async fn only_so_many_operations_run_at_once() {
     assert_eq!(server.post(&format!("{}/stop", running[0])).await.status(), 202);
     until_state(&server, &running[0], "stopped").await;
     while begin(&server, &told).await.status() != 202 {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_makes_no_sense_is_not_begun() {
-    let place = Place::on_sqlite().await;
-    place.dead("orders", 1).await;
-    let server = serve(&place).await;
+    let fixture = StoreFixture::on_sqlite().await;
+    fixture.dead("orders", 1).await;
+    let server = serve(&fixture).await;
     for told in [
         json!({"action": "requeue"}),
         json!({"action": "requeue", "filter": {}}),
@@ -250,7 +250,7 @@ async fn what_makes_no_sense_is_not_begun() {
     assert_eq!(server.get("/v1/operations").await.json(), json!({"operations": []}));
     for (method, target) in [("GET", ""), ("POST", "/stop")] {
         for id in ["4711", &Uuid::now_v7().to_string()] {
-            let answer = server.send(&Request::new(method, &format!("/v1/operations/{id}{target}"))).await;
+            let answer = server.send(&RawRequest::new(method, &format!("/v1/operations/{id}{target}"))).await;
             assert_eq!(problem(&answer), (404, "operation_unknown".to_owned()));
         }
     }
@@ -258,20 +258,20 @@ async fn what_makes_no_sense_is_not_begun() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_are_begun_by_operators_and_seen_by_viewers() {
-    let place = super::program::Place::new(On::Sqlite).await;
-    let operator = place.token(&["night watch", "--role", "operator"]);
-    let viewer = place.token(&["screen", "--role", "viewer"]);
-    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-    let server = place.serve(&[]);
+    let fixture = super::program::ServerFixture::new(DatabaseKind::Sqlite).await;
+    let operator = fixture.token(&["night watch", "--role", "operator"]);
+    let viewer = fixture.token(&["screen", "--role", "viewer"]);
+    let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let server = fixture.serve(&[]);
     let stop = format!("/v1/operations/{}/stop", Uuid::now_v7());
     let told = json!({"action": "requeue", "all": true}).to_string();
-    let ask = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
+    let ask = async |request: RawRequest, token: &str| server.send(&request.token(token)).await.status();
     for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
-        assert_eq!(ask(Request::get("/v1/operations"), token).await, if sees { 200 } else { 403 });
+        assert_eq!(ask(RawRequest::get("/v1/operations"), token).await, if sees { 200 } else { 403 });
         assert_eq!(
-            ask(Request::post("/v1/operations").body(&told), token).await,
+            ask(RawRequest::post("/v1/operations").body(&told), token).await,
             if acts { 200 } else { 403 }
         );
-        assert_eq!(ask(Request::post(&stop), token).await, if acts { 404 } else { 403 });
+        assert_eq!(ask(RawRequest::post(&stop), token).await, if acts { 404 } else { 403 });
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::client::Request;
-use super::program::{LOOK_EVERY, On, Place};
+use super::client::RawRequest;
+use super::program::{DatabaseKind, POLL_EVERY, ServerFixture};
 
 /// How long a name may be missing: the server measures every few seconds.
 const SHOWN_WITHIN: Duration = Duration::from_mins(1);
@@ -20,13 +20,13 @@ fn shipped(name: &str) -> String {
 
 /// One metric as an expression names it, and one of its labels with a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Named {
+struct MetricReference {
     metric: String,
     label: Option<(String, String)>,
 }
 
 /// Everything that an expression of Prometheus names of ours. What a label must not be, and what a variable stands for, is left out.
-fn named(text: &str) -> BTreeSet<Named> {
+fn named(text: &str) -> BTreeSet<MetricReference> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
     for (start, _) in text.match_indices("outbox_").chain(text.match_indices("ichido_")) {
@@ -34,7 +34,7 @@ fn named(text: &str) -> BTreeSet<Named> {
             continue;
         }
         let (metric, rest) = text[start..].split_at(text[start..].find(|c| !is_name(c)).unwrap_or(0));
-        found.insert(Named { metric: metric.to_owned(), label: None });
+        found.insert(MetricReference { metric: metric.to_owned(), label: None });
         let Some((labels, _)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) else {
             continue;
         };
@@ -46,7 +46,7 @@ fn named(text: &str) -> BTreeSet<Named> {
             let values = values.trim_start_matches('~').trim_matches('"');
             for value in values.split('|') {
                 let label = Some((name.to_owned(), value.to_owned()));
-                found.insert(Named { metric: metric.to_owned(), label });
+                found.insert(MetricReference { metric: metric.to_owned(), label });
             }
         }
     }
@@ -72,7 +72,7 @@ fn expressions(dashboard: &Value) -> Vec<String> {
 }
 
 /// Whether a page of metrics has it.
-fn shows(page: &str, named: &Named) -> bool {
+fn shows(page: &str, named: &MetricReference) -> bool {
     page.lines().filter_map(|line| line.strip_prefix(named.metric.as_str())).any(|rest| {
         rest.starts_with(['{', ' '])
             && named.label.as_ref().is_none_or(|(name, value)| rest.contains(&format!("{name}=\"{value}\"")))
@@ -103,11 +103,11 @@ async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
     names.extend(drawn.iter().flat_map(|expression| named(expression)));
     assert!(40 < names.len(), "{names:?}");
 
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
-    let put = server.send(&Request::put("k1", "{}")).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    let put = server.send(&RawRequest::put("k1", "{}")).await;
     server.until_status(put.one("location").expect("a place"), "sent").await;
-    let mut missing: Vec<&Named> = Vec::new();
+    let mut missing: Vec<&MetricReference> = Vec::new();
     let all_shown = async {
         loop {
             let page = server.get("/metrics").await;
@@ -115,7 +115,7 @@ async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
             if missing.is_empty() {
                 return;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     let is_shown = timeout(SHOWN_WITHIN, all_shown).await.is_ok();

@@ -10,36 +10,36 @@ use std::time::Duration;
 use ichido_store::testing::postgres;
 use serde_json::Value;
 
-use super::client::{Client, Request, send};
-use crate::folder::{self, Folder};
-use crate::http_message::Message;
+use super::client::{RawClient, RawRequest, send};
+use crate::folder::{self, TempFolder};
+use crate::http_message::HttpMessage;
 
 /// How often a condition is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Where messages are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum On {
+pub(crate) enum DatabaseKind {
     Sqlite,
     Postgres,
 }
 
 /// A folder, and a database of its own.
-pub(crate) struct Place {
-    pub(crate) folder: Folder,
+pub(crate) struct ServerFixture {
+    pub(crate) folder: TempFolder,
     pub(crate) url: String,
     database: Option<postgres::Database>,
 }
 
-impl Place {
-    pub(crate) async fn new(on: On) -> Self {
+impl ServerFixture {
+    pub(crate) async fn new(on: DatabaseKind) -> Self {
         let folder = folder::fresh();
         match on {
-            On::Sqlite => {
+            DatabaseKind::Sqlite => {
                 let url = format!("sqlite:{}", folder.path().join("ichido.db").display());
                 Self { folder, url, database: None }
             }
-            On::Postgres => {
+            DatabaseKind::Postgres => {
                 let database = postgres::fresh_database().await;
                 Self { folder, url: database.url.clone(), database: Some(database) }
             }
@@ -70,8 +70,8 @@ impl Place {
         out.trim().to_owned()
     }
 
-    pub(crate) fn serve(&self, flags: &[&str]) -> Server {
-        Server::start(self.folder.path(), &[&["--store", &self.url], flags].concat())
+    pub(crate) fn serve(&self, flags: &[&str]) -> ServeProcess {
+        ServeProcess::start(self.folder.path(), &[&["--store", &self.url], flags].concat())
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn ichido(folder: &Path) -> Command {
 }
 
 /// A running `ichido serve`.
-pub(crate) struct Server {
+pub(crate) struct ServeProcess {
     /// `None` once it was waited for.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
@@ -98,7 +98,7 @@ pub(crate) struct Server {
     log: Option<JoinHandle<String>>,
 }
 
-impl Server {
+impl ServeProcess {
     /// Starts one on a free port, of loopback unless the flags say otherwise, and waits until it says that it serves.
     pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
         let mut command = ichido(folder);
@@ -135,23 +135,23 @@ impl Server {
         panic!("it does not serve: {}", server.log.take().expect("it is read").join().expect("text"));
     }
 
-    pub(crate) async fn send(&self, request: &Request) -> Message {
+    pub(crate) async fn send(&self, request: &RawRequest) -> HttpMessage {
         send(self.address, request).await
     }
 
     /// The status alone, of an answer whose body need not end.
-    pub(crate) async fn send_head(&self, request: &Request) -> u16 {
-        let mut client = Client::connect(self.address).await;
+    pub(crate) async fn send_head(&self, request: &RawRequest) -> u16 {
+        let mut client = RawClient::connect(self.address).await;
         client.write(request.bytes()).await;
         client.reader.head().await.expect("an answer").expect("an answer").status()
     }
 
-    pub(crate) async fn get(&self, target: &str) -> Message {
-        self.send(&Request::get(target)).await
+    pub(crate) async fn get(&self, target: &str) -> HttpMessage {
+        self.send(&RawRequest::get(target)).await
     }
 
-    pub(crate) async fn post(&self, target: &str) -> Message {
-        self.send(&Request::post(target)).await
+    pub(crate) async fn post(&self, target: &str) -> HttpMessage {
+        self.send(&RawRequest::post(target)).await
     }
 
     /// The broker of paper behind the built-in queue.
@@ -162,7 +162,7 @@ impl Server {
 
     /// What the broker did.
     pub(crate) async fn effects(&self) -> Value {
-        send(self.broker(), &Request::get("/paper/effects")).await.json()
+        send(self.broker(), &RawRequest::get("/paper/effects")).await.json()
     }
 
     /// The built-in queue, or another, as it stands.
@@ -179,7 +179,7 @@ impl Server {
             if message["status"] == status {
                 return message;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -187,7 +187,7 @@ impl Server {
     pub(crate) async fn until_waiting(&self, count: usize) {
         let line = format!("ichido_http_waiting {count}");
         while !self.get("/metrics").await.text().lines().any(|found| found == line) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
@@ -209,7 +209,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // It may have ended already, which is as good.
@@ -221,22 +221,22 @@ impl Drop for Server {
 
 /// One behaviour, one test for each database.
 macro_rules! on_both {
-    ($($(#[doc = $doc:literal])* $(#[test])? async fn $name:ident($place:ident) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* $(#[test])? async fn $name:ident($fixture:ident) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
-            use $crate::serve::program::{On, Place};
+            use $crate::serve::program::{DatabaseKind, ServerFixture};
 
-            async fn case($place: Place) $body
+            async fn case($fixture: ServerFixture) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                case(Place::new(On::Sqlite).await).await;
+                case(ServerFixture::new(DatabaseKind::Sqlite).await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                case(Place::new(On::Postgres).await).await;
+                case(ServerFixture::new(DatabaseKind::Postgres).await).await;
             }
         }
     )+ };

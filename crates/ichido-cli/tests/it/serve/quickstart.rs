@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::program::Server;
+use super::program::ServeProcess;
 use crate::folder;
 
 const README: &str = include_str!("../../../../../README.md");
@@ -34,7 +34,7 @@ fn has(text: &str, shown: &str) -> bool {
 async fn the_first_minute_of_the_readme_is_true() {
     assert!(README.contains("\ncargo run --release -- serve "), "the command that starts it");
     let folder = folder::fresh();
-    let server = Server::start(folder.path(), &[]);
+    let server = ServeProcess::start(folder.path(), &[]);
     let steps = steps();
     assert_eq!(steps.len(), 4);
     for (command, shown) in steps {

@@ -1,13 +1,13 @@
 //! Looking at messages, queues, nodes and the server itself (SPEC D1, D13, D18, E6).
 
-use super::client::{Request, problem, send};
-use super::program::{LOOK_EVERY, On, Place, on_both};
+use super::client::{RawRequest, problem, send};
+use super::program::{DatabaseKind, POLL_EVERY, ServerFixture, on_both};
 
 on_both! {
-    async fn a_message_is_shown_with_what_came_of_it(place) {
-        let server = place.serve(&[]);
+    async fn a_message_is_shown_with_what_came_of_it(fixture) {
+        let server = fixture.serve(&[]);
         let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
-        let put = server.send(&Request::put("order-1", body).field("Ichido-Identity", "ann")).await;
+        let put = server.send(&RawRequest::put("order-1", body).field("Ichido-Identity", "ann")).await;
         let href = put.one("location").unwrap();
         let message = server.until_status(href, "sent").await;
         for (member, value) in [
@@ -38,11 +38,11 @@ on_both! {
 
     /// SPEC D7: what the earlier call gave is not known, and the word for that stands in its place.
     #[test]
-    async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(place) {
-        let server = place.serve(&[]);
-        let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
+    async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(fixture) {
+        let server = fixture.serve(&[]);
+        let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
-        let put = server.send(&Request::put("order-1", "{}")).await;
+        let put = server.send(&RawRequest::put("order-1", "{}")).await;
         let href = put.one("location").unwrap();
         let message = server.until_status(href, "sent").await;
         let result = &message["result"];
@@ -54,11 +54,11 @@ on_both! {
     }
 
     /// A pause holds on every node, and says whose it is; messages are still taken in.
-    async fn a_queue_is_paused_and_resumed(place) {
-        let server = place.serve(&[]);
+    async fn a_queue_is_paused_and_resumed(fixture) {
+        let server = fixture.serve(&[]);
         let paused = server.post("/v1/queues/demo/pause").await;
         assert_eq!((paused.status(), &paused.json()["paused"]), (200, &true.into()));
-        let put = server.send(&Request::put("k", "{}")).await;
+        let put = server.send(&RawRequest::put("k", "{}")).await;
         let queue = server.queue("demo").await;
         assert_eq!((&queue["paused"], &queue["paused_by"], &queue["counts"]["queued"]), (&true.into(), &"local".into(), &1.into()));
         assert!(queue["oldest_waiting_seconds"].as_f64().is_some_and(|age| 0.0 <= age), "{queue}");
@@ -67,7 +67,7 @@ on_both! {
         assert_eq!((&resumed["paused"], &resumed["paused_by"]), (&false.into(), &serde_json::Value::Null));
         server.until_status(put.one("location").unwrap(), "sent").await;
         while server.queue("demo").await["counts"]["sent"] != 1 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
         let nowhere = server.post("/v1/queues/nowhere/pause").await;
         assert_eq!(problem(&nowhere), (404, "queue_unknown".to_owned()));
@@ -76,11 +76,11 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_request_is_given_back_and_no_browser_runs_it() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let page = "<script>alert(1)</script>";
     let put =
-        Request::post("/v1/queues/demo/messages").key("k").field("Content-Type", "text/html").body(page);
+        RawRequest::post("/v1/queues/demo/messages").key("k").field("Content-Type", "text/html").body(page);
     let href = server.send(&put).await.one("location").unwrap().to_owned();
     let given = server.get(&format!("{href}/request")).await;
     assert_eq!((given.status(), given.text(), given.one("content-type")), (200, page, Some("text/html")));
@@ -91,8 +91,8 @@ async fn the_request_is_given_back_and_no_browser_runs_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_there_is_a_problem() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     let nobody = format!("/v1/messages/{}", uuid::Uuid::now_v7());
     for (method, target, status, code) in [
         ("GET", nobody.as_str(), 404, "message_unknown"),
@@ -105,7 +105,7 @@ async fn what_is_not_there_is_a_problem() {
         ("GET", "/v1/queues/demo/messages", 405, "method_not_allowed"),
         ("POST", "/livez", 405, "method_not_allowed"),
     ] {
-        let answer = server.send(&Request::new(method, target)).await;
+        let answer = server.send(&RawRequest::new(method, target)).await;
         assert_eq!(problem(&answer), (status, code.to_owned()), "{method} {target}");
         assert_eq!(answer.one("allow").is_some(), status == 405, "{method} {target}");
         assert!(answer.one("x-request-id").is_some());
@@ -114,8 +114,8 @@ async fn what_is_not_there_is_a_problem() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_says_how_it_is() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     assert_eq!(server.get("/livez").await.text(), "ok\n");
     let ready = server.get("/readyz").await;
     assert_eq!((ready.status(), ready.json()), (200, serde_json::json!({"status": "ready"})));
@@ -123,7 +123,7 @@ async fn the_server_says_how_it_is() {
     let names: Vec<_> =
         verbose["checks"].as_array().unwrap().iter().map(|check| (&check["name"], &check["ok"])).collect();
     assert_eq!(names, [(&"store".into(), &true.into()), (&"worker".into(), &true.into())]);
-    server.send(&Request::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
+    server.send(&RawRequest::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
     let metrics = server.get("/metrics").await;
     for line in [
         "outbox_send_total{queue=\"demo\",outcome=\"success\"} 1",

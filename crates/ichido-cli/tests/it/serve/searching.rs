@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::client::{Client, Request, problem};
-use super::program::{LOOK_EVERY, On, Place, Server, on_both};
+use super::client::{RawClient, RawRequest, problem};
+use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
 
 /// The keys on a page, and where the next one begins.
-async fn page(server: &Server, query: &str) -> (Vec<String>, Option<String>) {
+async fn page(server: &ServeProcess, query: &str) -> (Vec<String>, Option<String>) {
     let answer = server.get(&format!("/v1/messages?{query}")).await;
     assert_eq!(answer.status(), 200, "{query}: {answer:?}");
     keys(&answer.json())
@@ -21,7 +21,7 @@ fn keys(page: &Value) -> (Vec<String>, Option<String>) {
 }
 
 /// The keys of all pages, each of so many at most.
-async fn all(server: &Server, query: &str) -> Vec<String> {
+async fn all(server: &ServeProcess, query: &str) -> Vec<String> {
     let (mut found, mut next) = page(server, query).await;
     while let Some(cursor) = next {
         let (more, after) = page(server, &format!("{query}&cursor={cursor}")).await;
@@ -32,9 +32,9 @@ async fn all(server: &Server, query: &str) -> Vec<String> {
 }
 
 on_both! {
-    async fn messages_are_found_by_what_is_asked_for(place) {
-        let server = place.serve(&[]);
-        let sent = server.send(&Request::put("first", "{}").to("/v1/queues/demo/messages?wait=30s")).await.json();
+    async fn messages_are_found_by_what_is_asked_for(fixture) {
+        let server = fixture.serve(&[]);
+        let sent = server.send(&RawRequest::put("first", "{}").to("/v1/queues/demo/messages?wait=30s")).await.json();
         assert_eq!(sent["status"], "sent");
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         for (key, identity, body) in [
@@ -43,7 +43,7 @@ on_both! {
             ("k3", "ann", r#"{"symbol":"OTHER","legs":[{"a":1}]}"#),
             ("k4", "ann", "no JSON"),
         ] {
-            let put = Request::post("/v1/queues/demo/messages").key(key).field("Ichido-Identity", identity);
+            let put = RawRequest::post("/v1/queues/demo/messages").key(key).field("Ichido-Identity", identity);
             assert_eq!(server.send(&put.body(body)).await.status(), 201);
         }
         let created = server.get("/v1/messages?key=k3").await.json()["messages"][0]["created_at"].clone();
@@ -77,14 +77,14 @@ on_both! {
     }
 
     /// However many there are, one request looks at a bounded number, and says where to go on.
-    async fn a_rare_field_is_found_page_by_page(place) {
-        let server = place.serve(&[]);
+    async fn a_rare_field_is_found_page_by_page(fixture) {
+        let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let mut lines = r#"{"key":"rare","body":{"symbol":"RARE"}}"#.to_owned();
         for number in 0..2_050 {
             write!(lines, "\n{{\"key\":\"k{number}\",\"body\":{{\"symbol\":\"ACME\"}}}}").unwrap();
         }
-        let batch = Request::post("/v1/queues/demo/messages:batch")
+        let batch = RawRequest::post("/v1/queues/demo/messages:batch")
             .field("Content-Type", "application/x-ndjson")
             .body(lines);
         assert_eq!(server.send(&batch).await.status(), 200);
@@ -96,18 +96,18 @@ on_both! {
         assert_eq!((found, next), (vec!["rare".to_owned()], None));
     }
 
-    async fn a_producer_is_shown_its_own_messages_alone(place) {
-        let admin = place.token(&["root", "--role", "admin"]);
-        let viewer = place.token(&["screen", "--role", "viewer"]);
-        let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-        let elsewhere = place.token(&["mail", "--role", "producer", "--identity", "ann", "--queue", "mail"]);
-        let server = place.serve(&[]);
+    async fn a_producer_is_shown_its_own_messages_alone(fixture) {
+        let admin = fixture.token(&["root", "--role", "admin"]);
+        let viewer = fixture.token(&["screen", "--role", "viewer"]);
+        let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+        let elsewhere = fixture.token(&["mail", "--role", "producer", "--identity", "ann", "--queue", "mail"]);
+        let server = fixture.serve(&[]);
         for (key, identity) in [("k1", "ann"), ("k2", "ben")] {
-            let put = Request::put(key, "{}").field("Ichido-Identity", identity).token(&admin);
+            let put = RawRequest::put(key, "{}").field("Ichido-Identity", identity).token(&admin);
             assert_eq!(server.send(&put).await.status(), 201);
         }
         let ask = async |query: &str, token: &str| {
-            server.send(&Request::get(&format!("/v1/messages{query}")).token(token)).await
+            server.send(&RawRequest::get(&format!("/v1/messages{query}")).token(token)).await
         };
         for (token, expected) in [(&viewer, vec!["k2", "k1"]), (&producer, vec!["k1"]), (&elsewhere, vec![])] {
             assert_eq!(keys(&ask("", token).await.json()), (expected.iter().map(|key| (*key).to_owned()).collect(), None));
@@ -121,8 +121,8 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_that_makes_no_sense_is_refused() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     for query in [
         "cursor=",
         "cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAA",
@@ -158,8 +158,8 @@ async fn a_query_that_makes_no_sense_is_refused() {
 }
 
 /// How many requests are being answered, the one that asks included.
-async fn under_way(server: &Server, token: &str) -> usize {
-    let page = server.send(&Request::get("/metrics").token(token)).await;
+async fn under_way(server: &ServeProcess, token: &str) -> usize {
+    let page = server.send(&RawRequest::get("/metrics").token(token)).await;
     let line = page.text().lines().find_map(|line| line.strip_prefix("ichido_http_under_way "));
     line.expect("it is measured").parse().expect("a count")
 }
@@ -168,29 +168,29 @@ async fn under_way(server: &Server, token: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operators_listing_goes_ahead_of_a_producers() {
     const LISTINGS: usize = 8;
-    let place = Place::new(On::Sqlite).await;
-    let producer = place.token(&["till", "--role", "producer", "--identity", "shop", "--queue", "demo"]);
-    let operator = place.token(&["night watch", "--role", "operator"]);
-    let server = place.serve(&[]);
-    let pause = Request::post("/v1/queues/demo/pause").token(&operator);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let producer = fixture.token(&["till", "--role", "producer", "--identity", "shop", "--queue", "demo"]);
+    let operator = fixture.token(&["night watch", "--role", "operator"]);
+    let server = fixture.serve(&[]);
+    let pause = RawRequest::post("/v1/queues/demo/pause").token(&operator);
     assert_eq!(server.send(&pause).await.status(), 200);
     // Each takes a while to be understood when a field is looked for in it.
     let large = format!("[{}1]", "1,".repeat(500_000));
     for number in 0..32 {
-        let put = Request::put(&format!("k-{number}"), &large).token(&producer);
+        let put = RawRequest::put(&format!("k-{number}"), &large).token(&producer);
         assert_eq!(server.send(&put).await.status(), 201);
     }
-    let slow = Request::get("/v1/messages?field=/symbol&value=none").token(&producer);
+    let slow = RawRequest::get("/v1/messages?field=/symbol&value=none").token(&producer);
     let mut clients = Vec::new();
     for _ in 0..LISTINGS {
-        let mut client = Client::connect(server.address).await;
+        let mut client = RawClient::connect(server.address).await;
         client.write(slow.bytes()).await;
         clients.push(client);
     }
     while under_way(&server, &operator).await <= LISTINGS {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
-    let listed = server.send(&Request::get("/v1/messages?limit=1").token(&operator)).await;
+    let listed = server.send(&RawRequest::get("/v1/messages?limit=1").token(&operator)).await;
     assert_eq!(listed.status(), 200);
     // In one line with them it would have come after all had begun, four at a time, so that three at most were left.
     let left = under_way(&server, &operator).await - 1;

@@ -3,10 +3,15 @@
 use std::io::Write as _;
 use std::process::{Output, Stdio};
 
-use super::program::{Place, ichido, on_both};
+use super::program::{ServerFixture, ichido, on_both};
 
-fn sent(place: &Place, arguments: &[&str], token: Option<&str>, body: &str) -> (Option<i32>, String) {
-    let mut command = ichido(place.folder.path());
+fn sent(
+    fixture: &ServerFixture,
+    arguments: &[&str],
+    token: Option<&str>,
+    body: &str,
+) -> (Option<i32>, String) {
+    let mut command = ichido(fixture.folder.path());
     command
         .env_remove("ICHIDO_SERVER")
         .env_remove("ICHIDO_TOKEN")
@@ -20,17 +25,17 @@ fn sent(place: &Place, arguments: &[&str], token: Option<&str>, body: &str) -> (
 }
 
 on_both! {
-    async fn a_message_is_known_both_ways(place) {
-        let token = place.token(&["till", "--role", "producer", "--identity", "local", "--queue", "demo"]);
-        let server = place.serve(&[]);
+    async fn a_message_is_known_both_ways(fixture) {
+        let token = fixture.token(&["till", "--role", "producer", "--identity", "local", "--queue", "demo"]);
+        let server = fixture.serve(&[]);
         let url = format!("http://{}", server.address);
-        let through = |token, body| sent(&place, &["--server", &url], token, body);
+        let through = |token, body| sent(&fixture, &["--server", &url], token, body);
         let (code, said) = through(Some(token.as_str()), r#"{"qty":1.0}"#);
         assert_eq!((code, said.starts_with("new ")), (Some(0), true), "{said}");
         let id = said.trim().rsplit(' ').next().unwrap().to_owned();
         for again in [
             through(Some(token.as_str()), r#"{"qty": 1}"#),
-            sent(&place, &["--store", &place.url], None, r#"{ "qty": 1.00 }"#),
+            sent(&fixture, &["--store", &fixture.url], None, r#"{ "qty": 1.00 }"#),
         ] {
             assert_eq!(again, (Some(0), format!("same {id}\n")));
         }

@@ -2,15 +2,15 @@
 
 use std::process::Command;
 
-use super::client::{Request, problem};
-use super::program::{On, Place, Server, ichido};
+use super::client::{RawRequest, problem};
+use super::program::{DatabaseKind, ServeProcess, ServerFixture, ichido};
 use crate::folder;
 
 /// An empty folder, no flag but the port: what it says to try works as it stands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
     let folder = folder::fresh();
-    let server = Server::start(folder.path(), &[]);
+    let server = ServeProcess::start(folder.path(), &[]);
     let file = folder.path().join("ichido.db");
     assert!(file.is_file());
     assert!(server.said.contains(&file.display().to_string()), "{}", server.said);
@@ -27,32 +27,34 @@ async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configuration_that_is_there_is_served() {
     let folder = folder::fresh();
-    let broker = Server::start(folder.path(), &[]);
-    let place = Place::new(On::Sqlite).await;
+    let broker = ServeProcess::start(folder.path(), &[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let config = format!(
         "[store]\nurl = \"sqlite:own.db\"\n[destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"broker\"\nretries_max = 3\n",
         broker.broker()
     );
-    place.folder.write("ichido.toml", &config);
-    let server = Server::start(place.folder.path(), &[]);
-    assert!(place.folder.path().join("own.db").is_file() && !place.folder.path().join("ichido.db").exists());
+    fixture.folder.write("ichido.toml", &config);
+    let server = ServeProcess::start(fixture.folder.path(), &[]);
+    assert!(
+        fixture.folder.path().join("own.db").is_file() && !fixture.folder.path().join("ichido.db").exists()
+    );
     assert!(!server.said.contains("curl"), "there is no built-in queue to try: {}", server.said);
-    let put = Request::put("k", "{}").to("/v1/queues/orders/messages?wait=30s");
+    let put = RawRequest::put("k", "{}").to("/v1/queues/orders/messages?wait=30s");
     let message = server.send(&put).await.json();
     assert_eq!((&message["status"], &message["tries_allowed"]), (&"sent".into(), &4.into()), "{message}");
-    assert_eq!(problem(&server.send(&Request::put("k", "{}")).await), (404, "queue_unknown".to_owned()));
-    let elsewhere = place.serve(&[]);
+    assert_eq!(problem(&server.send(&RawRequest::put("k", "{}")).await), (404, "queue_unknown".to_owned()));
+    let elsewhere = fixture.serve(&[]);
     assert_eq!(elsewhere.queue("orders").await["counts"]["sent"], 0, "--store wins over the file");
 }
 
 /// Ten machines are the same system: one takes in, another delivers, and both show it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_on_one_store_are_one_system() {
-    let place = Place::new(On::Postgres).await;
-    let one = place.serve(&[]);
-    let two = place.serve(&[]);
-    let put = one.send(&Request::put("k", "{}")).await;
-    let again = two.send(&Request::put("k", "{}")).await;
+    let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
+    let one = fixture.serve(&[]);
+    let two = fixture.serve(&[]);
+    let put = one.send(&RawRequest::put("k", "{}")).await;
+    let again = two.send(&RawRequest::put("k", "{}")).await;
     assert_eq!(
         (again.status(), &again.body, again.one("idempotency-replayed")),
         (201, &put.body, Some("true"))
@@ -67,7 +69,7 @@ async fn two_servers_on_one_store_are_one_system() {
 async fn what_makes_no_sense_does_not_start() {
     let folder = folder::fresh();
     let other = folder::fresh();
-    let taken = Server::start(other.path(), &[]);
+    let taken = ServeProcess::start(other.path(), &[]);
     let address = taken.address.to_string();
     for (flags, code, part) in [
         (&["--listen", address.as_str()][..], 1, "cannot listen on"),
@@ -84,13 +86,13 @@ async fn what_makes_no_sense_does_not_start() {
 /// The file, then the environment, then flags; and who said what is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_environment_wins_over_the_file_and_flags_over_both() {
-    let place = Place::new(On::Sqlite).await;
-    place.folder.write(
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    fixture.folder.write(
         "ichido.toml",
         "[store]\nurl = \"sqlite:file.db\"\n[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\nretries_max = 3\n",
     );
     let show = |flags: &[&str]| {
-        let mut command = ichido(place.folder.path());
+        let mut command = ichido(fixture.folder.path());
         command.args(["config", "show", "--origin"]).args(flags);
         let command = command.env("ICHIDO__STORE__URL", "sqlite:variable.db");
         let output = command.env("ICHIDO__QUEUES__ORDERS__RETRIES_MAX", "5").output().unwrap();
@@ -106,7 +108,7 @@ async fn the_environment_wins_over_the_file_and_flags_over_both() {
     assert!(shown.contains("destination = \"p\"  # ichido.toml:6:15\n"), "{shown}");
     let shown = show(&["--store", "sqlite:flag.db"]);
     assert!(shown.contains("url = \"sqlite:flag.db\"  # the flag --store\n"), "{shown}");
-    let mut refused = ichido(place.folder.path());
+    let mut refused = ichido(fixture.folder.path());
     let refused =
         refused.args(["config", "check"]).env("ICHIDO__QUEUES__ORDRES__LEASE", "5m").output().unwrap();
     let err = String::from_utf8(refused.stderr).unwrap();
@@ -122,13 +124,13 @@ async fn the_environment_wins_over_the_file_and_flags_over_both() {
 /// `[serve]` is in force, variables win over it, and flags over both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
-    let place = Place::new(On::Sqlite).await;
-    place.folder.write(
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    fixture.folder.write(
         "ichido.toml",
         "[serve]\nlisten = \"127.0.0.2:1\"\nhead_timeout = \"50ms\"\n[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\n",
     );
-    let taken = ichido(place.folder.path())
-        .args(["serve", "--store", &place.url])
+    let taken = ichido(fixture.folder.path())
+        .args(["serve", "--store", &fixture.url])
         .env("ICHIDO__SERVE__LISTEN", "192.0.2.1:1")
         .output()
         .unwrap();
@@ -136,15 +138,15 @@ async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
     assert!(taken.status.code() == Some(1) && err.contains("cannot listen on 192.0.2.1:1"), "{err}");
     // With one connection at a time nobody may wait for the end of a message; the flag wins over that.
     let elsewhere = folder::fresh();
-    let broker = Server::start(elsewhere.path(), &[]);
+    let broker = ServeProcess::start(elsewhere.path(), &[]);
     let config = format!(
         "[serve]\nconnections_max = 1\n[destinations.p]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"p\"\n",
         broker.broker()
     );
-    place.folder.write("ichido.toml", &config);
+    fixture.folder.write("ichido.toml", &config);
     for (flags, status) in [(&[][..], 202), (&["--connections-max", "1024"], 200)] {
-        let server = place.serve(flags);
-        let put = Request::put(&status.to_string(), "{}").to("/v1/queues/orders/messages?wait=30s");
+        let server = fixture.serve(flags);
+        let put = RawRequest::put(&status.to_string(), "{}").to("/v1/queues/orders/messages?wait=30s");
         assert_eq!(server.send(&put).await.status(), status);
     }
 }

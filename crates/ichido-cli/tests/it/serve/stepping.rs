@@ -5,28 +5,28 @@ use ichido_core::verdict::Effect;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::client::{Request, problem};
-use super::program::{On, Server};
-use crate::dead::place::{Place, both_databases};
-use crate::http_message::Message;
+use super::client::{RawRequest, problem};
+use super::program::{DatabaseKind, ServeProcess};
+use crate::dead::fixture::{StoreFixture, both_databases};
+use crate::http_message::HttpMessage;
 
 /// A server on the letters of a place, its queues paused so that each step is seen.
-pub(crate) async fn serve(place: &Place) -> Server {
-    let server = Server::start(place.folder(), &["--store", &place.url]);
+pub(crate) async fn serve(fixture: &StoreFixture) -> ServeProcess {
+    let server = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
     for queue in ["orders", "ledger", "mail"] {
         assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
     }
     server
 }
 
-async fn step(server: &Server, id: Uuid, step: &str, told: &Value) -> Message {
-    let request = Request::post(&format!("/v1/messages/{id}/{step}"));
+async fn step(server: &ServeProcess, id: Uuid, step: &str, told: &Value) -> HttpMessage {
+    let request = RawRequest::post(&format!("/v1/messages/{id}/{step}"));
     let told = if told.is_null() { String::new() } else { told.to_string() };
     server.send(&request.field("Content-Type", "application/json").body(told)).await
 }
 
 /// The reason of a refusal, which changed nothing.
-async fn refused(server: &Server, id: Uuid, name: &str, told: &Value) -> String {
+async fn refused(server: &ServeProcess, id: Uuid, name: &str, told: &Value) -> String {
     let target = format!("/v1/messages/{id}/events");
     let before = server.get(&target).await.json();
     let answer = step(server, id, name, told).await;
@@ -36,20 +36,20 @@ async fn refused(server: &Server, id: Uuid, name: &str, told: &Value) -> String 
 }
 
 /// The last entry of a message's history.
-async fn last(server: &Server, id: Uuid) -> Value {
+async fn last(server: &ServeProcess, id: Uuid) -> Value {
     let events = server.get(&format!("/v1/messages/{id}/events")).await.json();
     events["events"].as_array().expect("a list").last().expect("some").clone()
 }
 
 both_databases! {
     #[test]
-    async fn a_dead_message_is_requeued_where_its_queue_allows_it(place: Place) {
-        let good = place.dead("orders", 1).await[0];
-        let forbidden = place.dead("ledger", 1).await[0];
-        let doubtful = place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
-        let done = place.letters("mail", 1, Failure::ForGood, Effect::Done).await[0];
-        let parked = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
-        let server = serve(&place).await;
+    async fn a_dead_message_is_requeued_where_its_queue_allows_it(fixture: StoreFixture) {
+        let good = fixture.dead("orders", 1).await[0];
+        let forbidden = fixture.dead("ledger", 1).await[0];
+        let doubtful = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let done = fixture.letters("mail", 1, Failure::ForGood, Effect::Done).await[0];
+        let parked = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let server = serve(&fixture).await;
         let answer = step(&server, good, "requeue", &json!({"reason": "the broker is back"})).await;
         let message = answer.json();
         assert_eq!((answer.status(), &message["status"], &message["tries"]), (200, &"queued".into(), &0.into()));
@@ -69,10 +69,10 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_waits_is_cancelled(place: Place) {
-        let dead = place.dead("orders", 1).await[0];
-        let server = serve(&place).await;
-        let put = server.send(&Request::put("k", "{}").to("/v1/queues/orders/messages")).await.json();
+    async fn a_message_that_waits_is_cancelled(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 1).await[0];
+        let server = serve(&fixture).await;
+        let put = server.send(&RawRequest::put("k", "{}").to("/v1/queues/orders/messages")).await.json();
         let id = put["id"].as_str().unwrap().parse().unwrap();
         for _ in 0..2 {
             let answer = step(&server, id, "cancel", &Value::Null).await;
@@ -85,10 +85,10 @@ both_databases! {
     }
 
     #[test]
-    async fn a_dead_message_is_discarded_with_a_reason(place: Place) {
-        let dead = place.dead("orders", 1).await[0];
-        let parked = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
-        let server = serve(&place).await;
+    async fn a_dead_message_is_discarded_with_a_reason(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 1).await[0];
+        let parked = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let server = serve(&fixture).await;
         let answer = step(&server, dead, "discard", &json!({"reason": "test data"})).await;
         assert_eq!((answer.status(), &answer.json()["status"]), (200, &"dead".into()));
         assert_eq!(last(&server, dead).await["kind"], "discarded");
@@ -99,15 +99,15 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_of_unknown_effect_is_decided(place: Place) {
+    async fn a_message_of_unknown_effect_is_decided(fixture: StoreFixture) {
         let mut ids = Vec::new();
         for _ in 0..3 {
-            ids.push(place.arrived("mail", Failure::InDoubt).await);
+            ids.push(fixture.arrived("mail", Failure::InDoubt).await);
         }
-        let dead = place.arrived("mail", Failure::ForGood).await;
-        let travelling = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
-        let known = place.dead("mail", 1).await[0];
-        let server = serve(&place).await;
+        let dead = fixture.arrived("mail", Failure::ForGood).await;
+        let travelling = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let known = fixture.dead("mail", 1).await[0];
+        let server = serve(&fixture).await;
         let decision = |word: &str| json!({"decision": word, "reason": "asked the broker"});
         for (id, word, status, effect) in [
             (ids[0], "sent", "sent", "done"),
@@ -128,13 +128,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_new_message_is_made_from_a_dead_one_once(place: Place) {
-        let dead = place.dead("orders", 1).await[0];
-        let done = place.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
-        let doubtful = place.letters("orders", 1, Failure::ForGood, Effect::Unknown).await[0];
-        let server = serve(&place).await;
+    async fn a_new_message_is_made_from_a_dead_one_once(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 1).await[0];
+        let done = fixture.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
+        let doubtful = fixture.letters("orders", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let server = serve(&fixture).await;
         let replace = |id: Uuid, key: &str, body: &str| {
-            Request::post(&format!("/v1/messages/{id}/replace")).key(key).body(body)
+            RawRequest::post(&format!("/v1/messages/{id}/replace")).key(key).body(body)
         };
         let first = server.send(&replace(dead, "new-1", "{\"qty\":2}")).await;
         assert_eq!(first.status(), 201, "{first:?}");
@@ -158,18 +158,18 @@ both_databases! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
-    let place = super::program::Place::new(On::Sqlite).await;
-    let admin = place.token(&["root", "--role", "admin"]);
-    let operator = place.token(&["night watch", "--role", "operator"]);
-    let viewer = place.token(&["screen", "--role", "viewer"]);
-    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
-    let other = place.token(&["mail", "--role", "producer", "--identity", "ben", "--queue", "demo"]);
-    let server = place.serve(&[]);
-    assert_eq!(server.send(&Request::post("/v1/queues/demo/pause").token(&admin)).await.status(), 200);
-    let put = server.send(&Request::put("k", "{}").token(&producer)).await.json();
+    let fixture = super::program::ServerFixture::new(DatabaseKind::Sqlite).await;
+    let admin = fixture.token(&["root", "--role", "admin"]);
+    let operator = fixture.token(&["night watch", "--role", "operator"]);
+    let viewer = fixture.token(&["screen", "--role", "viewer"]);
+    let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = fixture.token(&["mail", "--role", "producer", "--identity", "ben", "--queue", "demo"]);
+    let server = fixture.serve(&[]);
+    assert_eq!(server.send(&RawRequest::post("/v1/queues/demo/pause").token(&admin)).await.status(), 200);
+    let put = server.send(&RawRequest::put("k", "{}").token(&producer)).await.json();
     let href = put["href"].as_str().unwrap();
     let ask = async |step: &str, token: &str| {
-        let answer = server.send(&Request::post(&format!("{href}/{step}")).token(token)).await;
+        let answer = server.send(&RawRequest::post(&format!("{href}/{step}")).token(token)).await;
         problem(&answer)
     };
     for step in ["requeue", "discard", "decide", "replace"] {
@@ -180,26 +180,26 @@ async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
     assert_eq!(ask("cancel", &viewer).await, (403, "role_insufficient".to_owned()));
     assert_eq!(ask("cancel", &other).await, (404, "message_unknown".to_owned()));
     assert_eq!(ask("requeue", &operator).await, (409, "step_refused".to_owned()));
-    let cancelled = server.send(&Request::post(&format!("{href}/cancel")).token(&producer)).await;
+    let cancelled = server.send(&RawRequest::post(&format!("{href}/cancel")).token(&producer)).await;
     assert_eq!(cancelled.json()["status"], "cancelled");
-    let events = server.send(&Request::get(&format!("{href}/events")).token(&viewer)).await.json();
+    let events = server.send(&RawRequest::get(&format!("{href}/events")).token(&viewer)).await.json();
     assert_eq!(events["events"].as_array().unwrap().last().unwrap()["actor"], "till");
 }
 
 both_databases! {
     /// The new message must be what the queue takes in.
     #[test]
-    async fn a_replacement_that_breaks_the_queues_schema_makes_nothing(place: Place) {
-        let old = place.dead("orders", 1).await[0];
-        let file = |name: &str, text: &str| std::fs::write(place.folder().join(name), text).unwrap();
-        let config = std::fs::read_to_string(place.folder().join("ichido.toml")).unwrap();
+    async fn a_replacement_that_breaks_the_queues_schema_makes_nothing(fixture: StoreFixture) {
+        let old = fixture.dead("orders", 1).await[0];
+        let file = |name: &str, text: &str| std::fs::write(fixture.folder().join(name), text).unwrap();
+        let config = std::fs::read_to_string(fixture.folder().join("ichido.toml")).unwrap();
         file("ichido.toml", &config.replacen("requeue = true", "requeue = true\nschema = \"order.json\"", 1));
         file("order.json", r#"{"properties": {"symbol": {"type": "string"}}}"#);
-        let server = serve(&place).await;
+        let server = serve(&fixture).await;
         let target = format!("/v1/messages/{old}/replace");
-        let answer = server.send(&Request::post(&target).key("new").body("{\"symbol\":7}")).await;
+        let answer = server.send(&RawRequest::post(&target).key("new").body("{\"symbol\":7}")).await;
         assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
-        let answer = server.send(&Request::post(&target).key("new").body("{\"symbol\":\"A\"}")).await;
+        let answer = server.send(&RawRequest::post(&target).key("new").body("{\"symbol\":\"A\"}")).await;
         assert_eq!(answer.status(), 201, "{}", answer.text());
     }
 }

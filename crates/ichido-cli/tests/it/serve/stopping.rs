@@ -2,20 +2,20 @@
 
 use tokio::net::TcpStream;
 
-use super::client::{Client, Request, send};
-use super::program::{On, Place, Server, on_both};
+use super::client::{RawClient, RawRequest, send};
+use super::program::{DatabaseKind, ServeProcess, ServerFixture, on_both};
 use crate::folder;
 
 on_both! {
     #[test]
-    async fn what_was_accepted_survives_and_is_delivered_by_the_next(place) {
-        let mut first = place.serve(&[]);
+    async fn what_was_accepted_survives_and_is_delivered_by_the_next(fixture) {
+        let mut first = fixture.serve(&[]);
         assert_eq!(first.post("/v1/queues/demo/pause").await.status(), 200);
-        let put = first.send(&Request::put("k", "{}")).await;
+        let put = first.send(&RawRequest::put("k", "{}")).await;
         first.signal("TERM");
         assert_eq!(first.wait().await.0, Some(0));
-        let next = place.serve(&[]);
-        let again = next.send(&Request::put("k", "{}")).await;
+        let next = fixture.serve(&[]);
+        let again = next.send(&RawRequest::put("k", "{}")).await;
         assert_eq!((&again.body, again.one("idempotency-replayed")), (&put.body, Some("true")));
         assert_eq!(next.post("/v1/queues/demo/resume").await.status(), 200);
         next.until_status(put.one("location").unwrap(), "sent").await;
@@ -24,14 +24,14 @@ on_both! {
 
     /// What was answered 201 stands, whatever becomes of the process.
     #[test]
-    async fn what_was_accepted_survives_a_kill(place) {
-        let mut first = place.serve(&[]);
+    async fn what_was_accepted_survives_a_kill(fixture) {
+        let mut first = fixture.serve(&[]);
         assert_eq!(first.post("/v1/queues/demo/pause").await.status(), 200);
-        let put = first.send(&Request::put("k", "{}")).await;
+        let put = first.send(&RawRequest::put("k", "{}")).await;
         assert_eq!(put.status(), 201);
         first.signal("KILL");
         first.wait().await;
-        let next = place.serve(&[]);
+        let next = fixture.serve(&[]);
         assert_eq!(next.get(put.one("location").unwrap()).await.json()["status"], "queued");
     }
 }
@@ -40,8 +40,8 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
     let folder = folder::fresh();
-    let mut server = Server::start(folder.path(), &[]);
-    let put = server.send(&Request::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
+    let mut server = ServeProcess::start(folder.path(), &[]);
+    let put = server.send(&RawRequest::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
     assert_eq!(put.json()["status"], "sent");
     server.signal("TERM");
     assert_eq!(server.wait().await.0, Some(0));
@@ -50,19 +50,19 @@ async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
     assert_eq!(left, ["ichido.db"]);
     let copy = folder::fresh();
     std::fs::copy(folder.path().join("ichido.db"), copy.path().join("ichido.db")).unwrap();
-    let next = Server::start(copy.path(), &[]);
+    let next = ServeProcess::start(copy.path(), &[]);
     assert_eq!(next.queue("demo").await["counts"]["sent"], 1);
 }
 
 /// A request whose body still comes is answered; nobody new is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
-    let place = Place::new(On::Sqlite).await;
-    let mut server = place.serve(&["--log", "info"]);
-    let mut client = Client::connect(server.address).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let mut server = fixture.serve(&["--log", "info"]);
+    let mut client = RawClient::connect(server.address).await;
     let head = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\n";
     // The first answer on the connection says that it is served; the second request is begun and not ended.
-    assert_eq!(client.send(&Request::get("/livez")).await.status(), 200);
+    assert_eq!(client.send(&RawRequest::get("/livez")).await.status(), 200);
     client.write(format!("{head}ab")).await;
     // Another request is answered after the head above was written; what was begun by then is what the drain waits for.
     while !begun(&server).await {}
@@ -76,7 +76,7 @@ async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
 }
 
 /// Whether the server has the head of the request that hangs: the gauge of requests under way says so.
-async fn begun(server: &Server) -> bool {
+async fn begun(server: &ServeProcess) -> bool {
     let metrics = server.get("/metrics").await;
     // The one that hangs, and the one that asks.
     metrics.text().lines().any(|line| line == "ichido_http_under_way 2")
@@ -85,27 +85,27 @@ async fn begun(server: &Server) -> bool {
 /// The worker's calls may end too: a slow receiver is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_under_way_ends_before_the_process_does() {
-    let place = Place::new(On::Sqlite).await;
-    let mut server = place.serve(&[]);
-    let slow = Request::new("PUT", "/paper/faults").body(r#"{"latency_ms":500}"#);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let mut server = fixture.serve(&[]);
+    let slow = RawRequest::new("PUT", "/paper/faults").body(r#"{"latency_ms":500}"#);
     assert_eq!(send(server.broker(), &slow).await.status(), 200);
-    let put = server.send(&Request::put("k", "{}")).await;
+    let put = server.send(&RawRequest::put("k", "{}")).await;
     while server.effects().await["effects"] != 1 {
         tokio::task::yield_now().await;
     }
     server.signal("TERM");
     assert_eq!(server.wait().await.0, Some(0));
-    let next = place.serve(&[]);
+    let next = fixture.serve(&[]);
     let message = next.get(put.one("location").unwrap()).await.json();
     assert_eq!((&message["status"], &message["tries"]), (&"sent".into(), &1.into()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_signal_ends_it_at_once() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server =
-        place.serve(&["--drain-timeout", "1h", "--body-idle-timeout", "1h", "--body-timeout", "1h"]);
-    let mut client = Client::connect(server.address).await;
+        fixture.serve(&["--drain-timeout", "1h", "--body-idle-timeout", "1h", "--body-timeout", "1h"]);
+    let mut client = RawClient::connect(server.address).await;
     client.write("POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\nab").await;
     while !begun(&server).await {}
     server.signal("TERM");
@@ -119,15 +119,15 @@ async fn a_second_signal_ends_it_at_once() {
 /// The time to answer is over, and the worker still ends in good order: its call is not given up on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_never_ends_does_not_cost_a_call_its_end() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let flags = ["--drain-timeout", "50ms", "--body-idle-timeout", "1h", "--body-timeout", "1h"];
-    let mut server = place.serve(&flags);
-    let slow = Request::new("PUT", "/paper/faults").body(r#"{"latency_ms":700}"#);
+    let mut server = fixture.serve(&flags);
+    let slow = RawRequest::new("PUT", "/paper/faults").body(r#"{"latency_ms":700}"#);
     assert_eq!(send(server.broker(), &slow).await.status(), 200);
-    let mut client = Client::connect(server.address).await;
+    let mut client = RawClient::connect(server.address).await;
     client.write("POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: never\r\nContent-Length: 4\r\n\r\nab").await;
     while !begun(&server).await {}
-    let put = server.send(&Request::put("k", "{}")).await;
+    let put = server.send(&RawRequest::put("k", "{}")).await;
     while server.effects().await["effects"] != 1 {
         tokio::task::yield_now().await;
     }
@@ -138,7 +138,7 @@ async fn a_request_that_never_ends_does_not_cost_a_call_its_end() {
         (Some(3), true),
         "{log}"
     );
-    let next = place.serve(&[]);
+    let next = fixture.serve(&[]);
     let message = next.get(put.one("location").unwrap()).await.json();
     assert_eq!((&message["status"], &message["tries"]), (&"sent".into(), &1.into()));
 }

@@ -2,16 +2,16 @@
 
 use tokio::task::JoinSet;
 
-use super::client::{Client, Request, problem, send};
-use super::program::{On, Place, on_both};
+use super::client::{RawClient, RawRequest, problem, send};
+use super::program::{DatabaseKind, ServerFixture, on_both};
 
-fn waiting(key: &str, wait: &str) -> Request {
-    Request::put(key, "{\"qty\":1}").to(&format!("/v1/queues/demo/messages?wait={wait}"))
+fn waiting(key: &str, wait: &str) -> RawRequest {
+    RawRequest::put(key, "{\"qty\":1}").to(&format!("/v1/queues/demo/messages?wait={wait}"))
 }
 
 on_both! {
-    async fn who_waits_is_told_how_it_ended(place) {
-        let server = place.serve(&[]);
+    async fn who_waits_is_told_how_it_ended(fixture) {
+        let server = fixture.serve(&[]);
         let sent = server.send(&waiting("k-1", "30s")).await;
         assert_eq!(sent.status(), 200, "{sent:?}");
         let message = sent.json();
@@ -23,18 +23,18 @@ on_both! {
         let again = server.send(&waiting("k-1", "30s")).await;
         assert_eq!((again.status(), again.one("idempotency-replayed"), &again.body), (200, Some("true"), &sent.body));
         // No retry can mend a body that the broker refuses.
-        let refused = Request::put("k-2", "{}").to("/v1/queues/demo/messages?wait=30s");
-        let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"bad_request":1.0}}"#);
+        let refused = RawRequest::put("k-2", "{}").to("/v1/queues/demo/messages?wait=30s");
+        let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"bad_request":1.0}}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
         let dead = server.send(&refused).await;
         assert_eq!((dead.status(), &dead.json()["status"]), (200, &"dead".into()), "{dead:?}");
     }
 
     /// The client knows this answer (SPEC A8, C6): the same key is asked again.
-    async fn who_waited_in_vain_is_told_to_ask_again(place) {
-        let server = place.serve(&[]);
+    async fn who_waited_in_vain_is_told_to_ask_again(fixture) {
+        let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
-        let plain = server.send(&Request::put("k-1", "{\"qty\":1}")).await;
+        let plain = server.send(&RawRequest::put("k-1", "{\"qty\":1}")).await;
         let late = server.send(&waiting("k-1", "50ms")).await;
         assert_eq!((late.status(), &late.body), (202, &plain.body));
         assert_eq!((late.one("idempotency-status"), late.one("retry-after")), (Some("processing"), Some("1")));
@@ -47,17 +47,17 @@ on_both! {
 /// Nobody knows whether it was done, and the broker would do it twice: a person decides, and who waits is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_message_that_is_parked_is_told() {
-    let place = Place::new(On::Sqlite).await;
-    let paper = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
     let elsewhere = paper.serve(&[]);
-    let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"reset_after":1.0}}"#);
+    let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"reset_after":1.0}}"#);
     assert_eq!(send(elsewhere.broker(), &faults).await.status(), 200);
     let config = format!(
         "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\nhonours_key = false\n[queues.demo]\ndestination = \"paper\"\n",
         elsewhere.broker()
     );
-    place.folder.write("ichido.toml", &config);
-    let parked = place.serve(&[]).send(&waiting("k-1", "30s")).await;
+    fixture.folder.write("ichido.toml", &config);
+    let parked = fixture.serve(&[]).send(&waiting("k-1", "30s")).await;
     let message = parked.json();
     assert_eq!(parked.status(), 200, "{message}");
     assert_eq!((&message["status"], &message["effect"]), (&"parked".into(), &"unknown".into()), "{message}");
@@ -66,16 +66,16 @@ async fn who_waits_for_a_message_that_is_parked_is_told() {
 /// With two connections to the database, fifty wait, and all others are answered meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_holds_no_connection_to_the_database() {
-    let place = Place::new(On::Postgres).await;
-    let paper = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
+    let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
     // A server of its own has a broker for us.
     let elsewhere = paper.serve(&[]);
     let config = format!(
         "[store]\nconnections_max = 2\n[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.demo]\ndestination = \"paper\"\n",
         elsewhere.broker()
     );
-    place.folder.write("ichido.toml", &config);
-    let server = place.serve(&[]);
+    fixture.folder.write("ichido.toml", &config);
+    let server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let mut all = JoinSet::new();
     for number in 0..50 {
@@ -83,7 +83,7 @@ async fn who_waits_holds_no_connection_to_the_database() {
         all.spawn(async move { send(address, &waiting(&format!("k-{number}"), "30s")).await });
     }
     server.until_waiting(50).await;
-    assert_eq!(server.send(&Request::put("other", "{}")).await.status(), 201);
+    assert_eq!(server.send(&RawRequest::put("other", "{}")).await.status(), 201);
     assert_eq!(server.queue("demo").await["counts"]["queued"], 51);
     assert_eq!(server.post("/v1/queues/demo/resume").await.status(), 200);
     let answers = all.join_all().await;
@@ -93,12 +93,12 @@ async fn who_waits_holds_no_connection_to_the_database() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_hangs_up_leaves_nothing_behind() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let mut clients = Vec::new();
     for number in 0..3 {
-        let mut client = Client::connect(server.address).await;
+        let mut client = RawClient::connect(server.address).await;
         client.write(waiting(&format!("k-{number}"), "30s").bytes()).await;
         clients.push(client);
     }
@@ -112,10 +112,10 @@ async fn who_hangs_up_leaves_nothing_behind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_is_answered_when_the_server_stops() {
-    let place = Place::new(On::Sqlite).await;
-    let mut server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let mut server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
-    let mut client = Client::connect(server.address).await;
+    let mut client = RawClient::connect(server.address).await;
     client.write(waiting("k", "30s").bytes()).await;
     server.until_waiting(1).await;
     server.signal("TERM");
@@ -126,22 +126,22 @@ async fn who_waits_is_answered_when_the_server_stops() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_message_is_not_waited_for() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&[]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
     assert_eq!(server.send(&waiting("k", "30s")).await.status(), 200);
-    let other = Request::put("k", "{\"qty\":2}").to("/v1/queues/demo/messages?wait=30s");
+    let other = RawRequest::put("k", "{\"qty\":2}").to("/v1/queues/demo/messages?wait=30s");
     assert_eq!(problem(&server.send(&other).await), (409, "key_conflict".to_owned()));
 }
 
 /// Half of the requests at once may wait: the others have room, and whoever is one too many is told at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn those_who_wait_leave_room_for_others() {
-    let place = Place::new(On::Sqlite).await;
-    let server = place.serve(&["--connections-max", "4"]);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&["--connections-max", "4"]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let mut waiters = Vec::new();
     for number in 0..2 {
-        let mut client = Client::connect(server.address).await;
+        let mut client = RawClient::connect(server.address).await;
         client.write(waiting(&format!("k-{number}"), "30s").bytes()).await;
         waiters.push(client);
     }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::http_message::{Kind, Message, Reader};
+use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
 /// The answer to an export that is taken.
 const TAKEN: &str =
@@ -17,7 +17,7 @@ const TAKEN: &str =
 
 /// A span as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Span {
+pub(crate) struct ExportedSpan {
     pub(crate) trace: String,
     pub(crate) id: String,
     pub(crate) parent: String,
@@ -31,7 +31,7 @@ pub(crate) struct Span {
 
 pub(crate) struct Collector {
     pub(crate) address: SocketAddr,
-    requests: Arc<Mutex<Vec<Message>>>,
+    requests: Arc<Mutex<Vec<HttpMessage>>>,
 }
 
 impl Collector {
@@ -73,23 +73,23 @@ impl Collector {
     }
 
     /// The exports that were taken.
-    pub(crate) fn requests(&self) -> Vec<Message> {
+    pub(crate) fn requests(&self) -> Vec<HttpMessage> {
         self.requests.lock().unwrap().clone()
     }
 
-    pub(crate) fn spans(&self) -> Vec<Span> {
+    pub(crate) fn spans(&self) -> Vec<ExportedSpan> {
         self.requests().iter().flat_map(|request| spans_of(&request.json())).collect()
     }
 }
 
 async fn take(
     stream: impl AsyncRead + AsyncWrite,
-    taken: &Mutex<Vec<Message>>,
+    taken: &Mutex<Vec<HttpMessage>>,
     answers: &Mutex<Vec<&'static str>>,
 ) {
     let (read, mut write) = tokio::io::split(stream);
-    let mut reader = Reader::new(read);
-    while let Ok(Some(request)) = reader.message(Kind::Request).await {
+    let mut reader = HttpReader::new(read);
+    while let Ok(Some(request)) = reader.message(MessageKind::Request).await {
         assert_eq!(request.one("content-type"), Some("application/json"));
         let answer = answers.lock().unwrap().pop();
         if answer.is_none() {
@@ -105,17 +105,17 @@ pub(crate) fn resource_of(request: &Value) -> BTreeMap<String, String> {
     attributes(&request["resourceSpans"][0]["resource"]["attributes"])
 }
 
-fn spans_of(request: &Value) -> Vec<Span> {
+fn spans_of(request: &Value) -> Vec<ExportedSpan> {
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let scopes = list(&request["resourceSpans"]).into_iter().flat_map(|spans| list(&spans["scopeSpans"]));
     scopes.flat_map(|scope| list(&scope["spans"])).map(|span| read(&span)).collect()
 }
 
-fn read(span: &Value) -> Span {
+fn read(span: &Value) -> ExportedSpan {
     let text = |name: &str| span[name].as_str().unwrap_or_default().to_owned();
     let nanos = |name: &str| text(name).parse().expect("a number in a string");
     assert_eq!(span["flags"], 1, "it is recorded");
-    Span {
+    ExportedSpan {
         trace: text("traceId"),
         id: text("spanId"),
         parent: text("parentSpanId"),

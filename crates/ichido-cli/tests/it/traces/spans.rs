@@ -1,46 +1,50 @@
 //! One trace from whoever asked to whoever was called.
 
-use super::collector::{Collector, Span, resource_of};
-use crate::serve::client::Request;
-use crate::serve::program::{LOOK_EVERY, On, Place, Server, ichido};
+use super::collector::{Collector, ExportedSpan, resource_of};
+use crate::serve::client::RawRequest;
+use crate::serve::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, ichido};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
 /// A server whose queue goes to an address where nobody listens, or to its own broker of paper.
-fn serve(place: &Place, collector: &Collector) -> Server {
+fn serve(fixture: &ServerFixture, collector: &Collector) -> ServeProcess {
     let endpoint = format!("http://{}", collector.address);
-    place.folder.write(
+    fixture.folder.write(
         "ichido.toml",
         &format!(
             "[traces]\nendpoint = \"{endpoint}\"\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nretries_max = 1\nretry = {{ waits = [\"10ms\"] }}\n"
         ),
     );
-    place.serve(&[])
+    fixture.serve(&[])
 }
 
-pub(super) async fn until(collector: &Collector, fits: impl Fn(&[Span]) -> bool) -> Vec<Span> {
+pub(super) async fn until(
+    collector: &Collector,
+    fits: impl Fn(&[ExportedSpan]) -> bool,
+) -> Vec<ExportedSpan> {
     loop {
         let spans = collector.spans();
         if fits(&spans) {
             return spans;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
-    for on in [On::Sqlite, On::Postgres] {
-        let (place, collector) = (Place::new(on).await, Collector::start().await);
-        let server = serve(&place, &collector);
+    for on in [DatabaseKind::Sqlite, DatabaseKind::Postgres] {
+        let (fixture, collector) = (ServerFixture::new(on).await, Collector::start().await);
+        let server = serve(&fixture, &collector);
         let parent = format!("00-{TRACE}-{CALLER}-01");
-        let put = Request::put("s3cret-key", "{\"s3cret\":1}").field("traceparent", &parent);
+        let put = RawRequest::put("s3cret-key", "{\"s3cret\":1}").field("traceparent", &parent);
         let accepted = server.send(&put).await;
         assert_eq!(accepted.status(), 201, "{accepted:?}");
         // Nobody listens there, so that there are two tries.
         let spans = until(&collector, |spans| spans.len() == 3).await;
-        let of = |name: &str| -> Vec<&Span> { spans.iter().filter(|span| span.name == name).collect() };
+        let of =
+            |name: &str| -> Vec<&ExportedSpan> { spans.iter().filter(|span| span.name == name).collect() };
         let ([accept], [first, second]) = (&of("accept")[..], &of("deliver")[..]) else {
             panic!("{spans:?}")
         };
@@ -67,13 +71,13 @@ async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_trace_one_begins_and_what_nobody_wants_recorded_is_not() {
-    let (place, collector) = (Place::new(On::Sqlite).await, Collector::start().await);
-    let server = serve(&place, &collector);
+    let (fixture, collector) = (ServerFixture::new(DatabaseKind::Sqlite).await, Collector::start().await);
+    let server = serve(&fixture, &collector);
     let unwanted = format!("00-{TRACE}-{CALLER}-00");
-    let put = Request::put("unwanted", "{}").field("traceparent", &unwanted);
+    let put = RawRequest::put("unwanted", "{}").field("traceparent", &unwanted);
     let shown = server.get(server.send(&put).await.json()["href"].as_str().unwrap()).await.json();
     assert_eq!(shown["trace"], unwanted, "it is kept as it came");
-    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201);
+    assert_eq!(server.send(&RawRequest::put("k", "{}")).await.status(), 201);
     let spans = until(&collector, |spans| spans.iter().any(|span| span.name == "deliver")).await;
     assert!(spans.iter().all(|span| span.trace != TRACE && span.trace == spans[0].trace), "{spans:?}");
 }
@@ -81,16 +85,16 @@ async fn without_a_trace_one_begins_and_what_nobody_wants_recorded_is_not() {
 /// A collector that is away, or that never answers, holds nobody up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_waits_for_a_collector_that_does_not_answer() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = silent.local_addr().unwrap();
     let file = format!(
         "[traces]\nendpoint = \"http://{endpoint}\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n"
     );
-    place.folder.write("ichido.toml", &file);
-    let mut server = place.serve(&[]);
+    fixture.folder.write("ichido.toml", &file);
+    let mut server = fixture.serve(&[]);
     for key in 0..50 {
-        assert_eq!(server.send(&Request::put(&format!("k{key}"), "{}")).await.status(), 201);
+        assert_eq!(server.send(&RawRequest::put(&format!("k{key}"), "{}")).await.status(), 201);
     }
     // It stops in good order all the same.
     server.signal("TERM");
@@ -100,17 +104,17 @@ async fn nothing_waits_for_a_collector_that_does_not_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_is_none_is_refused_with_its_place_and_the_variable_wins_over_the_file() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let refused = |variable: Option<&str>| {
-        let mut command = ichido(place.folder.path());
-        command.args(["serve", "--store", &place.url, "--listen", "127.0.0.1:0"]);
+        let mut command = ichido(fixture.folder.path());
+        command.args(["serve", "--store", &fixture.url, "--listen", "127.0.0.1:0"]);
         if let Some(value) = variable {
             command.env("OTEL_EXPORTER_OTLP_ENDPOINT", value);
         }
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    place.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n");
+    fixture.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n");
     let (code, told) = refused(None);
     assert!(code == Some(2) && told.contains("traces.endpoint: "), "{told}");
     let (code, told) = refused(Some("elsewhere"));

@@ -4,35 +4,35 @@ use http_for_tests::Authority;
 
 use super::collector::{Collector, resource_of};
 use super::spans::until;
-use crate::serve::client::Request;
-use crate::serve::program::{On, Place, Server, ichido};
+use crate::serve::client::RawRequest;
+use crate::serve::program::{DatabaseKind, ServeProcess, ServerFixture, ichido};
 
 const FILE: &str = "[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n";
 
-fn serve(place: &Place, variables: &[(&str, &str)]) -> Server {
-    place.folder.write("ichido.toml", FILE);
-    let mut command = ichido(place.folder.path());
-    command.envs(variables.iter().copied()).args(["--log", "debug", "serve", "--store", &place.url]);
-    Server::spawn(command.args(["--listen", "127.0.0.1:0"]))
+fn serve(fixture: &ServerFixture, variables: &[(&str, &str)]) -> ServeProcess {
+    fixture.folder.write("ichido.toml", FILE);
+    let mut command = ichido(fixture.folder.path());
+    command.envs(variables.iter().copied()).args(["--log", "debug", "serve", "--store", &fixture.url]);
+    ServeProcess::spawn(command.args(["--listen", "127.0.0.1:0"]))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_reach_a_vendor_over_https_with_its_headers() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let authority = Authority::new("tests");
     let vendor = Collector::start_tls(authority.acceptor("127.0.0.1")).await;
-    place.folder.write("roots.pem", &authority.pem());
+    fixture.folder.write("roots.pem", &authority.pem());
     let mut server = serve(
-        &place,
+        &fixture,
         &[
-            ("SSL_CERT_FILE", place.folder.path().join("roots.pem").to_str().unwrap()),
+            ("SSL_CERT_FILE", fixture.folder.path().join("roots.pem").to_str().unwrap()),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("https://{}/otlp", vendor.address)),
             ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic%20s3cret==,x-dataset=orders"),
             ("OTEL_RESOURCE_ATTRIBUTES", "service.name=listed,host.name=north"),
             ("OTEL_SERVICE_NAME", "shop"),
         ],
     );
-    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201);
+    assert_eq!(server.send(&RawRequest::put("k", "{}")).await.status(), 201);
     until(&vendor, |spans| spans.iter().any(|span| span.name == "deliver")).await;
     for request in vendor.requests() {
         assert_eq!(request.first, "POST /otlp/v1/traces HTTP/1.1");
@@ -49,30 +49,30 @@ async fn spans_reach_a_vendor_over_https_with_its_headers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_is_sent_again_when_the_collector_asks_for_that() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
     let collector = Collector::answering(&[busy]).await;
     let url = format!("http://{}/in?tenant=1", collector.address);
-    let server = serve(&place, &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url)]);
-    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201);
+    let server = serve(&fixture, &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url)]);
+    assert_eq!(server.send(&RawRequest::put("k", "{}")).await.status(), 201);
     until(&collector, |spans| spans.len() == 2).await;
     assert!(collector.requests().iter().all(|one| one.first == "POST /in?tenant=1 HTTP/1.1"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_that_a_collector_rejects_are_counted() {
-    let place = Place::new(On::Sqlite).await;
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let partial =
         "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"1\"}}";
     let collector = Collector::answering(&[partial]).await;
     let url = format!("http://{}", collector.address);
-    let server = serve(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &url)]);
+    let server = serve(&fixture, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &url)]);
     // One export follows another, so the first is counted when the second is taken.
     for key in 0.. {
         if !collector.spans().is_empty() {
             break;
         }
-        assert_eq!(server.send(&Request::put(&format!("k{key}"), "{}")).await.status(), 201);
+        assert_eq!(server.send(&RawRequest::put(&format!("k{key}"), "{}")).await.status(), 201);
     }
     let metrics = server.get("/metrics").await;
     assert!(metrics.text().contains("ichido_traces_lost_total 1\n"), "{}", metrics.text());
@@ -80,8 +80,8 @@ async fn spans_that_a_collector_rejects_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_variable_refuses_to_start_and_its_value_is_not_shown() {
-    let place = Place::new(On::Sqlite).await;
-    place.folder.write("ichido.toml", FILE);
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    fixture.folder.write("ichido.toml", FILE);
     for (name, value) in [
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "s3cret"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "s3cret"),
@@ -89,9 +89,9 @@ async fn a_wrong_variable_refuses_to_start_and_its_value_is_not_shown() {
         ("OTEL_RESOURCE_ATTRIBUTES", "s3cret"),
     ] {
         for command in ["serve", "worker"] {
-            let mut ichido = ichido(place.folder.path());
+            let mut ichido = ichido(fixture.folder.path());
             ichido.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1").env(name, value);
-            let output = ichido.args([command, "--store", &place.url]).output().unwrap();
+            let output = ichido.args([command, "--store", &fixture.url]).output().unwrap();
             let shown = String::from_utf8(output.stderr).unwrap();
             assert!(output.status.code() == Some(2) && shown.contains(&format!("{name}: ")), "{shown}");
             assert!(!shown.contains("s3cret"), "{shown}");

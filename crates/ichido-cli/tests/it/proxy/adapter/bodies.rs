@@ -5,20 +5,20 @@ use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
 
 use super::{adapter, name, numbering, order};
-use crate::proxy::client::{Client, Request, send};
-use crate::proxy::program::Proxy;
-use crate::proxy::service::{Act, Gate, Service, answer};
+use crate::proxy::client::{ProxyClient, ProxyRequest, send};
+use crate::proxy::program::ProxyProcess;
+use crate::proxy::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
 #[tokio::test]
 async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
-    let large = Request::post("/orders").key("k").body("x".repeat(1024 * 1024 + 1));
+    let large = ProxyRequest::post("/orders").key("k").body("x".repeat(1024 * 1024 + 1));
     let refused = send(proxy.address, &large).await;
     assert_eq!((refused.status(), refused.code().as_str()), (413, "body_too_large"));
     let cut = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n";
-    let mut client = Client::connect(proxy.address).await;
+    let mut client = ProxyClient::connect(proxy.address).await;
     client.write(cut).await;
     assert_eq!(client.answer().await.code(), "body_incomplete");
     let store = Store::open(&file.url, 2).await.expect("the store");
@@ -29,8 +29,8 @@ async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
 const MEBIBYTE: usize = 1 << 20;
 
 /// Sends a head that says that 1 MiB follows, and waits until the proxy begins to read it, or says why not.
-async fn hold(proxy: &Proxy, key: &str) -> (Client, u16) {
-    let mut client = Client::connect(proxy.address).await;
+async fn hold(proxy: &ProxyProcess, key: &str) -> (ProxyClient, u16) {
+    let mut client = ProxyClient::connect(proxy.address).await;
     let head = format!(
         "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: {key}\r\nContent-Length: {MEBIBYTE}\r\nExpect: 100-continue\r\n\r\n"
     );
@@ -43,10 +43,12 @@ async fn hold(proxy: &Proxy, key: &str) -> (Client, u16) {
 #[tokio::test]
 async fn bodies_are_bounded_in_bytes_until_the_service_has_answered() {
     let file = fresh_file();
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let opened = gate.clone();
-    let service =
-        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
+    let service = FakeService::start(move |_, _| {
+        ServiceAction::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))
+    })
+    .await;
     let proxy = adapter(&service, &file.url, &[]);
     let mut held = Vec::new();
     for index in 0..64 {
@@ -77,7 +79,7 @@ async fn a_body_that_stops_is_answered_408_and_claims_nothing() {
     let service = numbering().await;
     for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
         let proxy = adapter(&service, &file.url, &flags);
-        let mut client = Client::connect(proxy.address).await;
+        let mut client = ProxyClient::connect(proxy.address).await;
         client
             .write("POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 9\r\n\r\nabc")
             .await;

@@ -3,18 +3,20 @@
 use ichido_store::testing::sqlite::fresh_file;
 
 use super::{adapter, order};
-use crate::proxy::client::{Client, send};
-use crate::proxy::service::{Act, Gate, Service, answer};
+use crate::proxy::client::{ProxyClient, send};
+use crate::proxy::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
 #[tokio::test]
 async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
     let file = fresh_file();
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let opened = gate.clone();
-    let service =
-        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "late"))).await;
+    let service = FakeService::start(move |_, _| {
+        ServiceAction::AnswerWhen(opened.clone(), answer("201 Created", &[], "late"))
+    })
+    .await;
     let proxy = adapter(&service, &file.url, &[]);
-    let mut first = Client::connect(proxy.address).await;
+    let mut first = ProxyClient::connect(proxy.address).await;
     first.write(order("k").bytes()).await;
     service.until_seen(1).await;
     let processing = send(proxy.address, &order("k")).await;
@@ -34,12 +36,14 @@ async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
 #[tokio::test]
 async fn a_client_that_hangs_up_does_not_stop_the_work() {
     let file = fresh_file();
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let opened = gate.clone();
-    let service =
-        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
+    let service = FakeService::start(move |_, _| {
+        ServiceAction::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))
+    })
+    .await;
     let proxy = adapter(&service, &file.url, &[]);
-    let mut impatient = Client::connect(proxy.address).await;
+    let mut impatient = ProxyClient::connect(proxy.address).await;
     impatient.write(order("k").bytes()).await;
     service.until_seen(1).await;
     drop(impatient);
@@ -52,12 +56,14 @@ async fn a_client_that_hangs_up_does_not_stop_the_work() {
 #[tokio::test]
 async fn work_whose_client_is_gone_is_waited_for_when_the_adapter_stops() {
     let file = fresh_file();
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let opened = gate.clone();
-    let service =
-        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
+    let service = FakeService::start(move |_, _| {
+        ServiceAction::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))
+    })
+    .await;
     let mut proxy = adapter(&service, &file.url, &[]);
-    let mut impatient = Client::connect(proxy.address).await;
+    let mut impatient = ProxyClient::connect(proxy.address).await;
     impatient.write(order("k").bytes()).await;
     service.until_seen(1).await;
     drop(impatient);
@@ -73,13 +79,15 @@ async fn work_whose_client_is_gone_is_waited_for_when_the_adapter_stops() {
 #[tokio::test]
 async fn work_that_nobody_waits_for_is_bounded_too() {
     let file = fresh_file();
-    let gate = Gate::default();
+    let gate = ReleaseGate::default();
     let opened = gate.clone();
-    let service =
-        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
+    let service = FakeService::start(move |_, _| {
+        ServiceAction::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))
+    })
+    .await;
     let proxy = adapter(&service, &file.url, &["--connections-max", "2"]);
     for index in 0..2 {
-        let mut impatient = Client::connect(proxy.address).await;
+        let mut impatient = ProxyClient::connect(proxy.address).await;
         impatient.write(order(&format!("k{index}")).bytes()).await;
         service.until_seen(index + 1).await;
     }

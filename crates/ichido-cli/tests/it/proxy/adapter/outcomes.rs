@@ -4,10 +4,10 @@ use ichido_store::testing::sqlite::fresh_file;
 use tokio::net::TcpListener;
 
 use super::{adapter, order};
-use crate::http_message::{Kind, Reader};
-use crate::proxy::client::{Client, Request, send};
-use crate::proxy::program::Proxy;
-use crate::proxy::service::{Act, Service, answer};
+use crate::http_message::{HttpReader, MessageKind};
+use crate::proxy::client::{ProxyClient, ProxyRequest, send};
+use crate::proxy::program::ProxyProcess;
+use crate::proxy::service::{FakeService, ServiceAction, answer};
 
 #[tokio::test]
 async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
@@ -16,7 +16,7 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
     let address = listener.local_addr().expect("an address");
     drop(listener);
     let flags = ["--store", &file.url, "--identity", "single:shop", "--operation", "POST /orders"];
-    let proxy = Proxy::start("adapter", address, &flags);
+    let proxy = ProxyProcess::start("adapter", address, &flags);
     let failed = send(proxy.address, &order("k")).await;
     assert_eq!((failed.status(), failed.code().as_str()), (502, "upstream_unreachable"));
     assert_eq!(failed.json()["effect"], "not_done");
@@ -24,12 +24,12 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
     let listener = TcpListener::bind(address).await.expect("the port is free");
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the adapter");
-        Reader::new(&mut stream).message(Kind::Request).await.expect("a request");
+        HttpReader::new(&mut stream).message(MessageKind::Request).await.expect("a request");
         tokio::io::AsyncWriteExt::write_all(&mut stream, &answer("201 Created", &[], "made"))
             .await
             .expect("written");
     });
-    let made = send(proxy.address, &Request::post("/orders").key("k").body("another")).await;
+    let made = send(proxy.address, &ProxyRequest::post("/orders").key("k").body("another")).await;
     assert_eq!((made.status(), made.text()), (201, "made"));
     serving.await.expect("it ends");
 }
@@ -43,7 +43,7 @@ async fn what_a_service_says_decides_what_is_kept() {
         ("400 Bad Request", 400, 1),
         ("500 Internal Server Error", 409, 1),
     ] {
-        let service = Service::start(move |_, _| Act::status(status)).await;
+        let service = FakeService::start(move |_, _| ServiceAction::status(status)).await;
         let proxy = adapter(&service, &file.url, &[]);
         let key = &status[..3];
         assert_eq!(send(proxy.address, &order(key)).await.status().to_string(), key);
@@ -55,12 +55,14 @@ async fn what_a_service_says_decides_what_is_kept() {
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again_where_the_service_honours_keys() {
     let file = fresh_file();
-    let service =
-        Service::start(|_, before| if before == 0 { Act::Cut(Vec::new()) } else { Act::ok("known") }).await;
+    let service = FakeService::start(|_, before| {
+        if before == 0 { ServiceAction::Cut(Vec::new()) } else { ServiceAction::ok("known") }
+    })
+    .await;
     let proxy = adapter(&service, &file.url, &["--effect", "keyed"]);
     let lost = send(proxy.address, &order("k")).await;
     assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
-    let other = Request::post("/orders?lang=en").key("k").body("another");
+    let other = ProxyRequest::post("/orders?lang=en").key("k").body("another");
     assert_eq!(
         send(proxy.address, &other).await.code(),
         "key_conflict",
@@ -75,13 +77,14 @@ async fn a_lost_answer_is_asked_for_again_where_the_service_honours_keys() {
 #[tokio::test]
 async fn a_lost_answer_is_held_where_it_does_not() {
     let file = fresh_file();
-    for act in
-        [Act::Cut(Vec::new()), Act::Cut(b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\nhalf".to_vec())]
-    {
-        let service = Service::start(move |_, _| act.clone()).await;
+    for act in [
+        ServiceAction::Cut(Vec::new()),
+        ServiceAction::Cut(b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\nhalf".to_vec()),
+    ] {
+        let service = FakeService::start(move |_, _| act.clone()).await;
         let proxy = adapter(&service, &file.url, &[]);
         let key = service.address.to_string();
-        let mut client = Client::connect(proxy.address).await;
+        let mut client = ProxyClient::connect(proxy.address).await;
         client.write(order(&key).bytes()).await;
         // Cut before the answer began it is a problem; cut inside, it is cut here too, and never looks whole.
         let first = client.try_answer().await;
@@ -97,9 +100,9 @@ async fn a_service_that_is_still_at_it_is_no_outcome() {
     let file = fresh_file();
     let processing =
         answer("202 Accepted", &[("idempotency-status", "processing"), ("retry-after", "1")], "");
-    let service = Service::start(
-        move |_, before| if before == 0 { Act::Answer(processing.clone()) } else { Act::ok("done") },
-    )
+    let service = FakeService::start(move |_, before| {
+        if before == 0 { ServiceAction::Answer(processing.clone()) } else { ServiceAction::ok("done") }
+    })
     .await;
     let proxy = adapter(&service, &file.url, &["--effect", "keyed"]);
     let first = send(proxy.address, &order("k")).await;
@@ -111,9 +114,9 @@ async fn a_service_that_is_still_at_it_is_no_outcome() {
 async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     let file = fresh_file();
     // It echoes the key it was given, as many do.
-    let service = Service::start(|request, _| {
+    let service = FakeService::start(|request, _| {
         let key = request.one("idempotency-key").expect("a key");
-        Act::Answer(answer("201 Created", &[("idempotency-key", key)], "made"))
+        ServiceAction::Answer(answer("201 Created", &[("idempotency-key", key)], "made"))
     })
     .await;
     let flags = [
@@ -126,7 +129,7 @@ async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
         "--effect",
         "keyed",
     ];
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     for user in ["alice", "bob"] {
         let made = send(proxy.address, &order("k").field("x-user-id", user)).await;
         assert_eq!(
@@ -142,7 +145,7 @@ async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     assert!(!keys.contains(&"k"), "the client's key stays here");
     // One caller, or a service that scopes keys by itself, gets the client's own.
     let flags = [&flags[..], &["--service-key", "client"]].concat();
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     let made = send(proxy.address, &order("\"k2\"").field("x-user-id", "alice")).await;
     assert_eq!((made.status(), made.one("idempotency-key")), (201, Some("\"k2\"")));
     assert_eq!(service.seen()[2].one("idempotency-key"), Some("\"k2\""));

@@ -11,18 +11,19 @@ use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
 use super::{adapter, name, numbering};
-use crate::proxy::client::{HUNG, Request, send};
-use crate::proxy::program::Proxy;
+use crate::proxy::client::{HUNG, ProxyRequest, send};
+use crate::proxy::program::ProxyProcess;
 
 #[tokio::test]
 async fn the_ledger_keeps_the_route_the_hops_and_the_trace() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
-    let gateway = Proxy::start("gateway", proxy.address, &["--allow-headers", "content-type,traceparent"]);
+    let gateway =
+        ProxyProcess::start("gateway", proxy.address, &["--allow-headers", "content-type,traceparent"]);
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let request =
-        Request::post("/orders/7").key("k").field("traceparent", trace).field("x-request-id", "r-1");
+        ProxyRequest::post("/orders/7").key("k").field("traceparent", trace).field("x-request-id", "r-1");
     assert_eq!(send(gateway.address, &request).await.status(), 201);
     let store = Store::open(&file.url, 2).await.expect("the store");
     let record =

@@ -4,7 +4,7 @@ use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
 use super::{adapter, numbering, order};
-use crate::proxy::client::{Request, send};
+use crate::proxy::client::{ProxyRequest, send};
 
 #[tokio::test]
 async fn a_duplicate_gets_the_first_answer_and_the_service_is_not_asked_again() {
@@ -15,7 +15,7 @@ async fn a_duplicate_gets_the_first_answer_and_the_service_is_not_asked_again() 
         let proxy = adapter(&service, url, &[]);
         let first = send(proxy.address, &order("k")).await;
         assert_eq!((first.status(), first.text(), first.one("idempotency-replayed")), (201, "order 0", None));
-        let respelled = Request::post("/orders?lang=en")
+        let respelled = ProxyRequest::post("/orders?lang=en")
             .key("\"k\"")
             .field("Content-Type", "application/json")
             .body("{ \"qty\": 1.0 }");
@@ -38,7 +38,7 @@ async fn another_request_under_the_same_key_is_refused() {
     let proxy = adapter(&service, &file.url, &[]);
     assert_eq!(send(proxy.address, &order("k")).await.status(), 201);
     let json = |target: &str, body: &str| {
-        Request::post(target).key("k").field("Content-Type", "application/json").body(body)
+        ProxyRequest::post(target).key("k").field("Content-Type", "application/json").body(body)
     };
     for other in [
         json("/orders?lang=en", "{\"qty\": 2}"),
@@ -62,10 +62,11 @@ async fn the_key_is_needed_and_must_agree_with_the_body() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
-    assert_eq!(send(proxy.address, &Request::post("/orders").body("x")).await.code(), "key_missing");
-    assert_eq!(send(proxy.address, &Request::post("/orders").key("a b")).await.code(), "key_invalid");
+    assert_eq!(send(proxy.address, &ProxyRequest::post("/orders").body("x")).await.code(), "key_missing");
+    assert_eq!(send(proxy.address, &ProxyRequest::post("/orders").key("a b")).await.code(), "key_invalid");
     let body = "{\"idempotency_key\": \"other\"}";
-    let disagrees = Request::post("/orders").key("k").field("content-type", "application/json").body(body);
+    let disagrees =
+        ProxyRequest::post("/orders").key("k").field("content-type", "application/json").body(body);
     let refused = send(proxy.address, &disagrees).await;
     assert_eq!((refused.status(), refused.code().as_str()), (422, "key_disagrees"));
     assert_eq!(service.seen().len(), 0);
@@ -76,10 +77,10 @@ async fn what_belongs_to_no_operation_is_refused_or_passes_by_what_it_does() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
-    let unknown = send(proxy.address, &Request::post("/elsewhere").key("k")).await;
+    let unknown = send(proxy.address, &ProxyRequest::post("/elsewhere").key("k")).await;
     assert_eq!((unknown.status(), unknown.code().as_str()), (404, "operation_unknown"));
     assert_eq!(service.seen().len(), 0);
-    assert_eq!(send(proxy.address, &Request::get("/orders")).await.status(), 201);
-    assert_eq!(send(proxy.address, &Request::get("/orders")).await.status(), 201);
+    assert_eq!(send(proxy.address, &ProxyRequest::get("/orders")).await.status(), 201);
+    assert_eq!(send(proxy.address, &ProxyRequest::get("/orders")).await.status(), 201);
     assert_eq!(service.seen().len(), 2, "reads are not deduplicated (SPEC C11)");
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::{numbering, order};
 use crate::folder;
-use crate::proxy::client::{Request, send};
-use crate::proxy::program::{Proxy, run};
+use crate::proxy::client::{ProxyRequest, send};
+use crate::proxy::program::{ProxyProcess, run};
 
 #[tokio::test]
 async fn an_adapter_can_be_told_everything_by_its_files() {
@@ -46,10 +46,10 @@ async fn an_adapter_can_be_told_everything_by_its_files() {
     );
     let service = numbering().await;
     let flags = ["--store", &store.url, "--boundary", &receiving, "--boundary", &sending];
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     let json = |trace: &str, qty: u32| {
         let body = format!("{{\"trace_id\": \"{trace}\", \"qty\": {qty}}}");
-        Request::post("/orders")
+        ProxyRequest::post("/orders")
             .key("k")
             .field("x-user-id", "alice")
             .field("content-type", "application/json")
@@ -66,7 +66,7 @@ async fn an_adapter_can_be_told_everything_by_its_files() {
     );
     assert_eq!(send(proxy.address, &json("t1", 2)).await.status(), 422, "the IETF's number");
     for _ in 0..2 {
-        assert_eq!(send(proxy.address, &Request::post("/orders/search").body("{}")).await.status(), 201);
+        assert_eq!(send(proxy.address, &ProxyRequest::post("/orders/search").body("{}")).await.status(), 201);
     }
     assert_eq!(service.seen().len(), 3, "a read passes, without a key and every time");
     let record = Store::open(&store.url, 2).await.expect("the store");
@@ -107,7 +107,7 @@ async fn what_tells_who_asks_need_not_reach_the_service() {
     let service = numbering().await;
     let flags = ["--store", &store.url, "--boundary", &sending, "--boundary", &receiving];
     let flags = [&flags[..], &["--drop-headers", "authorization"]].concat();
-    let proxy = Proxy::start("adapter", service.address, &flags);
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
     let request =
         order("k").field("x-user-id", "alice").field("authorization", "Bearer secret").field("accept", "*/*");
     assert_eq!(send(proxy.address, &request).await.status(), 201);

@@ -57,38 +57,38 @@ pub(crate) async fn publish(store: &Store, node: Uuid, broker: Guarantee) {
     store.facts().publish(node, &facts).await.expect("published");
 }
 
-pub(crate) struct Place {
+pub(crate) struct StoreFixture {
     folder: PathBuf,
     pub(crate) url: String,
     pub(crate) store: Store,
-    _database: Database,
+    _database: DatabaseGuard,
 }
 
-enum Database {
+enum DatabaseGuard {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
 
 /// What a command that has ended left.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct DeadOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Place {
+impl StoreFixture {
     pub(crate) async fn on_postgres() -> Self {
         let database = postgres::fresh_database().await;
-        Self::at(database.url.clone(), Database::Postgres { _database: database }).await
+        Self::at(database.url.clone(), DatabaseGuard::Postgres { _database: database }).await
     }
 
     pub(crate) async fn on_sqlite() -> Self {
         let file = sqlite::fresh_file();
-        Self::at(file.url.clone(), Database::Sqlite { _file: file }).await
+        Self::at(file.url.clone(), DatabaseGuard::Sqlite { _file: file }).await
     }
 
-    async fn at(url: String, database: Database) -> Self {
+    async fn at(url: String, database: DatabaseGuard) -> Self {
         let folder = std::env::temp_dir().join(format!("ichido-dead-{}", Uuid::now_v7()));
         std::fs::create_dir(&folder).expect("a folder");
         std::fs::write(folder.join("ichido.toml"), CONFIG).expect("a file");
@@ -115,10 +115,10 @@ impl Place {
     }
 
     /// Runs it to its end, with nobody at its standard input.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Left {
+    pub(crate) fn run(&self, arguments: &[&str]) -> DeadOutput {
         let output = self.command(arguments).output().expect("it runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        Left { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        DeadOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
     /// The objects that it prints, one a line.
@@ -196,7 +196,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StoreFixture {
     fn drop(&mut self) {
         // Whether it is still there is nobody's concern any more.
         drop(std::fs::remove_dir_all(&self.folder));
@@ -205,21 +205,21 @@ impl Drop for Place {
 
 /// One behaviour, one test for each database.
 macro_rules! both_databases {
-    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($place:ident: Place) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: StoreFixture) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
 
-            async fn case($place: Place) $body
+            async fn case($fixture: StoreFixture) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                case(Place::on_postgres().await).await;
+                case(StoreFixture::on_postgres().await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                case(Place::on_sqlite().await).await;
+                case(StoreFixture::on_sqlite().await).await;
             }
         }
     )+ };

@@ -7,42 +7,42 @@ use ichido_store::message::{Enqueued, NewMessage, QueueName};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::dead::place::{Left, Place};
-use crate::serve::program::{Server, ichido};
+use crate::dead::fixture::{DeadOutput, StoreFixture};
+use crate::serve::program::{ServeProcess, ichido};
 
 /// A place with a server on it, its queues paused so that nothing moves by itself.
-pub(crate) struct Ways {
-    pub(crate) place: Place,
-    pub(crate) server: Server,
+pub(crate) struct ServerAndStore {
+    pub(crate) fixture: StoreFixture,
+    pub(crate) server: ServeProcess,
 }
 
-impl Ways {
-    pub(crate) fn on(place: Place) -> Self {
+impl ServerAndStore {
+    pub(crate) fn on(fixture: StoreFixture) -> Self {
         for queue in ["orders", "ledger", "mail"] {
-            let paused = run(store(&place, &["queues", "pause", queue]));
+            let paused = run(store(&fixture, &["queues", "pause", queue]));
             assert_eq!((paused.code, paused.out), (Some(0), format!("{queue} is paused\n")));
         }
-        let server = Server::start(place.folder(), &["--store", &place.url]);
-        Self { place, server }
+        let server = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
+        Self { fixture, server }
     }
 
-    pub(crate) fn at_store(&self, arguments: &[&str]) -> Left {
-        run(store(&self.place, arguments))
+    pub(crate) fn at_store(&self, arguments: &[&str]) -> DeadOutput {
+        run(store(&self.fixture, arguments))
     }
 
-    pub(crate) fn at_server(&self, arguments: &[&str]) -> Left {
-        run(at(&self.place, &format!("http://{}", self.server.address), arguments))
+    pub(crate) fn at_server(&self, arguments: &[&str]) -> DeadOutput {
+        run(at(&self.fixture, &format!("http://{}", self.server.address), arguments))
     }
 
     /// The same both ways, to the letter.
-    pub(crate) fn both(&self, arguments: &[&str]) -> Left {
+    pub(crate) fn both(&self, arguments: &[&str]) -> DeadOutput {
         let (there, here) = (self.at_server(arguments), self.at_store(arguments));
         assert_eq!((there.code, &there.out, &there.err), (here.code, &here.out, &here.err), "{arguments:?}");
         there
     }
 
     /// What is good, both ways.
-    pub(crate) fn said(&self, arguments: &[&str]) -> String {
+    pub(crate) fn success_output(&self, arguments: &[&str]) -> String {
         let left = self.both(arguments);
         assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{left:?}");
         left.out
@@ -50,7 +50,7 @@ impl Ways {
 
     /// The objects, both ways.
     pub(crate) fn json(&self, arguments: &[&str]) -> Vec<Value> {
-        objects(&self.said(&[arguments, &["--json"]].concat()))
+        objects(&self.success_output(&[arguments, &["--json"]].concat()))
     }
 
     /// A queued message with this request.
@@ -58,7 +58,7 @@ impl Ways {
         let queue = QueueName::parse(queue).unwrap();
         let key = IdempotencyKey::parse(key).unwrap();
         let message = NewMessage::new(queue, "alice", key, request.as_bytes().to_vec());
-        match self.place.store.messages().enqueue(message).await.unwrap() {
+        match self.fixture.store.messages().enqueue(message).await.unwrap() {
             Enqueued::New { id } => id,
             other => panic!("it is not new: {other:?}"),
         }
@@ -70,28 +70,28 @@ pub(crate) fn objects(lines: &str) -> Vec<Value> {
 }
 
 /// A command straight on the store, by olivia.
-pub(crate) fn store(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = bare(place);
-    command.args(arguments).args(["--store", &place.url]).env("USER", "olivia");
+pub(crate) fn store(fixture: &StoreFixture, arguments: &[&str]) -> Command {
+    let mut command = bare(fixture);
+    command.args(arguments).args(["--store", &fixture.url]).env("USER", "olivia");
     command
 }
 
 /// A command at a server.
-pub(crate) fn at(place: &Place, server: &str, arguments: &[&str]) -> Command {
-    let mut command = bare(place);
+pub(crate) fn at(fixture: &StoreFixture, server: &str, arguments: &[&str]) -> Command {
+    let mut command = bare(fixture);
     command.args(arguments).args(["--server", server]);
     command
 }
 
 /// The binary in the place's folder, told nothing by the environment.
-pub(crate) fn bare(place: &Place) -> Command {
-    let mut command = ichido(place.folder());
+pub(crate) fn bare(fixture: &StoreFixture) -> Command {
+    let mut command = ichido(fixture.folder());
     command.env_remove("ICHIDO_SERVER").env_remove("ICHIDO_TOKEN").stdin(Stdio::null());
     command
 }
 
-pub(crate) fn run(mut command: Command) -> Left {
+pub(crate) fn run(mut command: Command) -> DeadOutput {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Left { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    DeadOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }

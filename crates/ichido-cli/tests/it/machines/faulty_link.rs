@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LinkState {
     Open,
     /// Connections stand, and nothing arrives: as where a network is parted. What was said arrives when it is mended.
     Silent,
@@ -20,25 +20,25 @@ enum State {
 
 /// How things stand, the same for all its connections.
 #[derive(Clone, Copy, Debug)]
-struct Course {
-    state: State,
+struct LinkSetup {
+    state: LinkState,
     server: SocketAddr,
     /// Raised when all connections of before end.
     age: u64,
 }
 
 /// It ends with the test's runtime.
-pub(crate) struct Way {
+pub(crate) struct FaultyLink {
     /// The address of the database by this way.
     pub(crate) url: String,
-    course: Arc<watch::Sender<Course>>,
+    setup: Arc<watch::Sender<LinkSetup>>,
     ports: Ports,
 }
 
 /// The ports by which the server knows the connections.
 type Ports = Arc<Mutex<BTreeSet<u16>>>;
 
-impl Way {
+impl FaultyLink {
     /// To the database of an address, whose server is replaced in it.
     pub(crate) async fn to(url: &str) -> Self {
         let (before, rest) = url.split_once('@').expect("a user");
@@ -46,17 +46,17 @@ impl Way {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("{before}@{}/{after}", listener.local_addr().unwrap());
         let server = server.parse().expect("an address");
-        let course = Arc::new(watch::Sender::new(Course { state: State::Open, server, age: 0 }));
-        let (told, ports) = (Arc::clone(&course), Ports::default());
+        let setup = Arc::new(watch::Sender::new(LinkSetup { state: LinkState::Open, server, age: 0 }));
+        let (setup_sender, ports) = (Arc::clone(&setup), Ports::default());
         let listed = Arc::clone(&ports);
         tokio::spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
                 // However it ends, both sides hear of it by their connections.
-                tokio::spawn(carry(near, told.subscribe(), Arc::clone(&listed)));
+                tokio::spawn(carry(near, setup_sender.subscribe(), Arc::clone(&listed)));
             }
         });
-        Self { url, course, ports }
+        Self { url, setup, ports }
     }
 
     /// The ports by which the server knows what is connected by this way.
@@ -65,28 +65,28 @@ impl Way {
     }
 
     pub(crate) fn silence(&self) {
-        self.course.send_modify(|course| course.state = State::Silent);
+        self.setup.send_modify(|setup| setup.state = LinkState::Silent);
     }
 
     pub(crate) fn cut(&self) {
-        self.course.send_modify(|course| (course.state, course.age) = (State::Cut, course.age + 1));
+        self.setup.send_modify(|setup| (setup.state, setup.age) = (LinkState::Cut, setup.age + 1));
     }
 
     /// Leads to another server from now on; what is connected ends.
     pub(crate) fn lead_to(&self, port: u16) {
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        self.course
-            .send_modify(|course| *course = Course { state: State::Open, server, age: course.age + 1 });
+        self.setup
+            .send_modify(|setup| *setup = LinkSetup { state: LinkState::Open, server, age: setup.age + 1 });
     }
 
-    pub(crate) fn mend(&self) {
-        self.course.send_modify(|course| course.state = State::Open);
+    pub(crate) fn restore(&self) {
+        self.setup.send_modify(|setup| setup.state = LinkState::Open);
     }
 }
 
-async fn carry(near: TcpStream, mut course: watch::Receiver<Course>, ports: Ports) -> io::Result<()> {
-    let now = until_heard(&mut course).await;
-    if now.state == State::Cut {
+async fn carry(near: TcpStream, mut setup: watch::Receiver<LinkSetup>, ports: Ports) -> io::Result<()> {
+    let now = until_delivered(&mut setup).await;
+    if now.state == LinkState::Cut {
         return Ok(());
     }
     let far = TcpStream::connect(now.server).await?;
@@ -94,12 +94,12 @@ async fn carry(near: TcpStream, mut course: watch::Receiver<Course>, ports: Port
     ports.lock().unwrap().insert(port);
     let (near_reads, near_writes) = near.into_split();
     let (far_reads, far_writes) = far.into_split();
-    let (to_far, to_near) = (course.clone(), course.clone());
+    let (to_far, to_near) = (setup.clone(), setup.clone());
     // Whichever ends first ends both.
     let ended = tokio::select! {
         ended = pass_on(near_reads, far_writes, to_far) => ended,
         ended = pass_on(far_reads, near_writes, to_near) => ended,
-        _ = course.wait_for(|course| course.age != now.age) => Ok(()),
+        _ = setup.wait_for(|setup| setup.age != now.age) => Ok(()),
     };
     ports.lock().unwrap().remove(&port);
     ended
@@ -108,7 +108,7 @@ async fn carry(near: TcpStream, mut course: watch::Receiver<Course>, ports: Port
 async fn pass_on(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut course: watch::Receiver<Course>,
+    mut setup: watch::Receiver<LinkSetup>,
 ) -> io::Result<()> {
     let mut bytes = vec![0; 1 << 16];
     loop {
@@ -116,12 +116,12 @@ async fn pass_on(
         if count == 0 {
             return Ok(());
         }
-        until_heard(&mut course).await;
+        until_delivered(&mut setup).await;
         to.write_all(&bytes[..count]).await?;
     }
 }
 
 /// Waits until what is said would be heard, or is known to be lost.
-async fn until_heard(course: &mut watch::Receiver<Course>) -> Course {
-    *course.wait_for(|course| course.state != State::Silent).await.expect("the way is there")
+async fn until_delivered(setup: &mut watch::Receiver<LinkSetup>) -> LinkSetup {
+    *setup.wait_for(|setup| setup.state != LinkState::Silent).await.expect("the way is there")
 }

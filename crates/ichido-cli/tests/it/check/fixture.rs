@@ -6,24 +6,24 @@ use std::process::{Command, Stdio};
 use ichido_boundary::{STARTING, rules};
 use serde_json::Value;
 
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct CheckFolder(PathBuf);
 
 /// How a run ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CheckOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-pub(crate) fn fresh() -> Folder {
+pub(crate) fn fresh() -> CheckFolder {
     let folder = std::env::temp_dir().join(format!("ichido-check-{}", uuid::Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).expect("a temporary folder can be made");
-    Folder(folder)
+    CheckFolder(folder)
 }
 
 /// A folder with the starting set.
-pub(crate) fn starting() -> Folder {
+pub(crate) fn starting() -> CheckFolder {
     let folder = fresh();
     for (name, text) in STARTING {
         folder.write(name, text);
@@ -31,7 +31,7 @@ pub(crate) fn starting() -> Folder {
     folder
 }
 
-impl Folder {
+impl CheckFolder {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -79,7 +79,7 @@ impl Folder {
     }
 
     /// Runs `ichido check` in the folder.
-    pub(crate) fn check(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn check(&self, arguments: &[&str]) -> CheckOutput {
         end(&mut self.command(arguments))
     }
 }
@@ -95,13 +95,13 @@ pub(crate) fn judged(files: usize) -> String {
     format!("{files} files ({ways}browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)")
 }
 
-pub(crate) fn end(command: &mut Command) -> Ended {
+pub(crate) fn end(command: &mut Command) -> CheckOutput {
     let output = command.output().expect("the binary starts");
     let text = |bytes| String::from_utf8(bytes).expect("it says text");
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CheckOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-impl Ended {
+impl CheckOutput {
     /// It ended so, and said nothing on standard error.
     #[track_caller]
     pub(crate) fn quietly(self, code: i32) -> String {
@@ -117,7 +117,7 @@ impl Ended {
     }
 }
 
-impl Drop for Folder {
+impl Drop for CheckFolder {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }
