@@ -1,16 +1,17 @@
-//! `ichido alerts`: what fires, and what did (SPEC A15).
+//! `ichido alerts`: lists the alerts that fire now, and past ones.
 //!
-//! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. It changes nothing: an alert
-//! is over when what it is about is.
+//! Guarantee: a command is a request to the API, and means the same at a server and on the store. It changes nothing:
+//! an alert is resolved when its cause is.
+// Spec: A15.
 
 use ichido_server::serve::shown::Alert;
 
 use crate::api_client::{ApiClient, ConnectArgs, List};
 use crate::exit::Exit;
 
-/// The most incidents of one list.
+/// The maximum number of incidents in a list.
 const LIMIT_MAX: u32 = 100_000;
-/// The most incidents of one page, as the API has it.
+/// The API's limit on the incidents of one page.
 const PAGE_MAX: u32 = 200;
 
 const EXAMPLES: &str = "\
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     connect: ConnectArgs,
 }
 
-/// Lists them.
+/// Lists alerts.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { all, limit, connect } = args;
     let list = List {

@@ -1,7 +1,8 @@
-//! How a command reaches the API: over HTTP at a running server, or in this process, straight on the store.
+//! The API client of the commands: over HTTP to a running server, or in this process on the store.
 //!
-//! Guarantee: a command is written once, against the API, and means the same both ways. A read is made again where that helps; a change is
-//! sent once, and where no outcome was learnt, that is said. Tokens are read from the environment alone, and shown nowhere.
+//! Guarantee: a command is written once, against the API, and means the same with both transports. A read is retried
+//! if that helps. A change is sent once, and if its outcome is unknown, the error says so. Tokens are read from the
+//! environment only, and never shown.
 
 mod address;
 pub(crate) mod format;
@@ -32,7 +33,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store::{load_config, open_existing};
 
-/// Who asks. By the environment alone: everybody on a machine can read the flags of a program.
+/// The caller's token. Only the environment holds it: every user of a machine can read a program's flags.
 const TOKEN: &str = "ICHIDO_TOKEN";
 const NOWHERE: &str = "no store is given, and no server; say it here, by ICHIDO_STORE, as url under [store], or by --server or ICHIDO_SERVER";
 
@@ -78,18 +79,18 @@ pub(crate) struct ConnectArgs {
     json: bool,
 }
 
-/// The API, ready to be asked.
+/// A client of the API.
 pub(crate) struct ApiClient {
-    /// For programs rather than people.
+    /// Whether output is JSON.
     pub(crate) json: bool,
     transport: Transport,
 }
 
 enum Transport {
     Server {
-        /// Asks again where that helps.
+        /// Retries if that helps.
         reads: Box<Client>,
-        /// Asks once: an operator's step has no key at the server, so that a second one could do it twice.
+        /// Sends once: operator requests have no key at the server, so a retry could act twice.
         changes: Box<Client>,
     },
     Store {
@@ -99,7 +100,7 @@ enum Transport {
 
 impl Transport {
     fn server(settings: ClientSettings, faults: &mut Faults) -> Option<Self> {
-        // A page of messages, or the bytes of one, is longer than the answer to one that was put in.
+        // A page of messages, or the body of one, is longer than the response to an enqueue.
         let settings = ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings };
         let once = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
         let changes = build_client(ClientSettings { retry: once, ..settings.clone() }, faults);
@@ -109,14 +110,14 @@ impl Transport {
 }
 
 impl ApiClient {
-    /// A server that this process runs itself, and that asks for no token.
+    /// Creates a client of a server that runs in this process and needs no token.
     pub(crate) fn local(address: SocketAddr) -> Result<Self, Exit> {
         let mut faults = Faults::default();
         let transport = Transport::server(ClientSettings::new(format!("http://{address}")), &mut faults);
         Ok(Self { json: false, transport: faults.or(transport)? })
     }
 
-    /// Opens a store, or gets ready to call a server, which is not asked yet.
+    /// Opens a store, or prepares to call a server without calling it yet.
     pub(crate) async fn open(args: ConnectArgs) -> Result<Self, Exit> {
         let mut faults = Faults::default();
         let transport =
@@ -138,12 +139,12 @@ impl ApiClient {
         Ok(Self { json: args.json, transport })
     }
 
-    /// What is at a target: a path of ours, and a query if any.
+    /// Reads a target: a path of the API, with a query if there is one.
     pub(crate) async fn get(&self, target: &str) -> Result<Answer, Exit> {
         Ok(self.try_get(target).await??)
     }
 
-    /// The same, for a command that has words of its own for a refusal.
+    /// Reads a target for a command that handles the problem itself.
     pub(crate) async fn try_get(&self, target: &str) -> Result<Result<Answer, ApiProblem>, Exit> {
         let answer = match &self.transport {
             Transport::Server { reads, .. } => outcome::of_read(reads.read(target).await.map_err(failed)?)?,
@@ -154,7 +155,7 @@ impl ApiClient {
         outcome::into_result(answer)
     }
 
-    /// Puts a body in as it is, under a key.
+    /// Sends a body unchanged, under a key.
     pub(crate) async fn submit(
         &self,
         target: &str,
@@ -175,12 +176,12 @@ impl ApiClient {
         outcome::into_result(answer)
     }
 
-    /// Asks for a change, told as JSON.
+    /// Requests a change with a JSON body.
     pub(crate) async fn post(&self, target: &str, body: &Value) -> Result<Answer, Exit> {
         self.change(Method::POST, target, body).await
     }
 
-    /// The same by another method.
+    /// Requests a change with another method.
     pub(crate) async fn change(&self, method: Method, target: &str, body: &Value) -> Result<Answer, Exit> {
         let body = body.to_string();
         let answer = match &self.transport {
@@ -192,7 +193,7 @@ impl ApiClient {
         Ok(outcome::into_result(answer)??)
     }
 
-    /// Says what came of a request: the answer as it is for programs, a line for people.
+    /// Prints the result of a request: the response as JSON, or a line for people.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,
         answer: &Answer,
@@ -205,8 +206,9 @@ impl ApiClient {
         }
     }
 
-    /// Shows a list, page after page, until there are as many items as are wanted or there are no more. Programs get each page as it
-    /// comes. Returns the cursor at which the list goes on, if it does.
+    /// Prints a list page by page, until `limit` items are printed or there are no more.
+    ///
+    /// JSON items are printed as each page arrives. Returns the cursor of the next page, if there is one.
     pub(crate) async fn list<T: DeserializeOwned, const N: usize>(
         &self,
         list: List<'_, N>,
@@ -221,7 +223,7 @@ impl ApiClient {
             query.extend_pairs(next.map(|cursor| ("cursor", cursor)));
             let target = format!("{}?{}", list.path, query.finish());
             let answer = match self.try_get(target.trim_end_matches('?')).await? {
-                // The API's words name its parameter, and not our flag.
+                // The API names its parameter, not our flag.
                 Err(problem) if is_cursor_given && problem.message().starts_with("cursor ") => {
                     let what = "is not the end of a page; give what the page before said";
                     return Err(Exit::invalid("--after", what));
@@ -230,7 +232,7 @@ impl ApiClient {
             };
             let mut page: Map<String, Value> = decode(&answer)?;
             let items: Vec<Value> = decode_value(page.remove(list.member).unwrap_or_default())?;
-            // A server that gives more than it was asked for does not make the list longer.
+            // A server that returns more items than requested does not make the list longer.
             for item in items.into_iter().take(left as usize) {
                 left -= 1;
                 if self.json {
@@ -255,7 +257,7 @@ impl ApiClient {
         Ok(next)
     }
 
-    /// Ends what still runs in this process. What runs at a server goes on.
+    /// Stops what still runs in this process. Work at a server continues.
     pub(crate) async fn close(&self) {
         match &self.transport {
             Transport::Server { .. } => (),
@@ -264,27 +266,27 @@ impl ApiClient {
     }
 }
 
-/// A list of the API, and how it is shown.
+/// A list of the API, and how it is printed.
 pub(crate) struct List<'a, const N: usize> {
     pub(crate) path: &'a str,
-    /// Under which the answer has its items.
+    /// The member of the response that holds the items.
     pub(crate) member: &'static str,
     pub(crate) query: Vec<(&'static str, String)>,
-    /// The most items of one page, as the API has it; `None` where it gives all at once.
+    /// The API's limit on the items of one page; `None` if it returns all at once.
     pub(crate) page_max: Option<u32>,
-    /// The most items in all.
+    /// The maximum number of items in total.
     pub(crate) limit: u32,
-    /// The cursor at which it begins.
+    /// The cursor to start at.
     pub(crate) after: Option<String>,
     pub(crate) head: [&'static str; N],
-    /// What is said where there are none.
+    /// The text to print if the list is empty.
     pub(crate) none: &'static str,
-    /// An item as programs get it.
+    /// Converts an item to its JSON output.
     pub(crate) for_programs: fn(Map<String, Value>) -> Value,
 }
 
 impl<'a, const N: usize> List<'a, N> {
-    /// A whole list that the API gives at once.
+    /// Creates a list that the API returns in one page.
     pub(crate) const fn new(path: &'a str, member: &'static str, head: [&'static str; N]) -> Self {
         Self {
             path,
@@ -300,12 +302,12 @@ impl<'a, const N: usize> List<'a, N> {
     }
 }
 
-/// What an answer says.
+/// Decodes the body of a response.
 pub(crate) fn decode<T: DeserializeOwned>(answer: &Answer) -> Result<T, Exit> {
     serde_json::from_slice(&answer.body).map_err(outcome::unexpected_response)
 }
 
-/// What a part of an answer says.
+/// Decodes a part of a response.
 pub(crate) fn decode_value<T: DeserializeOwned>(part: Value) -> Result<T, Exit> {
     serde_json::from_value(part).map_err(outcome::unexpected_response)
 }
@@ -323,7 +325,7 @@ fn uri(target: &str) -> Result<Uri, Exit> {
     target.parse().map_err(|error| Exit::Failed(format!("{target} is no target of a request: {error}")))
 }
 
-/// The address of the store that was given, or else of the configuration's.
+/// Returns the URL of the given store, or that of the configuration.
 pub(crate) fn store_url(given: Address, config: Option<&Config>, faults: &mut Faults) -> Option<String> {
     let url = match given {
         Address::Store(url) => Some(url),
@@ -335,7 +337,7 @@ pub(crate) fn store_url(given: Address, config: Option<&Config>, faults: &mut Fa
     url
 }
 
-/// A client of a server, with the token of the environment.
+/// Returns the settings of a client with the token of the environment.
 pub(crate) fn client_settings(url: String, faults: &mut Faults) -> Option<ClientSettings> {
     let token = match std::env::var(TOKEN) {
         Ok(text) => faults.check(TOKEN, Token::parse(&text)).map(Some),
@@ -345,12 +347,12 @@ pub(crate) fn client_settings(url: String, faults: &mut Faults) -> Option<Client
             None
         }
     };
-    // A command has a person who waits for it, and a bound of its own to what it sends at once: a line that is given up for the sake of
-    // others would be sent again by hand.
+    // A person waits for the command, and the command itself bounds how much it sends at once. A line that the budget
+    // gave up would be sent again by hand.
     Some(ClientSettings { token: token?, budget: None, ..ClientSettings::new(url) })
 }
 
-/// The same, ready to be used.
+/// Builds a client from its settings.
 pub(crate) fn build_client(settings: ClientSettings, faults: &mut Faults) -> Option<Client> {
     let resolved = settings.resolve();
     resolved

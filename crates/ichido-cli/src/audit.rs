@@ -1,7 +1,9 @@
-//! `ichido audit`: seals the trail of what happened, and finds what was tampered with (SPEC F5).
+//! `ichido audit`: seals the audit trail and detects tampering.
 //!
-//! Guarantee: `verify` ends with 0 only when nothing differs from what was sealed and every entry follows by the rules; it names
-//! what does not, and says what it could not show. The key is read from a file and shown nowhere.
+//! Guarantee: `verify` exits with 0 only if nothing differs from what was sealed and every entry follows the rules.
+//! It names each entry that does not, and states what it could not prove. The key is read from a file and never
+//! shown.
+// Spec: F5.
 
 mod report;
 
@@ -80,7 +82,7 @@ enum Format {
     Json,
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
     let url = resolve_url(args.store, args.config).map_err(|found| faults.join(found)).ok();
@@ -110,7 +112,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
 }
 
-/// The key that a file holds. What it holds is not repeated.
+/// Reads the key from a file. Errors do not repeat its contents.
 fn read_key(path: &Path, faults: &mut Faults) -> Option<AuditKey> {
     let flag = format!("--key-file {}", path.display());
     let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"));
@@ -129,7 +131,7 @@ fn parse_head(text: &str, faults: &mut Faults) -> Option<Head> {
     head
 }
 
-/// A trail that cannot be read was not judged: that is neither whole nor found wanting.
+/// A trail that cannot be read was not verified, so it is neither intact nor tampered with.
 fn unreadable(exit: Exit) -> Exit {
     match exit {
         Exit::Failed(why) => Exit::invalid("--store", why),

@@ -1,7 +1,7 @@
-//! `ichido backup`: a copy of an SQLite store, taken while a server works on it.
+//! `ichido backup`: copies an SQLite store while a server works on it.
 //!
-//! Guarantee: when it ends with 0, the file is whole, on the disk, readable by its owner alone, and holds everything that was
-//! acknowledged before it began. A file that is there already is never touched.
+//! Guarantee: when it exits with 0, the copy is complete, on disk, readable by its owner alone, and holds everything
+//! that was acknowledged before the copy started. An existing file is never touched.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How far a command is, for a person at a terminal.
+//! A progress bar for a person at a terminal.
 
 use std::io::IsTerminal as _;
 
@@ -7,20 +7,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::exit::Exit;
 use crate::out;
 
-/// A bar on standard error, where that is a terminal, until it is dropped. It has no colours, so that there are none to switch off
-/// (`NO_COLOR`).
+/// A progress bar on standard error, if that is a terminal, until it is dropped.
+///
+/// The bar has no colours, so `NO_COLOR` has nothing to switch off.
 pub(crate) struct Bar {
     shown: Option<ProgressBar>,
-    /// Whether results go to a terminal, and have to pass the bar.
+    /// Whether results are printed to a terminal too, so the bar has to make room for them.
     shares_terminal: bool,
 }
 
 impl Bar {
-    /// `length` is how much there is to be done, if that is known.
+    /// Creates a bar. `length` is the total amount of work, if it is known.
     pub(crate) fn new(length: Option<u64>, template: &str) -> Self {
         let shown = std::io::stderr().is_terminal().then(|| {
             let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
-            // A template that could not be read would leave the usual one.
+            // An invalid template leaves the default style.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
@@ -33,7 +34,7 @@ impl Bar {
         self.shown.is_some()
     }
 
-    /// Says a result.
+    /// Prints a result.
     pub(crate) fn print_line(&self, text: &str) -> Result<(), Exit> {
         match &self.shown {
             Some(bar) if self.shares_terminal => bar.suspend(|| out::print_line(text)),
@@ -41,7 +42,7 @@ impl Bar {
         }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(crate) fn set(&self, length: Option<u64>, position: u64, message: String) {
         if let Some(bar) = &self.shown {
             if let Some(length) = length {

@@ -1,4 +1,4 @@
-//! The commands, and what they have in common.
+//! The commands, and the code that they share.
 
 use std::process::ExitCode;
 
@@ -78,14 +78,14 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// How much may be said, the least first.
+/// The log levels, from the quietest to the most verbose.
 const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
-/// Reads the command line and does as it says.
+/// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
     let matches = documented(Cli::command(), exit::HELP).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // The demo tells of each fault itself, as part of its story.
+    // The demo reports each fault itself, as part of its scenario.
     let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };
     log(cli.log.and_then(|level| level.parse().ok()).unwrap_or(usual));
     let ended = match cli.command {
@@ -118,7 +118,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// The command that was given, with those that it belongs to: `dead list`.
+/// Returns the full name of the command that was run, such as `dead list`.
 fn path(mut matches: &ArgMatches) -> String {
     let mut names = Vec::new();
     while let Some((name, below)) = matches.subcommand() {
@@ -128,13 +128,15 @@ fn path(mut matches: &ArgMatches) -> String {
     names.join(" ")
 }
 
-/// What is said on standard error, and, where traces are exported, what is told of them.
+/// Sets up the log on standard error and, if traces are exported, the trace layer.
 fn log(level: LevelFilter) {
     let said = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
     tracing_subscriber::registry().with(said).with(ichido_server::traces::layer()).init();
 }
 
-/// Says in the help of every command how it ends: in its own words, or in those of the command that it belongs to.
+/// Adds the exit codes to the help of every command.
+///
+/// A command that does not describe its exit codes inherits the text of its parent.
 fn documented(command: clap::Command, inherited: &str) -> clap::Command {
     let own = command.get_after_help().map(ToString::to_string);
     let codes =
@@ -158,7 +160,7 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
         store::close().await;
         ended
     });
-    // What still runs was told to stop and had its time; a thread that hangs in a name look-up must not hold us.
+    // Everything was asked to stop and had time to. A thread that hangs in a name lookup must not delay the exit.
     runtime.shutdown_background();
     ended
 }
@@ -187,7 +189,7 @@ mod tests {
         assert!(30 < commands, "{commands} commands are too few to be all");
     }
 
-    /// Those that run until they are told to stop, and the one that writes for a shell.
+    /// Commands without `--json`: those that run until stopped, and the one that writes for a shell.
     const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "paper", "completions"];
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
         assert!(25 < leaves, "{leaves} commands are too few to be all");
     }
 
-    /// At three in the morning nobody wants to find out how a flag is called now.
+    /// On-call operators must be able to copy commands from these pages.
     #[test]
     fn every_command_of_the_pages_for_operators_is_one_that_is_taken() {
         let pages =
@@ -219,7 +221,7 @@ mod tests {
         assert!(20 < commands.len(), "{} commands are too few to be all", commands.len());
         for command in commands {
             let plain = command.split(['#', '&', '|', '>']).next().unwrap_or_default();
-            // What is quoted is one word.
+            // Quoted text is one argument.
             let quoted = |(number, part): (usize, &str)| match number % 2 {
                 0 => part.split_whitespace().map(str::to_owned).collect(),
                 _ => vec![part.to_owned()],

@@ -1,4 +1,4 @@
-//! `ichido completions`: writes what a shell needs to complete the command line.
+//! `ichido completions`: writes shell completions for the command line.
 
 use clap_complete::{Shell, generate};
 

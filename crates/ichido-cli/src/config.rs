@@ -1,4 +1,4 @@
-//! `ichido config`: writes the commented file, shows what holds, and says what is wrong with one.
+//! `ichido config`: writes the commented file, shows the effective settings, and reports errors in a file.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::out;
 
-/// The variable that says where things are kept.
+/// The environment variable for the store's URL.
 const STORE: &str = "ICHIDO_STORE";
 
 /// What `ichido config` is told.
@@ -71,10 +71,10 @@ enum Command {
     },
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match &args.command {
-        // The file as it is.
+        // The file is printed unchanged, also with `--json`.
         Command::Init { file } if file.as_os_str() == "-" => out::print(&commented_file()),
         Command::Init { file } => {
             init(file)?;
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     }
 }
 
-/// What flags say over the file, and a variable that stands for one.
+/// Returns the settings that flags, or a variable in place of a flag, override.
 fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
     let mut faults = Faults::default();
     let resolved = bounds.resolve(Limits::default(), &mut faults);
@@ -149,7 +149,7 @@ fn init(file: &Path) -> Result<(), Exit> {
     }
 }
 
-/// What is wrong, for programs: each with its place.
+/// Renders errors as JSON, each with its location.
 fn for_programs(faults: &Faults) -> Value {
     let problems: Vec<Value> =
         faults.0.iter().map(|Fault { place, what }| json!({ "place": place, "what": what })).collect();

@@ -1,7 +1,8 @@
-//! `ichido destinations`: how fast destinations are called, which are paused, and the end of a pause (SPEC D6).
+//! `ichido destinations`: shows how fast destinations are called and which are paused, and ends pauses.
 //!
-//! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. Who ended a pause is in the audit
-//! trail.
+//! Guarantee: a command is a request to the API, and means the same at a server and on the store. The audit trail
+//! records who ended a pause.
+// Spec: D6.
 
 use clap::Subcommand;
 use ichido_core::text::percent_encoded;
@@ -62,7 +63,7 @@ fn row(destination: Destination) -> [String; 7] {
     ]
 }
 
-/// A name as one segment of a path: a destination may have any.
+/// Encodes a name as one path segment; a destination may have any name.
 fn encoded(name: &str) -> String {
     percent_encoded(name, b"_-")
 }

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well, and what its exit code means.
+//! The ways in which a command fails, and their exit codes.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -6,39 +6,43 @@ use std::process::ExitCode;
 use ichido_core::settings::Faults;
 use ichido_http::signals::SignalsError;
 
-/// What a help says of exit codes, where a command has no words of its own for them. Each begins with [`HELP_BEGINS`].
+/// The default help text on exit codes. Each such text starts with [`HELP_BEGINS`].
 pub(crate) const HELP: &str = "\
 Exit code: 0 when all went well, 1 when it was refused or failed or something was found, 2 when what was asked makes no sense, 3 when the \
 server or the store was not reached or gave no outcome, or when it was stopped, 4 when it stands against how things are, and 5 when its database file was removed or replaced while it ran.";
 pub(crate) const HELP_BEGINS: &str = "Exit code: ";
 
-/// Why a command did not do what was asked.
+/// The reason why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Exit {
-    /// Code 1: it was tried, and failed.
+    /// Code 1: the command tried and failed.
     Failed(String),
-    /// Code 1: it was done, and there is something to mend. The report has said what.
+    /// Code 1: the command succeeded and has findings. The report lists them.
     Findings,
-    /// Code 2: it was not tried, because what was asked makes no sense. The command line's own errors end so too.
+    /// Code 2: a usage or configuration error; nothing was tried. Errors of the command line itself use the same
+    /// code.
     Misconfigured(Faults),
-    /// Code 3: it was told to stop, and cut off what was still in flight.
+    /// Code 3: the command was stopped and cut off work in flight.
     Interrupted(String),
-    /// Code 3: the server or the store that it is about was not reached, or gave no outcome.
+    /// Code 3: the server or the store was not reached, or its outcome is unknown.
     Unreachable(String),
-    /// Code 4: what was asked stands against what is there: a key that was used for another request.
+    /// Code 4: the request conflicts with the current state, such as a key used for another request.
     Conflict(String),
-    /// Code 5: its database file was removed, moved or replaced while it ran. A supervisor must not start it again: a person has to
-    /// put the file back first.
+    /// Code 5: the database file was removed, moved or replaced while the command ran.
+    ///
+    /// A supervisor must not restart the command: a person has to put the file back first.
     StoreLost(String),
 }
 
 impl Exit {
-    /// One thing makes no sense: where it was said, and what is wrong with it.
+    /// Creates a usage error: which argument is wrong, and why.
     pub(crate) fn invalid(argument: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Misconfigured(Faults::one(argument, what))
     }
 
-    /// Says why, and gives the code. `command` is the one that was run, such as `dead list`.
+    /// Prints the reason and returns the exit code.
+    ///
+    /// `command` is the command that was run, such as `dead list`.
     pub(crate) fn report(self, command: &str) -> ExitCode {
         let (code, why) = match self {
             Self::Findings => return ExitCode::from(1),
@@ -48,7 +52,7 @@ impl Exit {
             Self::Conflict(why) => (4, format!("ichido: {why}")),
             Self::StoreLost(why) => (5, format!("ichido: {why}")),
         };
-        // Whoever closed standard error does not want to know; the code still tells.
+        // If standard error is closed, the exit code still reports the failure.
         _ = writeln!(std::io::stderr(), "{why}");
         ExitCode::from(code)
     }

@@ -1,7 +1,8 @@
-//! `ichido healthcheck`: asks a server whether it is ready, for who restarts containers (SPEC E6).
+//! `ichido healthcheck`: asks a server whether it is ready, for a container's health check.
 //!
-//! Guarantee: it ends with 0 when the server says that it is ready and with 1 otherwise, within a few seconds. It needs no token,
-//! follows no redirect, and asks once: who checks again does so by themselves.
+//! Guarantee: it exits with 0 if the server reports that it is ready and with 1 otherwise, within a few seconds. It
+//! needs no token, follows no redirect, and asks once: the container runtime repeats the check.
+// Spec: E6.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -19,7 +20,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store::load_config;
 
-/// How long the server may take. It gives its store less than that.
+/// How long the server may take. The server allows its store less time than this.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 const AFTER_HELP: &str = "\
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Asks, and ends as the answer is.
+/// Asks the server, and exits with the result.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let ready = check_ready(args.server, args.config).await;
     if args.json {
@@ -92,7 +93,7 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
     }
 }
 
-/// Where a server that listens everywhere is found from this machine.
+/// Returns the address at which this machine reaches a server that listens on all interfaces.
 fn from_here(listen: SocketAddr) -> SocketAddr {
     let address = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

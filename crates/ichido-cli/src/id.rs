@@ -1,8 +1,8 @@
-//! The ids that people give to commands.
+//! Ids as command-line arguments.
 
 use uuid::Uuid;
 
-/// An id as it was typed or pasted.
+/// Parses an id that was typed or pasted.
 pub(crate) fn parse(text: &str) -> Result<Uuid, String> {
     Uuid::try_parse(text).map_err(|_| {
         "this is no id; lists show them whole, such as 01a1df2e-24dc-702a-8000-3798d20b2380".to_owned()

@@ -1,8 +1,10 @@
-//! `ichido ledger`: actions of unknown outcome are listed, and decided by a person (SPEC F2).
+//! `ichido ledger`: lists actions of unknown outcome, and records a person's decision about them.
 //!
-//! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. A decision changes one record,
-//! only while its outcome is unknown, and "nothing was done" only when the call can no longer be travelling; it is an entry of the audit
-//! trail, with who decided. Keys are shown whole here, because a decision names one; no payload is shown.
+//! Guarantee: a command is a request to the API, and means the same at a server and on the store. A decision changes
+//! one record, only while its outcome is unknown, and accepts "nothing was done" only after the call can no longer be
+//! in flight. The audit trail records who decided. Keys are shown in full, because a decision names one; payloads are
+//! never shown.
+// Spec: F2.
 
 use clap::{Subcommand, ValueEnum};
 use ichido_core::key::IdempotencyKey;
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use crate::api_client::{ApiArgs, ApiClient, List};
 use crate::exit::Exit;
 
-/// The most records of one page, as the API has it.
+/// The API's limit on the records of one page.
 const PAGE_MAX: u32 = 100;
 
 #[derive(Debug, Subcommand)]
@@ -65,7 +67,7 @@ impl KeyDecision {
     }
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::Unknown => list(&ApiClient::open(args.connect).await?).await,
@@ -85,7 +87,7 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     }
 }
 
-/// What is wrong with the flags is said at once, before anything is opened.
+/// Reports all errors in the flags at once, before anything is opened.
 fn check(key: &str, settles_within: &str) -> Result<(), Faults> {
     let mut faults = Faults::default();
     faults.check("--key", IdempotencyKey::parse(key));
@@ -105,5 +107,5 @@ async fn list(api: &ApiClient) -> Result<(), Exit> {
     api.list(list, row).await.map(drop)
 }
 
-/// The default stands in the help, where it must be a text.
+/// The help repeats the default, where it must be text.
 const _: () = assert!(limits::SETTLES_WITHIN_DEFAULT.as_secs() == 600);

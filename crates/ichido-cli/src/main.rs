@@ -1,6 +1,6 @@
 //! The binary `ichido`.
 //!
-//! Start at [`cli`], the commands; each has a module of its name.
+//! Start at [`cli`], which lists the commands. Each command has a module of the same name.
 mod alerts;
 mod api_client;
 mod audit;
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 
 use ichido_http::signals;
 
-/// A server that takes in small requests asks for memory more often than for anything else.
+/// The allocator: a server that accepts many small requests allocates all the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

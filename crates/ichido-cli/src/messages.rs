@@ -1,7 +1,8 @@
-//! `ichido messages`: messages are found, looked at, withdrawn, sent again and decided, one at a time (SPEC D17, E3, E4, F2).
+//! `ichido messages`: finds, shows, cancels, requeues and decides messages one at a time.
 //!
-//! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. A request's bytes are shown only
-//! when they are asked for; what others wrote cannot steer the terminal.
+//! Guarantee: a command is a request to the API, and means the same at a server and on the store. A request's bytes
+//! are shown only on demand; untrusted text cannot control the terminal.
+// Spec: D17, E3, E4, F2.
 
 mod list;
 mod show;
@@ -68,9 +69,9 @@ pub(crate) struct StepArgs {
     reason: Option<String>,
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
-    // What is wrong with the flags is found before anything is opened.
+    // Errors in the flags are reported before anything is opened.
     let query = match &args.command {
         Command::List(args) => args.query()?,
         _ => Vec::new(),
@@ -87,7 +88,7 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     }
 }
 
-/// Takes a step, and says how the message stands then.
+/// Takes a step and prints the message's new state.
 async fn change(
     api: &ApiClient,
     word: &str,

@@ -1,4 +1,4 @@
-//! `ichido paper`: the mock broker as a program of its own.
+//! `ichido paper`: runs the mock broker as a program.
 
 mod args;
 mod settings;
@@ -13,10 +13,10 @@ use crate::out;
 use crate::signals::Signals;
 use settings::Settings;
 
-/// Runs a broker until it is told to stop.
+/// Runs a broker until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Settings { listen, behaviour, seed } = settings::resolve(&args)?;
-    // Before the first connection, so that a signal never finds us without a way to end well.
+    // Before the first connection, so a signal never arrives when the broker could not stop cleanly.
     let signals = Signals::listen()?;
     let listener = TcpListener::bind(listen)
         .await
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
 }
 
-/// One line, with the address that was really taken, and the seed with which the same faults come again.
+/// Prints the bound address, and the seed that reproduces the same faults.
 fn announce(listener: &TcpListener, seed: u64) -> Result<(), Exit> {
     let address = listener.local_addr();
     let address = address.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))?;

@@ -1,4 +1,4 @@
-//! `ichido proxy`: the roles between a caller and a service, as a command.
+//! `ichido proxy`: runs a proxy role between a caller and a service.
 
 use ichido_core::settings::Faults;
 use ichido_http::server::Ended;
@@ -12,13 +12,13 @@ use crate::serve::bind;
 use crate::signals::Signals;
 use crate::store::open;
 
-/// Runs a proxy until it is told to stop.
+/// Runs a proxy until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
     let files = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.add_to(&mut faults)));
     let files = files.flatten().collect();
     let settings = resolve(&args, files, faults)?;
-    // Before the first connection, so that a signal never finds us without a way to drain.
+    // Before the first connection, so a signal never arrives when connections could not be drained.
     let signals = Signals::listen()?;
     let address = settings.listen;
     let store = match settings.store() {

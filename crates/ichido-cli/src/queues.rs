@@ -1,6 +1,8 @@
-//! `ichido queues`: how the queues stand, and whether they are delivered (SPEC E3, E4).
+//! `ichido queues`: shows the state of the queues, and pauses or resumes their delivery.
 //!
-//! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. Who paused a queue is in the audit.
+//! Guarantee: a command is a request to the API, and means the same at a server and on the store. The audit trail
+//! records who paused a queue.
+// Spec: E3, E4.
 
 use clap::Subcommand;
 use ichido_server::accept;
@@ -32,7 +34,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::List => {
@@ -58,7 +60,7 @@ const HEAD: [&str; 10] = [
 ];
 
 fn row(queue: Queue) -> [String; 10] {
-    // A producer is not told what is in its queues.
+    // A producer may not see the counts of its queues.
     let count = |of: fn(&Counts) -> i64| {
         queue.counts.as_ref().map(|counts| of(counts).to_string()).unwrap_or_default()
     };
@@ -85,7 +87,7 @@ fn paused(by: Option<String>, at: Option<String>) -> String {
 async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> {
     let name = accept::queue_name(queue).map_err(|what| Exit::invalid("QUEUE", what))?;
     let api = ApiClient::open(connect).await?;
-    // A name has no character that a path would read otherwise.
+    // A queue name contains no character that has a meaning in a path.
     let answer = api.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
     api.print(&answer, |queue: Queue| {
         format!(

@@ -1,10 +1,11 @@
-//! `ichido serve`: the whole engine as one program, which needs no set-up (SPEC D1, D3, D11, D18, E6, F6).
+//! `ichido serve`: the whole engine as one program that needs no setup.
 //!
-//! Guarantee: what is answered 201 is durable, and stands under its key once however often it is sent. Beyond loopback nobody is
-//! let in without a token. After the first signal nothing new is accepted, what is in flight is answered, and then the worker stops
-//! without losing anything; after the second it ends at once.
+//! Guarantee: a message that was answered with 201 is durable and exists once under its key, however often it is
+//! sent. Beyond loopback every caller needs a token. After the first signal the server accepts nothing new, answers
+//! requests in flight, and then stops the worker without losing anything; after the second it stops at once.
 //!
 //! Start at [`run`]; the server itself is [`ichido_server::serve`].
+// Spec: D1, D3, D11, D18, E6, F6.
 
 mod setup;
 
@@ -43,9 +44,9 @@ pub(crate) struct Args {
     bounds: Bounds,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    // Before anything is claimed, so that a signal never finds us without a way to give it back.
+    // Before anything is claimed, so a signal never arrives when claims could not be returned.
     let mut signals = Signals::listen()?;
     let setup = Setup::find(&args).await?;
     let ServeConfig { listen, limits, .. } = setup.config.serve;
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
         targets = worker::connect(&setup.config) => targets?,
-        // Nothing was begun.
+        // Nothing was started.
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&setup.url, setup.config.store.connections_max).await?;
@@ -70,7 +71,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     Ok(ended?)
 }
 
-/// Where messages are kept: what the flag or the environment says, then the configuration. One without a queue is refused.
+/// Returns the store's URL: from the flag or the environment, then from the configuration.
+///
+/// A configuration without queues is an error.
 pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, Faults> {
     let mut faults = Faults::default();
     if config.queues.is_empty() {
@@ -84,7 +87,7 @@ pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> 
     faults.or(url)
 }
 
-/// A line for each queue: where its messages go.
+/// Describes where the messages of each queue go, one line per queue.
 pub(crate) fn routes(config: &Config) -> impl Iterator<Item = String> {
     config.queues.iter().map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination);
@@ -93,7 +96,7 @@ pub(crate) fn routes(config: &Config) -> impl Iterator<Item = String> {
     })
 }
 
-/// Takes an address; port 0 is a free one.
+/// Binds an address; port 0 picks a free port.
 pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Exit> {
     let taken = TcpListener::bind(address).await;
     let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -105,14 +108,14 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
     Ok((listener, address))
 }
 
-/// Where it is, what it serves, and what to try next; the last line says that it works.
+/// Prints the address, the queues and an example. The last line says that the server is running.
 fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exit> {
     let (database, kept) = match sqlite_file(&setup.url) {
         Some(file) => {
             let whole = std::path::absolute(file);
             ("SQLite", format!("SQLite, {}", whole.as_deref().unwrap_or(file).display()))
         }
-        // The address may hold a password.
+        // The URL may contain a password.
         None => ("PostgreSQL", "PostgreSQL".to_owned()),
     };
     let mut lines = vec![format!("ichido: messages are kept in {kept}")];

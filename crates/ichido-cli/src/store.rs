@@ -1,4 +1,4 @@
-//! Opening the store for a command.
+//! Opens the store for a command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,27 +12,29 @@ use ichido_store::error::StoreError;
 
 use crate::exit::Exit;
 
-/// How long the end of a command waits for its stores to close.
+/// How long a command waits at its end for its stores to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What this process has opened, to be closed when its command has ended.
+/// The stores that this process has opened; they are closed when the command ends.
 static OPENED: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
-/// Opens a store, or says why it cannot be. The address may hold a password, and is not repeated.
+/// Opens a store. The error does not repeat the URL, which may contain a password.
 pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
     open_with(url, CONNECTIONS_DEFAULT).await
 }
 
-/// Opens a store that is there. Who looks after letters or reads the trail means one that has some: a file that is not there was
-/// mistyped, and a new one would answer that all is well.
+/// Opens a store that must already exist.
+///
+/// Commands on dead letters or on the audit trail expect data. A missing file is a typing error, and a new, empty
+/// store would report that all is well.
 pub(crate) async fn open_existing(url: &str) -> Result<Store, Exit> {
     check_exists(url).map_err(Exit::Failed)?;
     open(url).await
 }
 
-/// Whether a store's file is there, where it is one; or what to say.
+/// Checks that the file of an SQLite store exists.
 pub(crate) fn check_exists(url: &str) -> Result<(), String> {
-    // Where nobody may say whether it is there, opening it says why.
+    // If permissions hide whether it exists, opening it reports why.
     if let Some(file) = sqlite_file(url).filter(|file| matches!(file.try_exists(), Ok(false))) {
         let whole = std::path::absolute(file);
         let shown = whole.as_deref().unwrap_or(file).display();
@@ -44,7 +46,7 @@ pub(crate) fn check_exists(url: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens a store with at most so many connections.
+/// Opens a store with at most `connections_max` connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     let store = Store::open(url, connections_max).await.map_err(|error| {
         let text = format!("the store cannot be opened: {}", error.in_full());
@@ -57,7 +59,7 @@ pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, 
     Ok(store)
 }
 
-/// Closes what was opened, so that an SQLite file that is copied after us is whole without its log.
+/// Closes every opened store, so an SQLite file that is copied afterwards is complete without its log.
 pub(crate) async fn close() {
     let opened = std::mem::take(&mut *lock(&OPENED));
     for store in opened {
@@ -65,8 +67,9 @@ pub(crate) async fn close() {
     }
 }
 
-/// Which store a command is about: what the flag or the environment says, then the configuration, then the file that a server makes
-/// by itself.
+/// Returns the URL of the store that a command works on.
+///
+/// The flag or the environment wins, then the configuration, then the file that a server creates by default.
 pub(crate) fn resolve_url(store: Option<String>, config: Option<PathBuf>) -> Result<String, Faults> {
     if let Some(url) = store {
         return Ok(url);
@@ -75,7 +78,7 @@ pub(crate) fn resolve_url(store: Option<String>, config: Option<PathBuf>) -> Res
     Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned()))
 }
 
-/// The configuration that was named, or the one that is there.
+/// Loads the named configuration, or `ichido.toml` if it exists.
 pub(crate) fn load_config(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
     let here = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
     named.or_else(here).map(|path| config::load(&path)).transpose()

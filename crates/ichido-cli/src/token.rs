@@ -1,6 +1,7 @@
-//! `ichido token`: makes, lists and revokes the tokens by which a server lets somebody in.
+//! `ichido token`: creates, lists and revokes access tokens.
 //!
-//! Guarantee: a token is shown once, when it is made; the store keeps the hash of its secret, and no command shows more.
+//! Guarantee: a token is shown once, when it is created. The store keeps only the hash of its secret, and no command
+//! shows more.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,10 +78,10 @@ struct Create {
     lives: Option<String>,
 }
 
-/// The one role that is bound to an identity and to queues.
+/// The only role that is bound to an identity and to queues.
 const PRODUCER: &str = "producer";
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let url = resolve_url(args.store, args.config)?;
     match args.command {
@@ -114,7 +115,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 impl Create {
-    /// What its bearer may do, and for how long; or everything that is wrong.
+    /// Returns the role and the lifetime, or all errors.
     fn resolve(&self) -> Result<(Role, Option<Duration>), Faults> {
         let mut faults = Faults::default();
         if self.name.is_empty() {

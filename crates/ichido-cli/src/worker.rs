@@ -1,10 +1,11 @@
-//! `ichido worker`: delivers what the outbox holds, by the queues and destinations of a configuration (SPEC D, E1, E2).
+//! `ichido worker`: delivers the outbox to the queues and destinations of a configuration.
 //!
-//! Guarantee: it starts only with a configuration that makes sense, says what it serves, and stops without losing anything: after
-//! the first signal nothing more is claimed and what is under way may end, after the second it ends at once. What it logs has
-//! hashes of keys, and no payload.
+//! Guarantee: it starts only with a valid configuration, announces what it serves, and stops without losing anything.
+//! After the first signal it claims nothing more and lets calls in flight finish; after the second it stops at once.
+//! Its logs contain hashes of keys and no payloads.
 //!
-//! Start at [`run`]; the work itself is `ichido::worker`'s.
+//! Start at [`run`]; the work itself is in `ichido::worker`.
+// Spec: D, E1, E2.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -40,11 +41,11 @@ pub(crate) struct Args {
     metrics: Option<SocketAddr>,
 }
 
-/// Works until it is told to stop.
+/// Works until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let config = config::load(&args.config)?;
     let url = store_url(args.store, &config, &args.config)?;
-    // Before anything is claimed, so that a signal never finds us without a way to give it back.
+    // Before anything is claimed, so a signal never arrives when claims could not be returned.
     let mut signals = Signals::listen()?;
     let metrics = match args.metrics {
         Some(address) => Some(Metrics::listen(address).await?),
@@ -53,12 +54,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let exporting = traces::start(config.traces_endpoint.as_deref())?;
     let targets = tokio::select! {
         targets = connect(&config) => targets?,
-        // Nothing was begun.
+        // Nothing was started.
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&url, config.store.connections_max).await?;
     let access = metrics.as_ref().map(|metrics| Access::new(store.clone(), metrics.address()));
-    // Beyond this machine there must be a token, as for a server.
+    // Beyond this machine a token is required, as for a server.
     if let (Some(metrics), Some(access)) = (&metrics, &access) {
         serve::is_open(access, metrics.address(), "--metrics").await?;
     }
@@ -71,7 +72,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let ended = tokio::select! {
         () = signals.next() => stop(&config, &worker, &mut signals).await,
         lost = store.files_lost() => {
-            // At once: nothing that it does could be written down.
+            // Stop at once: no result could be stored.
             worker.stop();
             worker.stop();
             worker.ended().await;
@@ -85,11 +86,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     ended
 }
 
-/// Stops in good order, unless a second signal comes.
+/// Stops gracefully, unless a second signal arrives.
 async fn stop(config: &Config, worker: &Running, signals: &mut Signals) -> Result<(), Exit> {
     let text = stopping(config, worker);
     worker.stop();
-    // Whoever cannot be told does not keep it from stopping.
+    // Failing to print this must not prevent the stop.
     _ = out::print_line(text);
     tokio::select! {
         () = worker.ended() => {
@@ -104,7 +105,7 @@ async fn stop(config: &Config, worker: &Running, signals: &mut Signals) -> Resul
     }
 }
 
-/// That it stops, and how long that may take.
+/// Describes the stop and how long it may take.
 fn stopping(config: &Config, worker: &Running) -> String {
     let (name, id) = (&config.worker.name, worker.id());
     let within = duration::shown(config.worker.stop_within);
@@ -116,7 +117,7 @@ fn stopping(config: &Config, worker: &Running) -> String {
     format!("ichido: {name} {id} stops and takes nothing more; {under_way}; a second signal ends it at once")
 }
 
-/// What it serves, in a few lines; the last one says that it works.
+/// Prints what the worker serves. The last line says that it is running.
 fn announce(
     config: &Config,
     is_sqlite: bool,

@@ -1,22 +1,22 @@
-//! Whom a command asks: a server, or a store.
+//! Which server or store a command talks to.
 
 use ichido_core::settings::Faults;
 
-/// Where to, by the environment. Flags go before it.
+/// Environment variables for the address. Flags take precedence.
 const SERVER: &str = "ICHIDO_SERVER";
 const STORE: &str = "ICHIDO_STORE";
 
-/// The addresses that were given, as they were given.
+/// The address as it was given.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Server(String),
     Store(String),
-    /// Neither by a flag nor by the environment.
+    /// Neither a flag nor the environment names one.
     None,
 }
 
 impl Address {
-    /// Flags before the environment of this process; of each, one of the two.
+    /// Reads the flags, then the environment. Giving both a server and a store is an error.
     pub(crate) fn from_flags_or_env(server: Option<&str>, store: Option<&str>, faults: &mut Faults) -> Self {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::resolve(server, store, variable, faults)

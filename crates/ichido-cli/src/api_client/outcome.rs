@@ -1,4 +1,4 @@
-//! What an answer means for the command that asked.
+//! What a response means for the command that made the request.
 
 use http::header::LOCATION;
 use ichido_client::next::Why;
@@ -8,7 +8,7 @@ use ichido_core::verdict::Effect;
 
 use crate::exit::Exit;
 
-/// An answer other than the one that was asked for, which says why.
+/// An error response, which says why.
 pub(crate) struct ApiProblem(Box<Answer>);
 
 impl ApiProblem {
@@ -16,12 +16,12 @@ impl ApiProblem {
         self.0.status
     }
 
-    /// A text of its problem details, such as the one at `/reason`.
+    /// Returns a text of the problem details, such as the one at `/reason`.
     pub(crate) fn text_at(&self, pointer: &str) -> Option<String> {
         self.0.text_at(pointer)
     }
 
-    /// Why, for people.
+    /// Returns the reason, for people.
     pub(crate) fn message(&self) -> String {
         let problem = self.0.problem();
         let text = problem.detail.or(problem.title).or_else(|| describe_redirect(&self.0));
@@ -42,7 +42,7 @@ impl From<ApiProblem> for Exit {
     }
 }
 
-/// The answer that was asked for, or the refusal.
+/// Returns a complete success response, or the problem.
 pub(super) fn into_result(answer: Answer) -> Result<Result<Answer, ApiProblem>, Exit> {
     match (answer.status, answer.is_whole) {
         (200..=299, true) => Ok(Ok(answer)),
@@ -51,12 +51,12 @@ pub(super) fn into_result(answer: Answer) -> Result<Result<Answer, ApiProblem>, 
     }
 }
 
-/// The answer of a server, as far as there is one that says something.
+/// Returns the server's response to a read, if it is a usable one.
 pub(super) fn of_read(outcome: Outcome) -> Result<Answer, Exit> {
     answer_of(outcome).map_err(|(why, _)| Exit::Unreachable(why))
 }
 
-/// The same for a change, which may have come about although nobody said so.
+/// Returns the server's response to a change, which may have happened even without a response.
 pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
     answer_of(outcome).map_err(|(why, effect)| {
         let known = match effect {
@@ -72,13 +72,13 @@ pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
 fn answer_of(outcome: Outcome) -> Result<Answer, (String, Effect)> {
     match outcome {
         Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => Ok(answer),
-        // A server of ours says itself what was done.
+        // Our own server says what was done.
         Outcome::GaveUp { last: Last::Answer(answer), .. } if answer.problem().code.is_some() => Ok(answer),
         Outcome::GaveUp { why, last, effect, .. } => Err((describe_failure(why, &last), effect)),
     }
 }
 
-/// Why no outcome was learnt.
+/// Describes why the outcome is unknown.
 pub(crate) fn describe_failure(why: Why, last: &Last) -> String {
     let seen = match last {
         Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
@@ -90,9 +90,9 @@ pub(crate) fn describe_failure(why: Why, last: &Last) -> String {
     format!("{seen}; {why}")
 }
 
-/// What is said of a redirect: where it leads, and what to do. `None` where the answer is none.
+/// Describes a redirect: its target, and what to do. Returns `None` for any other response.
 ///
-/// None is followed: a request with a key and a token goes where it was sent to, and nowhere that an answer names.
+/// Redirects are not followed: a request with a key and a token goes only where it was sent.
 pub(crate) fn describe_redirect(answer: &Answer) -> Option<String> {
     if !(300..400).contains(&answer.status) {
         return None;
@@ -104,7 +104,7 @@ pub(crate) fn describe_redirect(answer: &Answer) -> Option<String> {
             answer.status
         ));
     };
-    // What stands before our paths is where a server is.
+    // The part before our paths is the server's URL.
     let server = target.split_once("/v1/").map(|(server, _)| server).filter(|server| server.contains("://"));
     let help = match server {
         Some(server) => format!("if that is the server, say --server {server}"),
@@ -116,7 +116,7 @@ pub(crate) fn describe_redirect(answer: &Answer) -> Option<String> {
     ))
 }
 
-/// An address without its query and without a user's name and password.
+/// Returns a URL without its query, user name and password.
 fn without_secrets(address: &str) -> String {
     let plain = address.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {
@@ -129,7 +129,7 @@ fn without_secrets(address: &str) -> String {
     }
 }
 
-/// The answer is none of an Ichido server, or of one that is much newer.
+/// The response is not from an Ichido server, or from a much newer one.
 pub(super) fn unexpected_response(why: impl std::fmt::Display) -> Exit {
     Exit::Failed(format!(
         "the answer is not understood: {why}; is it an Ichido server of this version that is at this address?"

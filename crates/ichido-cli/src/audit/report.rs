@@ -1,4 +1,4 @@
-//! What `ichido audit verify` found, for people and for programs.
+//! Renders the report of `ichido audit verify`, for people and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use ichido_core::settings::duration;
 
-/// A few lines, the findings first; then what this could not show.
+/// Renders the report as text: the findings first, then what it could not prove.
 pub(super) fn human(report: &Report, head_given: bool) -> String {
     let mut out = String::new();
     for finding in &report.findings {
@@ -56,10 +56,10 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
     out
 }
 
-/// That the database's clock went back.
+/// Describes how far the database's clock went back.
 fn clock(set_back: &SetBack) -> String {
     let SetBack { seals, entries, max } = set_back;
-    // To the minute, where it is more than one: the rest says nothing.
+    // Rounded up to minutes if it is more than one: seconds add nothing.
     let secs = match max.as_secs() {
         secs @ ..60 => secs,
         secs => secs.div_ceil(60) * 60,
@@ -70,7 +70,7 @@ fn clock(set_back: &SetBack) -> String {
     )
 }
 
-/// `changed: message … entry 4.0 in seal 3, of 2026-…: why`.
+/// Formats a finding: `changed: message … entry 4.0 in seal 3, of 2026-…: why`.
 fn line(finding: &Finding) -> String {
     let mut line = format!("{}:", finding.kind.as_str());
     if let Some(message) = &finding.message {
@@ -90,15 +90,17 @@ fn line(finding: &Finding) -> String {
     line
 }
 
-/// Whether nothing else is wrong than that no seal was ever made under a key. Who cannot write under the key can do no more than make
-/// all of them anew without it, so this does not pass; but it may as well be that nobody sealed under a key yet.
+/// Returns whether the only finding is that no seal was ever made with a key.
+///
+/// An attacker without the key can only rebuild all seals without it, so this does not pass. The innocent explanation
+/// is that nobody has sealed with a key yet.
 fn is_only_unkeyed(report: &Report) -> bool {
     report.seals_keyed == 0
         && report.found == report.findings.len() as u64
         && report.findings.iter().all(|finding| finding.kind == Kind::SealUnkeyed)
 }
 
-/// What this proves less by.
+/// Lists what weakens this proof.
 fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
     let mut limits = Vec::new();
     if report.seals == 0 {
@@ -126,7 +128,7 @@ fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
     limits
 }
 
-/// One object.
+/// Renders the report as one JSON object.
 pub(super) fn json(report: &Report) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
@@ -168,7 +170,7 @@ pub(super) fn json(report: &Report) -> Value {
     })
 }
 
-/// The last seal.
+/// Renders the last seal as JSON.
 pub(super) fn head(head: &Head) -> Value {
     json!({ "head": head.to_string(), "seal": head.number, "entries": head.total })
 }

@@ -1,4 +1,4 @@
-//! Lists of messages.
+//! Lists messages.
 
 use clap::builder::PossibleValuesParser;
 use ichido_core::lifecycle::Stage;
@@ -12,9 +12,9 @@ use crate::dead::moment;
 use crate::exit::Exit;
 use crate::out;
 
-/// The most messages of one list.
+/// The maximum number of messages in a list.
 const LIMIT_MAX: u32 = 100_000;
-/// The most messages of one page, as the API has it.
+/// The API's limit on the messages of one page.
 const PAGE_MAX: u32 = 200;
 
 /// Which messages; all filters together must fit.
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What the API is asked, but for the page.
+    /// Returns the query for the API, without paging.
     pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
         let mut faults = Faults::default();
         let now = clock::now();
@@ -94,7 +94,7 @@ pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, arg
         ..List::new("/v1/messages", "messages", HEAD)
     };
     if let Some(next) = api.list(list, row).await? {
-        // Aside, so that lines for programs are objects and nothing else.
+        // On standard error, so JSON output contains only objects.
         out::eprint(&format!("there may be more: --after {next}\n"));
     }
     Ok(())

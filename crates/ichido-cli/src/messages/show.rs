@@ -1,4 +1,4 @@
-//! One message: as it stands, what happened to it, and what was asked.
+//! Shows one message: its state, its history and its request.
 
 use ichido_server::serve::shown::{Event, Message};
 use uuid::Uuid;
@@ -30,7 +30,7 @@ pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     api.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await.map(drop)
 }
 
-/// The bytes as they were put in, and nothing else: they are the caller's, and a file takes them as they are.
+/// Prints the request's bytes unchanged and nothing else, so they can be redirected to a file.
 pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     let answer = api.get(&format!("/v1/messages/{id}/request")).await?;
     out::print_bytes(&answer.body)
@@ -63,7 +63,7 @@ fn whole(Message { facts, result, hops }: Message) -> String {
     ])
 }
 
-/// `not_done`, as people write it.
+/// Formats an effect such as `not_done` for people.
 pub(super) fn words(effect: &str) -> String {
     effect.replace('_', " ")
 }

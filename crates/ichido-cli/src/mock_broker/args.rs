@@ -1,4 +1,4 @@
-//! The flags of `ichido paper`, as they were typed.
+//! The flags of `ichido paper`, before validation.
 
 /// What `ichido paper` is told.
 #[expect(clippy::doc_markdown, reason = "the help is read in a terminal, where backticks are noise")]

@@ -1,4 +1,4 @@
-//! What the flags come to.
+//! Validates the flags.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ichido_mock_broker::{Behaviour, Rates, WAIT_MAX};
 
 use super::args::Args;
 
-/// What a broker of paper runs by.
+/// The settings of a mock broker.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
@@ -17,7 +17,7 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
 }
 
-/// Understands the flags, or says everything that is wrong with them.
+/// Resolves the flags, or returns all their errors.
 pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     let mut faults = Faults::default();
     let listen: Option<SocketAddr> = faults.check(

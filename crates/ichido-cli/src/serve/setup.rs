@@ -1,4 +1,4 @@
-//! What a server runs by: a configuration, or, where there is none, one that is built in.
+//! Finds the server's configuration, or falls back to a built-in one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use ichido_server::config::{self, Config, FILE_NAME, Outside};
 use super::{Args, store_url};
 use crate::exit::Exit;
 
-/// The queue that is there without a configuration.
+/// The queue of the built-in configuration.
 pub(super) const DEMO: &str = "demo";
-/// What the built-in configuration is called where something is said of it.
+/// The name of the built-in configuration in messages.
 const BUILT_IN: &str = "the built-in configuration";
 
 pub(super) struct Setup {
     pub(super) config: Config,
-    /// May hold a password.
+    /// May contain a password.
     pub(super) url: String,
-    /// Where the configuration is, for people.
+    /// The path of the configuration, for messages.
     pub(super) config_path: PathBuf,
-    /// The broker that the built-in queue goes to.
+    /// The mock broker that the built-in queue delivers to.
     pub(super) mock_broker: Option<InProcess>,
 }
 
 impl Setup {
-    /// The configuration that was named, or the one that is there, or the one that is built in.
+    /// Uses the named configuration, else `ichido.toml` if it exists, else the built-in one.
     pub(super) async fn find(args: &Args) -> Result<Self, Exit> {
         let here = || Path::new(FILE_NAME).is_file().then(|| PathBuf::from(FILE_NAME));
         if let Some(config_path) = args.config.clone().or_else(here) {
@@ -43,7 +43,7 @@ impl Setup {
     }
 }
 
-/// One queue on a broker of paper in this process, which is called over HTTP as any other.
+/// Creates a configuration with one queue to a mock broker in this process, which is called over HTTP like any other.
 fn built_in(mock_broker: &InProcess) -> Result<Config, Faults> {
     let text = format!(
         "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",
