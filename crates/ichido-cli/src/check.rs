@@ -1,9 +1,11 @@
-//! `ichido check`: boundary files are judged by machine, and a change to them by what it loosens (SPEC C8).
+//! `ichido check`: checks boundary files, and which guarantees a change loosens.
 //!
-//! Guarantee: whatever stands under the paths it is given, it ends with a report or with one clear error for each file
-//! that cannot be read, and changes nothing; only `--init` writes, all of its boundary files or none, and never over another.
+//! Guarantee: whatever the given paths contain, it ends with a report or with one clear error for each unreadable
+//! file, and changes nothing. Only `--init` writes: all of its boundary files or none, and never over an existing
+//! file.
 //!
-//! Start at [`run`]. The rules are [`ichido_boundary`]'s; here files are found and read, and what is found is shown.
+//! Start at [`run`]. The rules are in [`ichido_boundary`]; this module finds and reads files and prints findings.
+// Spec: C8.
 
 mod allowed;
 mod args;
@@ -28,7 +30,7 @@ use args::CheckTask;
 use reading::read_all;
 use report::{CheckReport, print};
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match args.task() {
         CheckTask::List if args.json => {

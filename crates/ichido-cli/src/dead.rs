@@ -1,8 +1,10 @@
-//! `ichido dead`: letters that wait for a person are looked at, sent again, closed, replaced and decided (SPEC A11, D17, E3, E4, F2).
+//! `ichido dead`: lists, requeues, discards, replaces and decides dead and parked letters.
 //!
-//! Guarantee: nothing is decided here. Every command is a request to the API, and means the same at a server and straight on the store.
-//! Nothing is sent again that its queue does not allow or that could be done twice. What touches many letters says first what would happen
-//! and asks; each step is in the audit with who took it. A request is shown only when it is asked for.
+//! Guarantee: this module decides nothing. Every command is a request to the API, and means the same at a server and
+//! on the store. A letter is requeued only if its queue allows it and the effect cannot happen twice. A bulk
+//! operation first shows what would happen and asks for confirmation. The audit trail records each step and who took
+//! it. A request is shown only on demand.
+// Spec: A11, D17, E3, E4, F2.
 
 mod bulk;
 mod edit;
@@ -105,7 +107,7 @@ enum Command {
 }
 
 impl Command {
-    /// What is wrong with the flags, which is found before anything is opened.
+    /// Checks the flags before anything is opened.
     fn check(&self) -> Result<(), Faults> {
         match self {
             Self::List { filter, .. } => filter.query().map(drop),
@@ -118,12 +120,12 @@ impl Command {
     }
 }
 
-/// A command, and the API that it asks.
+/// The `dead` commands on one API client.
 struct DeadLetters {
     api: ApiClient,
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { command, connect } = args;
     command.check()?;
@@ -150,7 +152,7 @@ impl DeadLetters {
     }
 }
 
-/// A letter that is named twice is meant once.
+/// Removes repeated ids, keeping the order.
 fn deduplicated(mut ids: Vec<Uuid>) -> Vec<Uuid> {
     let mut seen = BTreeSet::new();
     ids.retain(|id| seen.insert(*id));

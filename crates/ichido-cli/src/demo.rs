@@ -1,10 +1,12 @@
-//! `ichido demo`: the whole engine with traffic and faults, for somebody who sees it the first time (issue 8).
+//! `ichido demo`: the whole engine with traffic and faults, for first-time users.
 //!
-//! Guarantee: it needs nothing and leaves nothing behind: a store of its own, which is removed, a port of loopback, and receivers in this
-//! process. What it says was seen was seen, through the API that everybody uses; where something of the story was not, `--once` ends with 1
-//! and names it.
+//! Guarantee: it needs nothing and leaves nothing behind. It uses a store of its own, which it removes, a loopback
+//! port, and receivers in this process. Everything it reports was observed through the public API. If a part of the
+//! scenario was not observed, `--once` exits with 1 and names it.
 //!
-//! Start at [`run`]. What is sent when is decided in `story` and `traffic`, which know neither clocks nor sockets; `teller` does it.
+//! Start at [`run`]. `scenario` and `traffic` decide what is sent and when, without clocks or sockets; `narrator`
+//! carries it out.
+// Issue 8.
 
 mod client;
 mod expectations;
@@ -33,7 +35,7 @@ use setup::Receivers;
 use traffic::Traffic;
 use workspace::{BoundListener, Workspace};
 
-/// What all dice begin with, so that everybody sees the same.
+/// The seed of all random choices, so every user sees the same demo.
 const SEED: u64 = 1;
 
 const AFTER_HELP: &str = "\
@@ -61,14 +63,14 @@ pub(crate) struct Args {
     store: Option<String>,
 }
 
-/// How the telling ended.
+/// How the scenario ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScenarioEnd {
     Complete,
     Stopped,
 }
 
-/// Shows it all, until it is told to stop.
+/// Runs the demo until it ends or is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut signals = Signals::listen()?;
     let workspace = Workspace::create(args.store)?;
@@ -83,14 +85,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut narrator = Narrator::new(address, receivers.broker.address, Box::new(advance_clock))?;
     announce(&workspace, &receivers, address, is_fallback_port)?;
     let served = serve_and_narrate(serving, listener, &mut narrator, &mut signals, args.once).await;
-    // Before the folder goes: what is closed writes a last time.
+    // Before the folder is removed: closing a store still writes to it.
     close().await;
     let left = workspace.clean_up(narrator.clock_ahead)?;
     served?;
     out::print_line(format_args!("ichido: the demo has ended; {left}"))
 }
 
-/// Serves while the story is told, and ends both in good order.
+/// Serves while the scenario plays, and stops both gracefully.
 async fn serve_and_narrate(
     serving: Serving,
     listener: TcpListener,
@@ -115,7 +117,7 @@ async fn serve_and_narrate(
     ended.and(served.map_err(Exit::from))
 }
 
-/// Tells until the end or a signal, and sums up.
+/// Plays the scenario until its end or a signal, and prints a summary.
 async fn narrate(narrator: &mut Narrator, signals: &mut Signals, once: bool) -> Result<(), Exit> {
     let end = tokio::select! {
         ended = play(narrator, once) => ended.map(|()| ScenarioEnd::Complete)?,

@@ -1,9 +1,10 @@
-//! `ichido doctor`: whether the database and the configuration are as they should be, and what to do where they are not.
+//! `ichido doctor`: checks the database and the configuration, and says how to fix what is wrong.
 //!
-//! Guarantee: it only looks. Nothing is written, and no schema is brought up to date. Every finding comes with its mend; what could
-//! not be looked at is said, and is no finding. Of other people's transactions it shows whose they are, not what they asked.
+//! Guarantee: it only reads. It writes nothing and migrates no schema. Every finding says how to fix it. A check that
+//! could not be made is reported and is not a finding. For other users' transactions it shows the owner, not the
+//! statement.
 //!
-//! Start at [`run`]: `judge` says what is to be thought of what was seen, without asking anybody.
+//! Start at [`run`]; `judge` evaluates what was read, without I/O.
 
 mod disk;
 mod judge;
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Looks, and says what it found.
+/// Runs the checks and prints the report.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let config = load_config(args.config);
     let mut checks = judge::configuration(config.as_ref().map(Option::as_ref));
@@ -68,8 +69,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if checks.iter().any(DoctorCheck::is_finding) { Err(Exit::Findings) } else { Ok(()) }
 }
 
-/// Where the store is, and how many connections each process may make to it; `None` where only a configuration knows that cannot
-/// be read.
+/// Returns the store and the connections of each process.
+///
+/// Returns `None` if only an unreadable configuration names the store.
 fn inspection(
     store: Option<String>,
     config: Result<Option<Config>, Faults>,
@@ -85,19 +87,19 @@ fn inspection(
     Some(checked.map(|()| Inspection { url, connections_max, has_config }))
 }
 
-/// What to look at.
+/// What to inspect.
 struct Inspection {
-    /// May hold a password.
+    /// May contain a password.
     url: String,
     connections_max: u32,
-    /// Whether a configuration was looked at.
+    /// Whether a configuration was checked.
     has_config: bool,
 }
 
-/// Looks at the database; an error is that nothing could be seen of it.
+/// Inspects the database. An error means that it could not be read.
 async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
     let looked = inspect_database(inspection, checks).await;
-    // Whatever came of it: a full disk is a reason that nothing could be seen.
+    // Always: a full disk may be why the database could not be read.
     checks.extend(
         sqlite_file(&inspection.url)
             .filter(|file| file.exists())

@@ -1,10 +1,12 @@
-//! `ichido judge`: articles are judged by a model, in a batch under its rate limit (SPEC B).
+//! `ichido judge`: has a model judge articles, in a batch under its rate limit.
 //!
-//! Guarantee: there is one judgement for each article, in order; one that could not be had is marked as a fallback, with the reason. What was
-//! judged once is kept in the store and not paid for again until `--forget`. With `--deadline` it ends in time. Keys, prompts and answers are in no log.
+//! Guarantee: there is one judgement for each article, in order. One that could not be obtained is marked as a
+//! fallback, with the reason. Judgements are stored, and not paid for again until `--forget`. With `--deadline` the
+//! run ends in time. Logs contain no keys, prompts or responses.
 //!
-//! `plan` is what is said before, `model` whom to ask, `watch` how far it is, `output` what is written; what is asked of the model is
-//! [`ichido_llm::articles`].
+//! `plan` is the estimate before a run, `model` selects the model, `watch` shows progress, and `output` writes the
+//! results; the prompts are in [`ichido_llm::articles`].
+// Spec: B.
 
 mod args;
 mod model;
@@ -33,12 +35,12 @@ pub(crate) use args::Args;
 use output::Output;
 use plan::{Plan, PlanInputs};
 
-/// How `ARTICLES` names standard input.
+/// The value of `ARTICLES` for standard input.
 const STDIN: &str = "-";
-/// Under which answers are kept, and forgotten.
+/// The topic under which responses are stored and forgotten.
 const TOPIC: &str = "judge";
 
-/// What is asked of whom.
+/// What to ask the model.
 struct JudgeTask {
     articles: Vec<Article>,
     profile: Profile,
@@ -46,7 +48,7 @@ struct JudgeTask {
     settings: Settings,
 }
 
-/// Judges.
+/// Judges the articles.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let began = Instant::now();
     if args.print_profile {
@@ -78,7 +80,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let name = model.name().to_owned();
     let form = task.profile.form().map_err(|error| Exit::Failed(error.to_string()))?;
     let mut settings = task.settings.clone();
-    // What reading and opening took is part of it.
+    // The deadline includes the time for reading and opening.
     settings.deadline = settings.deadline.map(|left| left.saturating_sub(began.elapsed()));
     let judge = Judge::with_store(model, form, settings, &store, TOPIC)
         .map_err(|error| Exit::invalid("--parallel, --interval, --endpoint", error.to_string()))?;
@@ -101,7 +103,7 @@ fn task(args: &Args, faults: &mut Faults) -> Option<JudgeTask> {
     Some(JudgeTask { articles, profile, prompts, settings })
 }
 
-/// The articles of a file, or of standard input.
+/// Reads the articles of a file or of standard input.
 fn read(file: &Path) -> Result<Vec<Article>, Faults> {
     let name = file.display().to_string();
     if file.as_os_str() == STDIN {
@@ -113,13 +115,13 @@ fn read(file: &Path) -> Result<Vec<Article>, Faults> {
     articles::read(BufReader::new(faults.or(opened)?), &name)
 }
 
-/// What `--out` must not be: what is read, and where answers are kept.
+/// Returns files that `--out` must not overwrite: the inputs and the store.
 fn protected_files(args: &Args) -> Vec<&Path> {
     let store = ichido_server::config::sqlite_file(&args.store);
     [args.articles.as_deref(), args.profile.as_deref(), store].into_iter().flatten().collect()
 }
 
-/// What is known without looking: nothing was asked.
+/// Assumes that nothing was asked before.
 fn unasked(task: &JudgeTask) -> Known {
     let tokens = task.prompts.iter().map(Prompt::tokens).sum();
     Known { answered: 0, missing: task.prompts.len(), tokens, lost: 0 }
@@ -142,7 +144,7 @@ async fn ask(
     plan: &Plan,
     output: Output,
 ) -> Result<(), Exit> {
-    // Judgements on standard output are not to be mixed with words.
+    // Standard output must contain only judgements.
     let quiet = args.json || output.is_stdout();
     if quiet {
         out::eprint(&plan.render());

@@ -1,6 +1,8 @@
-//! `ichido offline`: what waits in a file for a server to take it, and what a person decides about it (SPEC A13).
+//! `ichido offline`: manages the entries of an offline queue file.
 //!
-//! Guarantee: looking changes nothing, and makes no file. A decision is on the disk when it is said; nothing is sent by it: that is `ichido send`.
+//! Guarantee: listing changes nothing and creates no file. A decision is on disk when it is reported. These commands
+//! send nothing; `ichido send` does.
+// Spec: A13.
 
 mod list;
 
@@ -68,7 +70,7 @@ struct Entries {
     ids: Vec<i64>,
 }
 
-/// What is decided.
+/// The decision about an entry.
 #[derive(Clone, Copy)]
 enum EntryAction {
     Retry,
@@ -76,7 +78,7 @@ enum EntryAction {
     Discard,
 }
 
-/// Does as it is told.
+/// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { command, json } = args;
     let (file, ids, action) = match command {
@@ -86,7 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Discard(Entries { file, ids }) => (file, ids, EntryAction::Discard),
     };
     let queue = open(&file).await?;
-    // The command line lets no ids be left out, but for `retry --all`.
+    // The command line requires ids, except for `retry --all`.
     let ids = if ids.is_empty() {
         failed(&queue, &file).await?
     } else {
@@ -95,7 +97,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     decide(&queue, &file, &ids, action, json).await
 }
 
-/// A file that is not there, or is something else, is a typing error.
+/// Opens an existing queue. A missing or foreign file is a typing error.
 async fn open(file: &Path) -> Result<Queue, Exit> {
     Queue::open_existing(file).await.map_err(|error| match error {
         QueueError::Foreign | QueueError::Unusable(_) => {

@@ -1,10 +1,12 @@
-//! `ichido send`: puts messages into the outbox, one or many, for trying and for scripts (SPEC D1, D11).
+//! `ichido send`: enqueues one or many messages, for experiments and scripts.
 //!
-//! Guarantee: what is said to be `new` or `same` is durable, and stands under its key once, however often it was put in, and whichever way: through a
-//! running server or straight on the store. What is known of the rest is said, and nothing is guessed. Keys and bodies are shown nowhere.
+//! Guarantee: a message reported as `new` or `same` is durable and exists once under its key, however often it was
+//! sent and with either transport: through a running server or on the store. For the rest, the output states what is
+//! known and guesses nothing. Keys and bodies are never shown.
 //!
-//! `line` is what a line of NDJSON means, `sender` the two ways in, `many` the lines one after the other, `came` what is said; `offline` puts them
-//! into a file first.
+//! `line` parses a line of NDJSON, `sender` has the two transports, `bulk` sends many lines, `outcome` formats
+//! results, and `offline` queues messages in a file first.
+// Spec: D1, D11.
 
 mod bulk;
 mod line;
@@ -30,9 +32,9 @@ use lines::LineReader;
 use outcome::SendOutcome;
 use settings::Settings;
 
-/// The most messages that may be under way at once.
+/// The maximum number of messages in flight.
 const PARALLEL_MAX: u16 = 256;
-/// How `--ndjson` names standard input.
+/// The value of `--ndjson` for standard input.
 const STDIN: &str = "-";
 
 const AFTER_HELP: &str = "\
@@ -118,13 +120,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Puts messages in.
+/// Enqueues messages.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     match (&args.key, &args.ndjson) {
         _ if args.offline_queue.is_some() => offline::run(&args).await,
         (_, Some(file)) => send_many(&args, file).await,
         (Some(key), None) => send_one(&args, key).await,
-        // The command line lets nothing through that has neither.
+        // The command line requires one of them.
         (None, None) => Err(Exit::invalid("--key", "give it, or many messages by --ndjson")),
     }
 }
@@ -136,7 +138,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     if let Some(key) = &key {
         faults.check("--key", body_key::agrees(key, &body));
     }
-    // Everything that is wrong is said at once.
+    // All errors are reported at once.
     let settings = Settings::resolve(args).map_err(|more| faults.join(more)).ok();
     let (key, settings) = faults.or(key.zip(settings))?;
     if let Some(warning) = settings.known().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
@@ -145,7 +147,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     }
     let outcome = settings.sender(args).await?.put(key, body).await;
     let has_id = matches!(outcome, SendOutcome::New { .. } | SendOutcome::Same { .. });
-    // What went wrong is said on standard error; programs find it where they read.
+    // Errors go to standard error; with `--json` they are on standard output too.
     if args.json || has_id {
         let line = if args.json { outcome.to_json(None, None) } else { outcome.render("") };
         let said = out::write(format!("{line}\n").as_bytes());
@@ -158,7 +160,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
 
 async fn send_many(args: &Args, file: &Path) -> Result<(), Exit> {
     let settings = Settings::resolve(args)?;
-    // Opened before the store is: a file that is not there is found before anything is made.
+    // Opened before the store, so a missing file is reported before anything is created.
     let (lines, bytes) = open_lines(file).await?;
     let bulk = BulkSend {
         sender: settings.sender(args).await?,
@@ -171,8 +173,9 @@ async fn send_many(args: &Args, file: &Path) -> Result<(), Exit> {
     bulk.run(lines, Bar::new(bytes, template)).await
 }
 
-/// The lines of a file or of standard input, and how many bytes they are, where that can be known beforehand: a pipe says nothing of
-/// it.
+/// Opens the lines of a file or of standard input.
+///
+/// Also returns their length in bytes, if it is known: a pipe has none.
 async fn open_lines(path: &Path) -> Result<(LineReader, Option<u64>), Exit> {
     if path.as_os_str() == STDIN {
         return Ok((LineReader::new(BufReader::new(tokio::io::stdin())), None));
@@ -189,7 +192,7 @@ async fn open_lines(path: &Path) -> Result<(LineReader, Option<u64>), Exit> {
 
 async fn read_body() -> Result<Vec<u8>, Exit> {
     let mut body = Vec::new();
-    // One byte more than is taken, so that what is too long can be told from what is not.
+    // One more byte than allowed, to detect a body that is too long.
     let most = REQUEST_BYTES_MAX as u64 + 1;
     let read = tokio::io::stdin().take(most).read_to_end(&mut body).await;
     read.map_err(|error| Exit::Failed(format!("standard input cannot be read: {error}")))?;

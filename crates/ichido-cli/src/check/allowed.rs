@@ -1,4 +1,4 @@
-//! What is accepted although a rule finds it, each with its reason.
+//! Findings that are accepted, each with a reason.
 
 use std::io::Write as _;
 
@@ -10,12 +10,12 @@ use ichido_core::text::visible;
 use super::naming;
 use crate::exit::Exit;
 
-/// What the rules are asked about.
+/// What the rules are applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckSubject {
-    /// Files as they are. An error stays one: the proxy would not start.
+    /// The files themselves. Errors cannot be allowed: the proxy would not start.
     Files,
-    /// A change from old files to new ones, which may be meant.
+    /// A change from old files to new ones, which may be intended.
     Change,
 }
 
@@ -31,7 +31,7 @@ struct Allowance {
 }
 
 impl AllowList {
-    /// Understands the flags, each `RULE=REASON`.
+    /// Parses the flags, each `RULE=REASON`.
     pub(super) fn parse(flags: &[String], subject: CheckSubject) -> Result<Self, Exit> {
         let mut faults = Faults::default();
         let mut allowed: Vec<Allowance> = Vec::new();
@@ -45,7 +45,7 @@ impl AllowList {
         Ok(faults.or(Some(Self(allowed)))?)
     }
 
-    /// The findings that are not accepted, and those that are, each with its reason.
+    /// Splits findings into open ones and accepted ones with their reasons.
     pub(super) fn sift(&mut self, findings: Vec<Finding>) -> (Vec<Finding>, Vec<report::Allowed>) {
         let (mut open, mut accepted) = (Vec::new(), Vec::new());
         for finding in findings {
@@ -89,8 +89,8 @@ impl Allowance {
     }
 }
 
-/// Says it where it is in no report's way.
+/// Prints a note to standard error, outside of any report.
 pub(super) fn note(line: &str) {
-    // Whoever closed standard error does not want to know.
+    // If standard error is closed, nobody needs the note.
     _ = writeln!(std::io::stderr(), "ichido check: {line}");
 }

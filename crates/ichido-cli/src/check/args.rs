@@ -1,4 +1,4 @@
-//! The flags of `ichido check`, as they were typed.
+//! The flags of `ichido check`, before validation.
 
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ pub(crate) enum Format {
     Mermaid,
 }
 
-/// The one thing to do.
+/// The task to run.
 pub(super) enum CheckTask<'a> {
     List,
     Explain(&'a str),
@@ -79,12 +79,12 @@ pub(super) enum CheckTask<'a> {
 }
 
 impl Args {
-    /// How to show what is found.
+    /// Returns the output format.
     pub(super) const fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// What was asked for; the command line lets no two of them be asked for at once.
+    /// Returns the task; the command line allows only one at a time.
     pub(super) fn task(&self) -> CheckTask<'_> {
         match self {
             Self { explain: Some(id), .. } => CheckTask::Explain(id),

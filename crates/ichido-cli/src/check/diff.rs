@@ -1,4 +1,4 @@
-//! `--diff`: which changes loosen a guarantee.
+//! `--diff`: finds changes that loosen a guarantee.
 
 use std::path::PathBuf;
 
@@ -16,12 +16,12 @@ use crate::exit::Exit;
 
 const FLAG: &str = "--diff";
 
-/// Says what the second half of the files loosens against the first.
+/// Reports what the second half of the files loosens compared with the first.
 pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let mut allowed = AllowList::parse(&args.allow, CheckSubject::Change)?;
     let (old_paths, new_paths) = halves(&args.files)?;
     let pairs = old_paths.iter().zip(new_paths);
-    // The first change that has boundary files has nothing to be compared with, and must pass.
+    // The first change that adds boundary files has nothing to compare with, and must pass.
     let (missing, pairs): (Vec<_>, Vec<_>) = pairs.partition(|(before, _)| has_no_files(before));
     let before: Vec<PathBuf> = pairs.iter().map(|(before, _)| PathBuf::clone(before)).collect();
     let (old, new) = match (read_all(&before), read_all(new_paths)) {
@@ -70,7 +70,9 @@ fn halves(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Exit> {
     Err(Exit::invalid(FLAG, what))
 }
 
-/// What does not stand where its other version should. To compare it would tell of changes that nobody made.
+/// Finds files that are not paired with their other version.
+///
+/// Comparing those would report changes that nobody made.
 fn match_up<'a>(
     pairs: impl Iterator<Item = (&'a PathBuf, &'a PathBuf)>,
     old: &[Boundary],

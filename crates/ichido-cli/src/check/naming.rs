@@ -1,12 +1,12 @@
-//! A rule by its id, also in short: `ICH-B020`, `b020`, `20`.
+//! Finds a rule by its id, also in short form: `ICH-B020`, `b020`, `20`.
 
 use ichido_boundary::{Rule, rule, rules};
 use ichido_core::text::visible;
 
-/// How many rules are suggested in place of one that is not there.
+/// How many rules to suggest for an unknown id.
 const NEAR_MAX: usize = 3;
 
-/// The rule that is meant, or what to say instead.
+/// Returns the rule, or an error with suggestions.
 pub(super) fn find(text: &str) -> Result<&'static Rule, String> {
     let text = text.trim();
     let number = number(text);
@@ -22,7 +22,7 @@ pub(super) fn find(text: &str) -> Result<&'static Rule, String> {
     Err(format!("there is no rule \"{}\"; {near}`ichido check --list` names them all", visible(text)))
 }
 
-/// The number of an id: `ICH-B020` and its shorter forms.
+/// Returns the number of an id: `ICH-B020` and its shorter forms.
 fn number(text: &str) -> Option<u16> {
     let upper = text.to_ascii_uppercase();
     let rest = upper.strip_prefix("ICH-").unwrap_or(&upper);
@@ -38,7 +38,7 @@ fn near_number(wanted: u16) -> Vec<&'static Rule> {
     all
 }
 
-/// Rules whose title has the word.
+/// Returns rules whose title contains the word.
 fn near_words(text: &str) -> Vec<&'static Rule> {
     let word = text.to_ascii_lowercase();
     let has = |rule: &&Rule| !word.is_empty() && rule.title.to_ascii_lowercase().contains(&word);

@@ -1,17 +1,17 @@
-//! Colours for people.
+//! Colours for terminals.
 
 const RED: &str = "\u{1b}[1;31m";
 const YELLOW: &str = "\u{1b}[1;33m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// The report for people, its headings and labels coloured and every word where it was.
+/// Colours the headings and labels of a report, without changing its text.
 pub(super) fn painted(text: &str) -> String {
     text.split_inclusive('\n').map(line).collect()
 }
 
 fn line(line: &str) -> String {
-    // Only headings begin at the margin with a rule's id: what files say stands further in.
+    // Only headings start at the margin with a rule's id; text from files is indented.
     let (colour, split) = match line {
         _ if line.starts_with("error ICH-") => (RED, line.find(':')),
         _ if line.starts_with("warning ICH-") => (YELLOW, line.find(':')),

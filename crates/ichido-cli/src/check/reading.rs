@@ -1,4 +1,4 @@
-//! From paths to boundary files, or to one error for each path or file that cannot be read.
+//! Reads boundary files, or returns one error for each unreadable path or file.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -13,15 +13,15 @@ use super::args::Format;
 use super::report::report_unread;
 use crate::exit::Exit;
 
-/// The most files that are judged at once. They are held in memory together, because they are judged together.
+/// The maximum number of files per run. They are checked together, so all are in memory.
 const FILES_MAX: usize = 10_000;
 
 /// A path or a file that cannot be read.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
-    /// Its text was not to be had.
+    /// Its text could not be read.
     NoText { file: String, why: String },
-    /// Its text is that of no boundary file.
+    /// Its text is not a boundary file.
     NoBoundary(Finding),
 }
 
@@ -30,7 +30,7 @@ impl Unreadable {
         Self::NoText { file: shown(path), why: why.into() }
     }
 
-    /// Adds it to what is wrong, with line and column where there are any.
+    /// Adds the error to the list, with line and column if known.
     pub(crate) fn add_to(&self, faults: &mut Faults) {
         match self {
             Self::NoText { file, why } => faults.add(file, why),
@@ -40,7 +40,7 @@ impl Unreadable {
         }
     }
 
-    /// The same for machines, which know places with a line only.
+    /// Converts the error into a finding for machine formats, which require a line.
     fn finding(self) -> Finding {
         match self {
             Self::NoBoundary(finding) => finding,
@@ -53,13 +53,15 @@ impl Unreadable {
     }
 }
 
-/// Everything that cannot be read.
+/// All paths and files that cannot be read.
 #[derive(Debug)]
 pub(super) struct UnreadableFiles(Vec<Unreadable>);
 
 impl UnreadableFiles {
-    /// The command's end: code 2. A machine that waits for a report gets one, with these findings and no others: what
-    /// the files that could be read say together is not known without the rest.
+    /// Ends the command with code 2.
+    ///
+    /// Machine formats get a report with only these findings: without the missing files, the others cannot be checked
+    /// together.
     pub(super) fn end(self, format: Format) -> Exit {
         let mut faults = Faults::default();
         for one in &self.0 {
@@ -72,14 +74,14 @@ impl UnreadableFiles {
         }
     }
 
-    /// What cannot be read here and there.
+    /// Combines two lists.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 }
 
-/// Reads files, and all `*.json` of folders, each once however often it is named.
+/// Reads files and all `*.json` of folders, each file once.
 pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFiles> {
     let mut unread = Vec::new();
     let mut files = Vec::new();
@@ -96,7 +98,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
     let mut seen = HashSet::new();
     let mut boundaries = Vec::new();
     for file in files {
-        // One that is not there has no other name either.
+        // A missing file has no other name.
         if !seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
             continue;
         }
@@ -108,7 +110,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
     if unread.is_empty() { Ok(boundaries) } else { Err(UnreadableFiles(unread)) }
 }
 
-/// The files that a path stands for: itself, or what `*.json` means in a folder.
+/// Returns the files of a path: itself, or the `*.json` of a folder.
 fn found(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -122,7 +124,7 @@ fn found(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     Ok(files)
 }
 
-/// The `*.json` of a folder.
+/// Lists the `*.json` of a folder.
 fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -136,7 +138,9 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether nothing is there: no such path, or a folder without boundary files. What cannot be looked into may hold some.
+/// Returns whether there is no such path, or a folder without boundary files.
+///
+/// A folder that cannot be read may contain some.
 pub(super) fn has_no_files(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Err(error) => error.kind() == ErrorKind::NotFound,
@@ -150,10 +154,10 @@ pub(crate) fn read_file(path: &Path) -> Result<Boundary, Unreadable> {
     Boundary::read(&shown(path), &bytes).map_err(|error| Unreadable::NoBoundary(error.into()))
 }
 
-/// At most one byte more than a boundary file may have: enough to know that it is too large.
+/// Reads at most one byte more than allowed: enough to detect a file that is too large.
 fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     let unread = |error: io::Error| Unreadable::no_text(path, words(&error));
-    // Asked before it is opened: to open a pipe waits until somebody writes, maybe for ever.
+    // Checked before opening: opening a pipe waits for a writer, possibly forever.
     let kind = fs::metadata(path).map_err(unread)?.file_type();
     if kind.is_dir() {
         return Err(Unreadable::no_text(path, "this is a folder; name a file"));
@@ -176,8 +180,9 @@ fn words(error: &io::Error) -> String {
     }
 }
 
-/// A path in messages, written as in the repository, because annotations are matched by it. Whatever shows it makes it
-/// fit to be seen.
+/// Formats a path as in the repository, because annotations are matched by it.
+///
+/// Callers escape it for display.
 pub(super) fn shown(path: &Path) -> String {
     let path = path.strip_prefix(".").ok().filter(|rest| !rest.as_os_str().is_empty()).unwrap_or(path);
     let shown = path.display().to_string();

@@ -1,4 +1,4 @@
-//! What is found, on standard output.
+//! Prints findings to standard output.
 
 use std::io::{self, IsTerminal as _};
 
@@ -12,7 +12,7 @@ use super::paint;
 use crate::exit::Exit;
 use crate::out;
 
-/// What was judged, and what was found.
+/// The checked files and their findings.
 pub(super) struct CheckReport<'a> {
     pub(super) findings: Findings<'a>,
     pub(super) files: &'a [Boundary],
@@ -21,12 +21,12 @@ pub(super) struct CheckReport<'a> {
 }
 
 impl<'a> CheckReport<'a> {
-    /// Of files as they are.
+    /// Creates the report on files, not on a change.
     pub(super) fn of_files(findings: Findings<'a>, files: &'a [Boundary]) -> Self {
         Self { findings, files, summary: report::summary(&findings, files) }
     }
 
-    /// Shows it.
+    /// Prints the report.
     pub(super) fn show(&self, format: Format) -> Result<(), Exit> {
         match format {
             Format::Human => {
@@ -36,7 +36,7 @@ impl<'a> CheckReport<'a> {
                 print_painted(&text)
             }
             Format::Mermaid => {
-                // A drawing has no room for reasons.
+                // A diagram has no space for reasons.
                 for report::Allowed { finding, reason } in self.findings.allowed {
                     note(&format!(
                         "allowed {}: {} (reason: {reason})",
@@ -53,8 +53,9 @@ impl<'a> CheckReport<'a> {
     }
 }
 
-/// Shows findings that are about no file that was read, to machines. People are told in other words, and a drawing would
-/// have nothing in it.
+/// Reports unreadable files in machine formats.
+///
+/// People get an error message instead, and a diagram would be empty.
 pub(super) fn report_unread(findings: &[Finding], format: Format) -> Result<(), Exit> {
     machine_report(&Findings::open(findings), 0, format)
 }
@@ -68,7 +69,7 @@ fn machine_report(findings: &Findings<'_>, files: usize, format: Format) -> Resu
     }
 }
 
-/// Says it in colours, if a person sees them.
+/// Prints in colour if standard output is a terminal that supports it.
 fn print_painted(text: &str) -> Result<(), Exit> {
     let setting = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
@@ -79,7 +80,7 @@ fn print_painted(text: &str) -> Result<(), Exit> {
     }
 }
 
-/// Says it on standard output. A reader who has seen enough and went away is no failure.
+/// Prints to standard output. A reader that closes the pipe early is not an error.
 pub(super) fn print(text: &str) -> Result<(), Exit> {
     out::write(text.as_bytes())
         .map_err(|error| Exit::invalid("standard output", format!("the report cannot be written: {error}")))

@@ -1,4 +1,4 @@
-//! `--init`: the starting set, all of its boundary files or none, and over nothing.
+//! `--init`: writes the starting set, all boundary files or none, and overwrites nothing.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,9 +12,9 @@ use crate::exit::Exit;
 
 const README: &str = "README.md";
 
-/// Writes the starting set into the current folder. A README that is there already stays as it is.
+/// Writes the starting set into the current folder. An existing README stays unchanged.
 pub(super) fn write(json: bool) -> Result<(), Exit> {
-    // A link to nowhere counts as well: to write through it would make a file somewhere else.
+    // A dangling link counts as existing: writing through it would create a file elsewhere.
     let is_there = |name: &str| fs::symlink_metadata(name).is_ok();
     let mut faults = Faults::default();
     for (name, _) in STARTING.iter().filter(|(name, _)| is_there(name)) {
@@ -42,7 +42,7 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
     print(&format!("wrote {}\n{kept}next: ichido check .\n", names.join(", ")))
 }
 
-/// Removes what was made; answers in words whether that is all of it.
+/// Removes the files that were written, and describes whether any are left.
 fn take_back<'a>(made: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
     let left: Vec<&str> = made.map(|(name, _)| *name).filter(|name| fs::remove_file(name).is_err()).collect();
     if left.is_empty() {

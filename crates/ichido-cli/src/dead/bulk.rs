@@ -1,4 +1,4 @@
-//! Many letters at once: told first, confirmed, begun.
+//! Bulk operations on letters: previewed, confirmed, started.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -13,7 +13,7 @@ use crate::signals::Signals;
 use crate::{api_client, out};
 
 impl DeadLetters {
-    /// By a filter.
+    /// Requeues or discards the letters that match a filter.
     pub(super) async fn bulk(&self, args: &Args, action: LetterAction) -> Result<(), Exit> {
         let filter = args.filter.to_json()?;
         let body = |as_of: Option<&str>| {
@@ -35,9 +35,9 @@ impl DeadLetters {
         if !args.yes {
             confirm(preview.would_go, action)?;
         }
-        // Before it is begun, so that a signal never finds it without a way to stop.
+        // Before the operation starts, so a signal can always stop it.
         let signals = Signals::listen()?;
-        // What became a letter since the count was not agreed to.
+        // Letters that died after the preview were not confirmed.
         let body = body(Some(&preview.as_of));
         let begun: Begun = api_client::decode(&self.api.post("/v1/operations", &body).await?)?;
         match begun.operation {
@@ -47,7 +47,7 @@ impl DeadLetters {
         }
     }
 
-    /// What would happen.
+    /// Prints what would happen.
     fn print_preview(&self, found: &Preview, action: LetterAction) -> Result<(), Exit> {
         let Preview { matched, would_go, queues, errors, refused, .. } = found;
         if self.api.json {
@@ -79,7 +79,7 @@ impl DeadLetters {
     }
 }
 
-/// Asks the person at the terminal. Where standard input is not a terminal there is nobody to ask.
+/// Asks the person at the terminal to confirm. Without a terminal, `--yes` is required.
 fn confirm(count: u64, action: LetterAction) -> Result<(), Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,4 @@
-//! A new message in place of a dead one.
+//! Creates a new message in place of a dead one.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl DeadLetters {
     }
 }
 
-/// Why nothing was made, with the flags and commands that help.
+/// Explains why no message was created, with the flags and commands that help.
 fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
     let (code, reason) = (problem.text_at("/code"), problem.text_at("/reason"));
     match (problem.status(), code.as_deref(), reason.as_deref()) {
@@ -96,14 +96,14 @@ fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
     }
 }
 
-/// What is to be said where the queue sends another key than the request repeats.
+/// Returns a warning if the queue sends a key other than the one in the request.
 fn warning(letter: &Letter, request: &[u8]) -> Option<String> {
     let is_own = *letter.sent_as.as_ref()? == letter.idempotency_key;
     body_key::warning(&letter.queue, if is_own { OutboundKey::Own } else { OutboundKey::Derived }, request)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    // One more than may be, to tell that there are more.
+    // One more byte than allowed, to detect a request that is too long.
     let most = REQUEST_BYTES_MAX as u64 + 1;
     let mut request = Vec::new();
     let read = if path == Path::new("-") {

@@ -1,4 +1,4 @@
-//! Which letters, as flags.
+//! The flags that select letters.
 
 use clap::ValueEnum;
 use ichido_core::time::Timestamp;
@@ -59,7 +59,7 @@ ichido_core::words! {
 }
 
 impl DeadLetterFilter {
-    /// Whether it narrows nothing.
+    /// Returns whether the filter selects all letters.
     pub(super) fn is_all(&self) -> bool {
         *self == Self::default()
     }
@@ -68,7 +68,7 @@ impl DeadLetterFilter {
         self.parked
     }
 
-    /// What the API is asked for, as a query.
+    /// Returns the query parameters for the API.
     pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
         let standing = match (self.discarded, self.replaced) {
             (true, _) => "discarded",
@@ -81,7 +81,7 @@ impl DeadLetterFilter {
         Ok(all)
     }
 
-    /// The same as JSON, for what is done to many dead letters.
+    /// Returns the filter as JSON, for a bulk operation.
     pub(super) fn to_json(&self) -> Result<Value, Faults> {
         let all = self.read(clock::now())?.into_iter().map(|(name, value)| (name, Value::from(value)));
         let closed = [("discarded", self.discarded), ("replaced", self.replaced)];
@@ -89,7 +89,7 @@ impl DeadLetterFilter {
         Ok(Value::Object(all.chain(closed).map(|(name, value)| (name.to_owned(), value)).collect()))
     }
 
-    /// What both have, as the API names it; or everything that is wrong with it.
+    /// Returns the parameters that both forms share, or all errors.
     fn read(&self, now: Timestamp) -> Result<Vec<(&'static str, String)>, Faults> {
         let mut faults = Faults::default();
         if let Some(name) = &self.queue {
@@ -119,7 +119,7 @@ fn no_code(code: &str) -> String {
     format!("{code} is no error's code; there are {}", ErrorCode::WORDS.join(", "))
 }
 
-/// A moment, or so long before now.
+/// Parses a moment, or a duration before `now`.
 pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Some(moment) = Timestamp::parse(text) {
         return Ok(moment);

@@ -1,4 +1,4 @@
-//! A letter as the API shows it, and as it is told to people and to programs.
+//! Formats letters, for people and as JSON.
 
 use ichido_core::text::table;
 use ichido_server::serve::shown::{Event, Letter, MessageFacts};
@@ -10,10 +10,10 @@ use crate::api_client::format::{self, error, last_error, last_error_in_full};
 pub(super) const HEAD: [&str; 8] =
     ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "TRIES", "EFFECT", "ERROR"];
 
-/// What of a letter is not for lists, or has a name of its own there.
+/// Members of a letter that a list leaves out or renames.
 const NOT_LISTED: [&str; 6] =
     ["idempotency_key", "last_error", "sent_as", "requeue_refused", "discard_refused", "href"];
-/// The same of an event.
+/// Members of an event that the history leaves out or renames.
 const NOT_SHOWN: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
 
 pub(super) fn row(letter: Letter) -> [String; 8] {
@@ -24,7 +24,7 @@ pub(super) fn row(letter: Letter) -> [String; 8] {
     [letter.since, letter.created_at, id, letter.queue, letter.identity, tries, effect, error]
 }
 
-/// All of it, for people.
+/// Formats a letter in full, for people.
 pub(super) fn whole(letter: Letter, sent_as: String, message: &MessageFacts, events: &[Event]) -> String {
     let state = match letter.standing.as_str() {
         "open" => letter.state,
@@ -66,7 +66,7 @@ fn history(events: &[Event]) -> String {
     table(["AT", "STEP", "WHAT", "WHO", "WHY"], rows)
 }
 
-/// A letter of a list, for programs.
+/// Formats a letter of a list as JSON.
 pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
     let error = letter.get("last_error").cloned().unwrap_or_default();
     let added = [
@@ -77,7 +77,7 @@ pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
     renamed(letter, &NOT_LISTED, added)
 }
 
-/// All of a letter, for programs.
+/// Formats a letter in full as JSON.
 pub(super) fn whole_for_programs(
     letter: Map<String, Value>,
     message: MessageFacts,
@@ -97,7 +97,7 @@ pub(super) fn whole_for_programs(
     all
 }
 
-/// An object without some members, and with others in their place.
+/// Replaces some members of an object.
 fn renamed<const N: usize>(
     mut object: Map<String, Value>,
     without: &[&str],

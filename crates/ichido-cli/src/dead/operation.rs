@@ -1,4 +1,4 @@
-//! An operation on many letters: watched, stopped by Ctrl-C or from elsewhere, listed.
+//! A bulk operation while it runs: watched, stopped with Ctrl-C or by another process, listed.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -16,17 +16,19 @@ use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
 
-/// How soon an operation is looked at after it began; then less and less often.
+/// The delay before the first poll; later polls come less and less often.
 const FIRST_POLL_AFTER: Duration = Duration::from_millis(10);
-/// How often it is looked at in the end.
+/// The longest delay between polls.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
-/// Whether more may come of it. Its record may say how it ended before what came of it is known.
+/// Returns whether more may happen.
+///
+/// The record may say how the operation ended before its result is known.
 fn is_running(operation: &Operation) -> bool {
     matches!(operation.state.as_str(), "begun" | "stopping") || operation.progress.is_some()
 }
 
-/// How far it is, or came.
+/// Returns the progress, if it differs from what was shown last.
 fn new_progress(operation: &mut Operation, of: u64, shown: Option<&Far>) -> Option<Far> {
     let last = operation.result.as_ref().map(|result| Far { moved: result.moved, of, watched: None });
     let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
@@ -34,7 +36,9 @@ fn new_progress(operation: &mut Operation, of: u64, shown: Option<&Far>) -> Opti
 }
 
 impl DeadLetters {
-    /// Looks at an operation until it has ended. What cannot be said does not stop what is done; that is told at the end.
+    /// Polls an operation until it has ended.
+    ///
+    /// Failing to print progress does not stop the operation; the error is returned at the end.
     pub(super) async fn watch(
         &self,
         mut operation: Operation,
@@ -61,7 +65,7 @@ impl DeadLetters {
                 () = signals.next(), if !is_stopped => {
                     is_stopped = true;
                     match self.api.post(&format!("{target}/stop"), &json!({})).await {
-                        // It may have ended meanwhile.
+                        // It may have ended in the meantime.
                         Ok(_) | Err(Exit::Conflict(_)) => wait = FIRST_POLL_AFTER,
                         Err(exit) => return Err(exit),
                     }
@@ -75,7 +79,7 @@ impl DeadLetters {
         self.finish(&operation, !found.refused.is_empty(), action).and(said)
     }
 
-    /// How far it is: over and over on one line of a terminal, else a line each.
+    /// Shows the progress: on one line that is rewritten in a terminal, otherwise one line per update.
     fn show_progress(&self, far: &Far, action: LetterAction) -> Result<(), Exit> {
         if self.api.json {
             return out::print_line(json!({ "progress": far }));
@@ -93,7 +97,7 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Says what came of it, and ends as it did.
+    /// Prints the result, and returns it as the command's result.
     fn finish(
         &self,
         operation: &Operation,
@@ -140,7 +144,7 @@ impl DeadLetters {
             } }));
         }
         let Some(OperationResult { moved, gone, refused, .. }) = result else {
-            // Another server than the one that it ran in answers; the record is what is known there.
+            // This server did not run the operation, so only the record is known here.
             return out::print_line(format_args!(
                 "{} of many: {}: {}",
                 action.as_str(),
@@ -164,7 +168,7 @@ impl DeadLetters {
                 out::print_line(json!({ "operation": operation.to_string(), "asked": true }))
             }
             Ok(_) => out::print_line("asked; it stops before its next batch, if it still runs"),
-            // What has ended is not in the way of anything.
+            // An operation that has ended is not a conflict.
             Err(Exit::Conflict(why)) => Err(Exit::Failed(why)),
             Err(exit) => Err(exit),
         }
@@ -183,7 +187,7 @@ impl DeadLetters {
     }
 }
 
-/// An operation of a list, for programs.
+/// Formats an operation of a list as JSON.
 fn for_programs(mut bulk: Map<String, Value>) -> Value {
     let shown_as = [
         ("begun", "begun_at"),

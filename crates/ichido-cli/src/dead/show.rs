@@ -1,4 +1,4 @@
-//! Looking at letters: lists, and all of one.
+//! Lists letters, and shows one in full.
 
 use ichido_server::serve::shown::{Event, Letter, MessageFacts};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::api_client::{self, List};
 use crate::exit::Exit;
 use crate::out;
 
-/// The most letters of one page, as the API has it.
+/// The API's limit on the letters of one page.
 const PAGE_MAX: u32 = 200;
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ impl DeadLetters {
         })
     }
 
-    /// A letter, or why there is none.
+    /// Returns a letter, or why there is none.
     pub(super) async fn find<T: DeserializeOwned>(&self, id: Uuid) -> Result<Result<T, String>, Exit> {
         match self.api.try_get(&format!("/v1/letters/{id}")).await? {
             Ok(answer) => Ok(Ok(api_client::decode(&answer)?)),

@@ -1,4 +1,4 @@
-//! A few letters by their names: each step is one request, and each is answered.
+//! Steps on letters given by id: one request each.
 
 use clap::ValueEnum;
 use ichido_core::settings::Faults;
@@ -38,7 +38,7 @@ pub(super) struct Args {
 }
 
 ichido_core::words! {
-    /// What is done with dead letters, one or many, as the API names it.
+    /// An action on dead letters, as the API names it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum LetterAction {
         Requeue = "requeue",
@@ -47,7 +47,7 @@ ichido_core::words! {
 }
 
 impl LetterAction {
-    /// What was done then.
+    /// Returns the past tense, for messages.
     pub(super) const fn done(self) -> &'static str {
         match self {
             Self::Requeue => "requeued",
@@ -68,7 +68,7 @@ pub(crate) enum MessageDecision {
 }
 
 impl MessageDecision {
-    /// As the API names it: what becomes of a parked one.
+    /// Returns the API's name for the decision: the new state of a parked letter.
     pub(crate) const fn decision(self) -> &'static str {
         match self {
             Self::Done => "sent",
@@ -77,7 +77,7 @@ impl MessageDecision {
         }
     }
 
-    /// What became of a letter that is in this state now.
+    /// Describes the result for a letter that is now in this state.
     fn describe(self, state: &str) -> &'static str {
         match (self, state) {
             (Self::Done, "dead") => "it was done; it stays dead, and is not sent again",
@@ -90,7 +90,7 @@ impl MessageDecision {
 }
 
 impl Args {
-    /// What is wrong with the flags, first of all which letters are meant.
+    /// Checks the flags, most of all which letters they select.
     pub(super) fn check(&self, action: LetterAction) -> Result<(), Faults> {
         let wrong = |flag: &str, what: &str| Err(Faults::one(flag, what));
         if action == LetterAction::Discard && self.canary {
@@ -116,7 +116,7 @@ impl Args {
 }
 
 impl DeadLetters {
-    /// By ids or by a filter.
+    /// Takes a step on letters given by ids or by a filter.
     pub(super) async fn step(&self, args: Args, action: LetterAction) -> Result<(), Exit> {
         if args.ids.is_empty() {
             return self.bulk(&args, action).await;
@@ -132,7 +132,7 @@ impl DeadLetters {
         .await
     }
 
-    /// What would become of each.
+    /// Prints what would happen to each letter.
     async fn preview_each(&self, ids: &[Uuid], action: LetterAction) -> Result<(), Exit> {
         let mut is_refused = false;
         for id in ids {
@@ -166,7 +166,9 @@ impl DeadLetters {
         .await
     }
 
-    /// Takes a step with each of them, one after the other. What is refused stops no other; what cannot be reached ends it.
+    /// Takes a step on each letter in turn.
+    ///
+    /// A refused step does not stop the others. If the API cannot be reached, the command ends.
     async fn each(
         &self,
         ids: &[Uuid],
@@ -181,7 +183,7 @@ impl DeadLetters {
                 Ok(answer) => shown(&text, Ok(&api_client::decode::<MessageFacts>(&answer)?.status)),
                 Err(Exit::Conflict(why) | Exit::Failed(why)) => {
                     is_refused = true;
-                    // That it is refused says so already.
+                    // The output already says that it is refused.
                     let why = why.strip_prefix("it is not sent again: ").unwrap_or(&why);
                     shown(&text, Err(&format!("refused: {why}")))
                 }
@@ -192,7 +194,7 @@ impl DeadLetters {
         if is_refused { Err(Exit::Findings) } else { Ok(()) }
     }
 
-    /// What became of one: an object, or its words.
+    /// Prints the result for one letter, as JSON or as text.
     fn print_result(&self, id: &str, shown: &Value) -> Result<(), Exit> {
         if self.api.json {
             return out::print_line(shown);

@@ -1,4 +1,4 @@
-//! The demo as a caller: requests to its own server and to its broker, over HTTP as anybody's.
+//! The demo as a caller: HTTP requests to its own server and broker.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use super::scenario::FaultMode;
 use crate::api_client::{self, ApiClient};
 use crate::exit::Exit;
 
-/// What came of putting something in.
+/// The outcome of an enqueue.
 #[derive(Clone, Copy)]
 pub(super) enum EnqueueOutcome {
     New { id: Uuid },
@@ -28,7 +28,7 @@ pub(super) enum EnqueueOutcome {
 pub(super) struct BrokerEffects {
     pub(super) calls: u64,
     pub(super) effects: u64,
-    /// The most of one key.
+    /// The maximum number of effects of one key.
     pub(super) effects_max: u64,
     pub(super) keys: std::collections::BTreeMap<String, KeyEffects>,
 }
@@ -39,8 +39,9 @@ pub(super) struct KeyEffects {
     pub(super) effects: u64,
 }
 
-/// The two that are called. Each change is asked for once: what fails is a sight of the story or a fault of the demo, and neither is to
-/// be smoothed over.
+/// The clients of the server and the broker.
+///
+/// Each change is sent once: a failure is part of the scenario or a defect of the demo, and retries would hide both.
 pub(super) struct DemoClient {
     server: ApiClient,
     broker: ApiClient,
@@ -51,7 +52,7 @@ impl DemoClient {
         Ok(Self { server: ApiClient::local(server)?, broker: ApiClient::local(broker)? })
     }
 
-    /// Puts an order in.
+    /// Enqueues an order.
     pub(super) async fn enqueue(&self, order: &DemoOrder) -> Result<EnqueueOutcome, Exit> {
         let target = format!("/v1/queues/{}/messages", order.queue.as_str());
         let key = IdempotencyKey::parse(&order.key).map_err(|error| Exit::Failed(error.to_string()))?;
@@ -72,19 +73,19 @@ impl DemoClient {
         api_client::decode(&self.server.get(&format!("/v1/messages/{id}")).await?)
     }
 
-    /// Takes an operator's step about a message.
+    /// Takes an operator's step on a message.
     pub(super) async fn step(&self, id: Uuid, step: &str, body: Value) -> Result<(), Exit> {
         self.server.post(&format!("/v1/messages/{id}/{step}"), &body).await.map(drop)
     }
 
-    /// The last incident of a rule about a queue.
+    /// Returns the last incident of a rule on a queue.
     pub(super) async fn alert(&self, rule: &str, queue: DemoQueue) -> Result<Option<Alert>, Exit> {
         let Alerts { alerts, .. } = api_client::decode(&self.server.get("/v1/alerts").await?)?;
         let about = format!("queue {}", queue.as_str());
         Ok(alerts.into_iter().find(|alert| alert.rule == rule && alert.about == about))
     }
 
-    /// Has the broker behave.
+    /// Sets the faults of the broker.
     pub(super) async fn set_faults(&self, mode: FaultMode) -> Result<(), Exit> {
         let faults: Map<String, Value> =
             mode.faults().iter().map(|(name, rate)| ((*name).to_owned(), json!(rate))).collect();

@@ -1,6 +1,6 @@
-//! What somebody who watches should see, and whether it was seen.
+//! What a viewer of the demo should see, and whether it was observed.
 //!
-//! Guarantee: a sight is counted only where what came proves it; what was never seen is named.
+//! Guarantee: an expectation is counted only if a response proves it, and those never met are named.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use ichido_core::text::table;
 
 ichido_core::words! {
-    /// Something worth seeing, and what it is; in the order of the story.
+    /// An observable behaviour and its description, in the order of the scenario.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(super) enum Expectation {
         Sent = "sent at the first try",
@@ -27,7 +27,7 @@ ichido_core::words! {
     }
 }
 
-/// A message as the API shows it.
+/// A message as the API returns it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ShownMessage {
     pub(super) status: String,
@@ -47,13 +47,15 @@ pub(super) struct ShownResult {
 }
 
 impl ShownMessage {
-    /// Whether nothing more happens to it by itself.
+    /// Returns whether nothing more happens to it automatically.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.status.as_str(), "sent" | "dead" | "parked" | "cancelled")
     }
 
-    /// What its end shows. Whether a lost answer had an effect once is known to the receiver alone, so that it is not told from other
-    /// failures here.
+    /// Returns the expectation that its final state meets.
+    ///
+    /// Only the receiver knows whether a lost response had one effect, so this does not distinguish it from other
+    /// failures.
     pub(super) fn expectation(&self) -> Option<Expectation> {
         match self.status.as_str() {
             "sent" if 1 < self.tries => Some(Expectation::Retried),
@@ -64,7 +66,7 @@ impl ShownMessage {
         }
     }
 
-    /// How it stands, in a few words.
+    /// Describes its state in a few words.
     pub(super) fn describe(&self) -> String {
         let error = self.last_error.as_ref().map(|error| error.code.as_str()).unwrap_or_default();
         let receipt = self.result.as_ref().and_then(|result| result.receipt.as_deref());
@@ -81,7 +83,7 @@ impl ShownMessage {
     }
 }
 
-/// How often each was seen.
+/// How often each expectation was met.
 #[derive(Debug, Default)]
 pub(super) struct Observations(BTreeMap<Expectation, u64>);
 
@@ -90,13 +92,13 @@ impl Observations {
         *self.0.entry(expectation).or_default() += 1;
     }
 
-    /// What was never seen.
+    /// Lists the expectations that were never met.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let missing = Expectation::ALL.into_iter().filter(|expectation| !self.0.contains_key(expectation));
         missing.map(Expectation::as_str).collect()
     }
 
-    /// For people.
+    /// Renders the counts as a table, for people.
     pub(super) fn table(&self) -> String {
         let rows = Expectation::ALL.into_iter().map(|expectation| {
             let count = self.0.get(&expectation).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Tells the story: does each step, waits for what it is to show, and says what came.
+//! Plays the scenario: performs each step, waits for its result, and prints it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,20 +19,21 @@ use super::traffic::{ScheduledOrder, Traffic};
 use crate::exit::Exit;
 use crate::out;
 
-/// How long a step waits for what it is to show. The slowest is a receiver that is asked after something: once a minute, should the clock
-/// be turned at a bad moment.
+/// How long a step waits for its result.
+///
+/// Reconciliation is the slowest: it runs once a minute, and the clock may be advanced at a bad moment.
 const STEP_TIMEOUT: Duration = Duration::from_secs(75);
-/// How often it is looked whether something has come.
+/// The interval between polls.
 const POLL_EVERY: Duration = Duration::from_millis(50);
 
-/// Who tells it.
+/// Plays the scenario.
 pub(super) struct Narrator {
     client: DemoClient,
     server: SocketAddr,
     broker: SocketAddr,
-    /// Turns the clock of the demo's own store ahead.
+    /// Advances the clock of the demo's own store.
     advance_clock: Box<dyn Fn(Duration) + Send + Sync>,
-    /// How far it was turned in all.
+    /// How far the clock was advanced in total.
     pub(super) clock_ahead: Duration,
     ids: HashMap<String, Uuid>,
     pub(super) observed: Observations,
@@ -49,7 +50,7 @@ impl Narrator {
         Ok(Self { client, server, broker, advance_clock, clock_ahead: Duration::ZERO, ids, observed })
     }
 
-    /// Tells a chapter.
+    /// Plays a chapter.
     pub(super) async fn play_chapter(&mut self, number: usize, chapter: Chapter) -> Result<(), Exit> {
         let Chapter { title, why, steps, hints } = chapter;
         out::print_line(format_args!("\n{number}. {title}\n{}", paragraph(why)))?;
@@ -62,7 +63,7 @@ impl Narrator {
         Ok(())
     }
 
-    /// What comes after the story, and what may be tried meanwhile.
+    /// Introduces the traffic after the scenario, and commands to try meanwhile.
     pub(super) async fn start_traffic(&self) -> Result<(), Exit> {
         out::print_line(
             "\nThat was the story. Slow traffic goes on until Ctrl-C, and all these commands work meanwhile:",
@@ -76,7 +77,7 @@ impl Narrator {
         print_paragraph(FaultMode::Moody.describe())
     }
 
-    /// Sends slowly and for ever.
+    /// Sends orders slowly, without end.
     pub(super) async fn run_traffic(&mut self, mut traffic: Traffic) -> Result<(), Exit> {
         loop {
             let ScheduledOrder { pause, order, shows } = traffic.next();
@@ -84,7 +85,7 @@ impl Narrator {
             let enqueued = self.client.enqueue(&order).await?;
             let text = match self.record_enqueue(&order, enqueued, shows) {
                 Ok(text) => text,
-                // It is new: what becomes of it is what is told.
+                // The order is new, so its outcome is what gets printed.
                 Err(id) => {
                     let message = self.wait_for_message(id, ShownMessage::has_ended).await?;
                     if let Some(expectation) = message.as_ref().and_then(ShownMessage::expectation) {
@@ -97,7 +98,7 @@ impl Narrator {
         }
     }
 
-    /// Whether the broker did nothing twice, and what it did.
+    /// Returns whether nothing took effect twice, and a summary.
     pub(super) async fn effects(&self) -> Result<(bool, String), Exit> {
         let broker = self.client.effects().await?;
         let (calls, done) = (broker.calls, broker.effects);
@@ -169,7 +170,9 @@ impl Narrator {
         }
     }
 
-    /// Keeps what became of an order that was put in: what it shows in words, or its id where it is new.
+    /// Records the outcome of an enqueue.
+    ///
+    /// Returns its description, or the id of a new message.
     fn record_enqueue(
         &mut self,
         order: &DemoOrder,
@@ -196,7 +199,7 @@ impl Narrator {
 
     async fn wait_for_end(&mut self, key: &str, expectation: Expectation) -> Result<(), Exit> {
         let id = self.id(key)?;
-        // What was asked after or decided was parked before.
+        // A reconciled or decided message was parked before.
         let was_parked = matches!(expectation, Expectation::AskedAfter | Expectation::Decided);
         let ended =
             |message: &ShownMessage| message.has_ended() && !(was_parked && message.status == "parked");
@@ -230,7 +233,7 @@ impl Narrator {
         print_paragraph(&format!("{key}: {text}"))
     }
 
-    /// The last incident of a rule about a queue once it is so; `None` where it is not within the time.
+    /// Waits for an alert of a rule on a queue that matches; `None` after the timeout.
     async fn wait_for_alert(
         &self,
         rule: Rule,
@@ -240,7 +243,7 @@ impl Narrator {
         poll_until_found(async || Ok(self.client.alert(rule.as_str(), queue).await?.filter(&is_match))).await
     }
 
-    /// The message once it is so; `None` where it is not within the time.
+    /// Waits until a message matches; `None` after the timeout.
     async fn wait_for_message(
         &self,
         id: Uuid,
@@ -250,7 +253,7 @@ impl Narrator {
     }
 
     fn id(&self, key: &str) -> Result<Uuid, Exit> {
-        // It was refused, which was said, where none was put in.
+        // An order without an id was refused, which was already printed.
         self.ids
             .get(key)
             .copied()
@@ -270,7 +273,7 @@ impl Narrator {
     }
 }
 
-/// Looks again and again until there is something; `None` where there is nothing within the time.
+/// Polls until a value is found; `None` after the timeout.
 async fn poll_until_found<T>(find: impl AsyncFn() -> Result<Option<T>, Exit>) -> Result<Option<T>, Exit> {
     let polling = async {
         loop {
@@ -283,7 +286,7 @@ async fn poll_until_found<T>(find: impl AsyncFn() -> Result<Option<T>, Exit>) ->
     timeout(STEP_TIMEOUT, polling).await.ok().transpose()
 }
 
-/// A line of a chapter.
+/// Prints a paragraph of a chapter.
 fn print_paragraph(text: &str) -> Result<(), Exit> {
     out::print_line(paragraph(text))
 }

@@ -1,19 +1,19 @@
-//! What is sent: orders, payments and faxes, made up by dice.
+//! What is sent: random orders, payments and faxes.
 
 use serde_json::json;
 
-/// What is traded.
+/// The symbols that are traded.
 const SYMBOLS: [&str; 6] = ["ACME", "OSAKA", "TANGO", "BIRCH", "COBALT", "LUNA"];
 
 ichido_core::words! {
-    /// Where something is put in.
+    /// The queue of an order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum DemoQueue {
-        /// To a broker that honours keys.
+        /// To a broker that deduplicates by key.
         Orders = "orders",
-        /// To an office that honours none, and can be asked.
+        /// To an office that ignores keys but can be asked for the outcome.
         Payments = "payments",
-        /// To an office that honours none, and cannot be asked.
+        /// To an office that ignores keys and cannot be asked.
         Faxes = "faxes",
     }
 }
@@ -28,19 +28,19 @@ impl DemoQueue {
     }
 }
 
-/// One thing to be sent.
+/// An order, payment or fax to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DemoOrder {
     pub(super) queue: DemoQueue,
     pub(super) key: String,
-    /// What is traded, or who gets it.
+    /// The traded symbol, or the recipient.
     symbol: &'static str,
     intent: &'static str,
     qty: u32,
 }
 
 impl DemoOrder {
-    /// The n-th of its queue.
+    /// Creates the order with this number in its queue.
     pub(super) fn new(queue: DemoQueue, number: u32, dice: &mut fastrand::Rng) -> Self {
         Self {
             queue,
@@ -51,12 +51,13 @@ impl DemoOrder {
         }
     }
 
-    /// Another request under the same key, as somebody sends it who made a mistake.
+    /// Returns a different request under the same key, like a caller's mistake.
     pub(super) fn with_other_body(&self) -> Self {
         Self { qty: self.qty + 1, ..self.clone() }
     }
 
-    /// The request; of an order, in the form of SPEC D18.
+    /// Returns the request body.
+    // Orders have the form of spec D18.
     pub(super) fn body(&self) -> String {
         let Self { key, symbol, intent, qty, .. } = self;
         let body = match self.queue {
@@ -71,7 +72,7 @@ impl DemoOrder {
         body.to_string()
     }
 
-    /// In a few words.
+    /// Describes the order in a few words.
     pub(super) fn describe(&self) -> String {
         let Self { key, symbol, intent, qty, .. } = self;
         match self.queue {

@@ -1,15 +1,15 @@
-//! How the story looks in a terminal: no line wider than most of them are.
+//! Formats the scenario for a terminal of common width.
 
-/// The widest line, unless one word alone is wider.
+/// The maximum line width, unless a single word is wider.
 const WIDTH_MAX: usize = 100;
-/// What lines of a chapter begin with.
+/// The indentation of a chapter's lines.
 const INDENT: &str = "   ";
 
-/// A paragraph of a chapter. Lines after the first are indented by two more.
+/// Formats a paragraph of a chapter. Continuation lines are indented by two more.
 pub(super) fn paragraph(text: &str) -> String {
     let mut out = String::from(INDENT);
     let mut width = INDENT.len();
-    // What stands in columns keeps them: only where a line is too long is it broken.
+    // Spaces are kept, so columns stay aligned; a line is broken only if it is too long.
     for (index, word) in text.split(' ').enumerate() {
         let more = word.chars().count() + usize::from(0 < index);
         if WIDTH_MAX < width + more && 0 < index {

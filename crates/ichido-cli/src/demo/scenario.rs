@@ -1,28 +1,29 @@
-//! The story: what is sent when, how the broker behaves meanwhile, and what it is to show.
+//! The scenario: what is sent and when, how the broker behaves, and what the viewer should see.
 //!
-//! Guarantee: the same seed tells the same story. Nothing here reads a clock or a socket, and every sight is shown by some step.
+//! Guarantee: the same seed gives the same scenario. Nothing here reads a clock or a socket, and every expectation
+//! belongs to some step.
 
 use ichido_core::alert::Rule;
 
 use super::expectations::Expectation;
 use super::order::{DemoOrder, DemoQueue};
 
-/// How the broker of the orders behaves.
+/// How the broker behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultMode {
     Well,
-    /// 503, and nothing is done.
+    /// Answers 503 and does nothing.
     Down,
-    /// It does as it is told, and the connection breaks before its answer.
+    /// Executes the order, then breaks the connection before answering.
     Mute,
-    /// 400, and nothing is done.
+    /// Answers 400 and does nothing.
     Picky,
-    /// A bit of all of that, for the traffic after the story.
+    /// A mix of all faults, for the traffic after the scenario.
     Moody,
 }
 
 impl FaultMode {
-    /// The faults, each with its share of the calls, as `ichido paper` names them.
+    /// Returns the faults and their rates, as `ichido paper` names them.
     pub(super) const fn faults(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Well => &[],
@@ -46,42 +47,42 @@ impl FaultMode {
     }
 }
 
-/// One thing that is done or waited for.
+/// An action, or something to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ScenarioStep {
     Broker(FaultMode),
-    /// Puts something in, and does not wait for its end; it may show what became of a key that was used before.
+    /// Enqueues an order without waiting for its outcome; a reused key meets an expectation.
     Send(DemoOrder, Option<Expectation>),
-    /// Waits until the first try of what was put in under the key has failed.
+    /// Waits until the first attempt of the message with this key has failed.
     Fails(String),
-    /// Waits until it has ended so.
+    /// Waits until the message has ended and meets the expectation.
     Ends(String, Expectation),
-    /// Sends a dead one again.
+    /// Requeues a dead letter.
     Requeue(String),
-    /// Says of a parked one that it was done.
+    /// Decides that a parked message was done.
     Decide(String),
-    /// Waits until there is an incident.
+    /// Waits until an incident opens.
     Opens(Rule, DemoQueue),
-    /// Waits until what was measured is found to be well again, which is the beginning of its end.
+    /// Waits until the condition has cleared, which starts the resolution.
     Clears(Rule, DemoQueue),
-    /// Waits until it is over.
+    /// Waits until the incident is resolved.
     Resolves(Rule, DemoQueue),
-    /// Turns the clock of the demo's own store ahead, in place of waiting.
+    /// Advances the clock of the demo's own store, instead of waiting.
     TurnClock,
 }
 
-/// Where a reader may look for more.
+/// Where a viewer can look for more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// A command of ours, without the server.
+    /// An `ichido` command, without the server's URL.
     Command(&'static str),
-    /// The same about a message, whose id follows.
+    /// An `ichido` command about a message, whose id follows.
     About(&'static str, String),
     /// A page of the server.
     Page(&'static str),
 }
 
-/// Steps that belong together.
+/// A group of related steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chapter {
     pub(super) title: &'static str,
@@ -90,7 +91,7 @@ pub(super) struct Chapter {
     pub(super) hints: Vec<Hint>,
 }
 
-/// The story, and how many orders are in it.
+/// Returns the chapters, and the number of orders in them.
 pub(super) fn scenario(seed: u64) -> (Vec<Chapter>, u32) {
     let mut dice = fastrand::Rng::with_seed(seed);
     let mut order = |queue, number| DemoOrder::new(queue, number, &mut dice);
@@ -217,7 +218,8 @@ fn later(paid: String) -> Chapter {
         steps: vec![
             ScenarioStep::TurnClock,
             ScenarioStep::Ends(paid, Expectation::AskedAfter),
-            // An alert is over when it has been clear for a while: were the clock turned before, the while would only begin.
+            // An alert resolves after it has been clear for a while. If the clock advanced first, that time would
+            // only start.
             ScenarioStep::Clears(Rule::DeadLetter, DemoQueue::Orders),
             ScenarioStep::Clears(Rule::Parked, DemoQueue::Faxes),
             ScenarioStep::TurnClock,
@@ -271,7 +273,7 @@ mod tests {
         for step in chapters.iter().flat_map(|chapter| &chapter.steps) {
             match step {
                 ScenarioStep::Broker(now) => mode = *now,
-                // A key that was used before is what is to be seen.
+                // The reused key is the expectation.
                 ScenarioStep::Send(order, seen) => {
                     assert_ne!(sent.insert(order.key.clone()), seen.is_some(), "{order:?}");
                 }

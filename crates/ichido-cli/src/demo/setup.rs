@@ -1,4 +1,4 @@
-//! What the demo runs by: two receivers of paper in this process, and a configuration that sends to them.
+//! The setup of the demo: two mock brokers in this process, and a configuration that sends to them.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use ichido_server::config::{self, Config, Outside};
 use super::scenario::FaultMode;
 use crate::exit::Exit;
 
-/// What the configuration is called where something is said of it.
+/// The name of the configuration in messages.
 const NAME: &str = "the demo's configuration";
 
-/// Queues and destinations, as `ichido.toml` would have them.
+/// Queues and destinations in the format of `ichido.toml`.
 const TEXT: &str = r#"
 [worker]
 name = "demo"
@@ -55,9 +55,9 @@ total_time_out = "5s"
 
 /// The receivers.
 pub(super) struct Receivers {
-    /// Takes orders, and honours keys.
+    /// Takes orders and deduplicates by key.
     pub(super) broker: InProcess,
-    /// Pays and faxes, honours no keys, and loses its answers.
+    /// Takes payments and faxes, ignores keys, and loses its responses.
     pub(super) office: InProcess,
 }
 
@@ -74,7 +74,9 @@ impl Receivers {
         })
     }
 
-    /// The configuration. The environment has no say in it: what is seen is the same everywhere.
+    /// Returns the configuration.
+    ///
+    /// The environment cannot change it, so the demo is the same everywhere.
     pub(super) fn config(&self) -> Result<Config, Exit> {
         let text = TEXT
             .replace("BROKER", &self.broker.address.to_string())

@@ -1,6 +1,6 @@
-//! The traffic after the story: slow, and a little of everything.
+//! The traffic after the scenario: slow, and a mix of everything.
 //!
-//! Guarantee: the same seed sends the same in the same order, however long the waits really were.
+//! Guarantee: the same seed sends the same orders in the same sequence, whatever the actual delays were.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use super::expectations::Expectation;
 use super::order::{DemoOrder, DemoQueue};
 
-/// How many of the last orders may be sent again.
+/// How many recent orders may be sent again.
 const REMEMBERED_MAX: usize = 20;
-/// The shortest and the longest pause between two.
+/// The range of the pause between two orders.
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 500..=1_500;
 
-/// What is sent next.
+/// The next order to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScheduledOrder {
-    /// Before it is sent.
+    /// The delay before sending.
     pub(super) pause: Duration,
     pub(super) order: DemoOrder,
-    /// What the answer shows, where the key was used before.
+    /// The expectation that the response meets, if the key is reused.
     pub(super) shows: Option<Expectation>,
 }
 
-/// Dice, and what was sent lately.
+/// The random generator and the recent orders.
 pub(super) struct Traffic {
     dice: fastrand::Rng,
-    /// How many of each queue there were.
+    /// How many orders each queue has had.
     orders: u32,
     payments: u32,
     faxes: u32,
@@ -34,7 +34,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// After a story with so many orders, one payment and one fax.
+    /// Continues after a scenario with this many orders, one payment and one fax.
     pub(super) fn after(seed: u64, orders: u32) -> Self {
         let dice = fastrand::Rng::with_seed(seed);
         Self { dice, orders, payments: 1, faxes: 1, recent: VecDeque::new() }

@@ -1,6 +1,7 @@
-//! Where the demo keeps its messages, and where it listens.
+//! The store and the listener of the demo.
 //!
-//! Guarantee: it never writes into a store that is there, and a store that nobody asked to keep is gone when the demo has ended.
+//! Guarantee: it never writes to an existing store, and it removes its store at the end unless the user asked to keep
+//! it.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -15,18 +16,18 @@ use uuid::Uuid;
 
 use crate::exit::Exit;
 
-/// The store's file in a folder of its own.
+/// The store's file name in the temporary folder.
 const FILE: &str = "ichido.db";
 
 /// The store of a demo.
 pub(super) struct Workspace {
     pub(super) url: String,
-    /// The folder that goes with the demo, if it is one.
+    /// The temporary folder, if the store is in one.
     folder: Option<PathBuf>,
 }
 
 impl Workspace {
-    /// The file that was asked for, which must be new; or one in a new folder.
+    /// Uses the requested file, which must not exist, or a file in a new folder.
     pub(super) fn create(store: Option<String>) -> Result<Self, Exit> {
         if let Some(url) = store {
             new_file(&url).map_err(|what| Exit::invalid("--store", what))?;
@@ -41,7 +42,7 @@ impl Workspace {
         Ok(Self { url, folder: Some(folder) })
     }
 
-    /// For people.
+    /// Describes the store, for people.
     pub(super) fn describe(&self) -> String {
         let file = sqlite_file(&self.url).unwrap_or(Path::new(""));
         let whole = std::path::absolute(file);
@@ -50,7 +51,9 @@ impl Workspace {
         format!("{shown} ({then})")
     }
 
-    /// Removes what nobody asked to keep, and says what is left; `turned` is how far the store's clock was turned ahead.
+    /// Removes the temporary store, and describes what is left.
+    ///
+    /// `clock_ahead` is how far the store's clock was advanced.
     pub(super) fn clean_up(mut self, clock_ahead: Duration) -> Result<String, Exit> {
         let Some(folder) = self.folder.take() else {
             return Ok(match clock_ahead.as_secs() / 60 {
@@ -67,7 +70,7 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // Something else went wrong, and that is what is told.
+        // An earlier error is what gets reported.
         drop(self.folder.take().map(std::fs::remove_dir_all));
     }
 }
@@ -86,7 +89,7 @@ fn new_file(url: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Orders are nobody else's business, be they made up.
+/// Creates a folder that only its owner can read, though the orders are made up.
 fn create_private(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -94,15 +97,15 @@ fn create_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Where the demo listens.
+/// The listener of the demo.
 pub(super) struct BoundListener {
     pub(super) listener: TcpListener,
     pub(super) address: SocketAddr,
-    /// The usual port was taken.
+    /// Whether the default port was taken.
     pub(super) is_fallback_port: bool,
 }
 
-/// Takes the address that was asked for; else the usual one, or a free port where that is taken.
+/// Binds the requested address; by default the usual port, or a free one if that is taken.
 pub(super) async fn listen(requested: Option<SocketAddr>) -> Result<BoundListener, Exit> {
     if let Some(beyond) = requested.filter(|address| !address.ip().is_loopback()) {
         return Err(Exit::invalid(

@@ -1,18 +1,18 @@
-//! How much room there is for an SQLite store.
+//! Free disk space for an SQLite store.
 
 use std::io;
 use std::path::Path;
 
-/// What was seen, in bytes.
+/// Disk space in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DiskSpace {
-    /// What this user may still fill of the file system that the store is in.
+    /// What this user may still write to the store's file system.
     pub(super) free: u64,
-    /// What the store takes, its log included.
+    /// The size of the store with its log.
     pub(super) taken: u64,
 }
 
-/// Asks the file system.
+/// Reads the free space of the file system.
 #[cfg(unix)]
 pub(super) fn disk_space(file: &Path) -> io::Result<DiskSpace> {
     let seen = rustix::fs::statvfs(file)?;

@@ -1,6 +1,6 @@
-//! What is to be thought of what was seen.
+//! Evaluates what was read.
 //!
-//! Guarantee: nothing here asks anybody; the same sight gives the same checks.
+//! Guarantee: nothing here does I/O; the same input gives the same checks.
 
 use std::io;
 use std::time::Duration;
@@ -16,25 +16,29 @@ use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
 use super::disk::DiskSpace;
 use super::report::DoctorCheck;
 
-/// How long a transaction may stay open. While it is, nothing that was deleted since can be cleaned up, and a busy queue is many
-/// deletions.
+/// How long a transaction may stay open.
+///
+/// Until it ends, deleted rows cannot be vacuumed, and a busy queue deletes many.
 pub(super) const OPEN_FOR_MAX: Duration = Duration::from_mins(5);
-/// How far the clocks may be apart. Leases go by the database's alone; signatures and the expiry of tokens go by this machine's.
+/// How far the clocks may differ.
+///
+/// Leases use only the database's clock; signatures and token expiry use this machine's.
 const SKEW_MAX: Duration = Duration::from_secs(5);
 /// `PRAGMA synchronous` that waits for the disk at every commit: FULL, or EXTRA, which waits more.
 const SYNCHRONOUS_FULL: i64 = 2;
-/// Below this much room a store is about to refuse what comes: a busy one writes as much into its log within minutes.
+/// With less free space a store is about to refuse writes: a busy one writes this much to its log within minutes.
 const FREE_BYTES_MIN: u64 = 256 << 20;
-/// Below this much room somebody should look, however small the store is.
+/// With less free space somebody should look, however small the store is.
 const FREE_BYTES_LOW: u64 = 1 << 30;
-/// So many times what the store takes should be free: a copy (`ichido backup`) takes as much as the store, and work goes on meanwhile.
+/// The free space as a multiple of the store's size: a copy (`ichido backup`) is as large as the store, and work
+/// continues.
 const FREE_TIMES_STORE: u64 = 2;
-/// The values of `synchronous_commit` by which a commit that was answered is on the disk.
+/// The values of `synchronous_commit` with which an acknowledged commit is on disk.
 const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply"];
 
 pub(super) const UNREACHABLE_HELP: &str = "look whether the database runs and lets this user in, and whether the address is right (--store, ICHIDO_STORE, or url under [store])";
 
-/// What a configuration says, or what is wrong with it.
+/// Checks a configuration, or reports its errors.
 pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<DoctorCheck> {
     let config = match config {
         Ok(Some(config)) => config,
@@ -46,7 +50,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Doc
             return vec![DoctorCheck::finding("configuration", faults.to_string().replace('\n', ";"), help)];
         }
     };
-    // What contradicts itself was refused when it was read.
+    // Contradictions were rejected when it was read.
     let mut checks = vec![
         DoctorCheck::well(
             "configuration",
@@ -58,7 +62,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Doc
     let memories = config.queues.iter().filter_map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination)?;
         if to.guarantee() == Some(Guarantee::Repeatable) {
-            // It needs nobody's memory.
+            // The receiver does not need to remember keys.
             return None;
         }
         let Some(destination) = to.known() else {
@@ -78,7 +82,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Doc
     checks
 }
 
-/// A receiver whose memory is shorter than a queue may go on.
+/// Reports a receiver that forgets keys before a queue's last attempt.
 pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> DoctorCheck {
     let what = format!(
         "queue {queue}: {receiver} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
@@ -88,7 +92,9 @@ pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> Doct
     DoctorCheck::finding("memory", what, &memory.mend)
 }
 
-/// A key is new again once its message is forgotten: a client that still tries would have it done twice.
+/// Checks that finished messages are kept longer than clients retry.
+///
+/// A key is free again once its message is deleted, so a client that still retries would act twice.
 fn kept_long_enough(keep_finished: Duration) -> DoctorCheck {
     let horizon = Retry::CLIENT.horizon(CLIENT_CALL_MAX, CLIENT_HINT_MAX);
     if horizon <= keep_finished {
@@ -110,7 +116,7 @@ fn kept_long_enough(keep_finished: Duration) -> DoctorCheck {
     )
 }
 
-/// How the database stands, where each process makes at most so many connections to it.
+/// Checks the database, given the maximum number of connections per process.
 pub(super) fn vitals(vitals: &Vitals, connections_max: u32) -> Vec<DoctorCheck> {
     let mut checks = vec![schema(vitals.schema_found, vitals.schema_known)];
     match &vitals.database {
@@ -167,7 +173,7 @@ fn file(journal_mode: &str, synchronous: i64) -> DoctorCheck {
     )
 }
 
-/// Whether there is room for what comes.
+/// Checks the free disk space.
 pub(super) fn disk(seen: io::Result<DiskSpace>) -> DoctorCheck {
     const NAME: &str = "disk";
     let DiskSpace { free, taken } = match seen {
@@ -196,7 +202,7 @@ pub(super) fn disk(seen: io::Result<DiskSpace>) -> DoctorCheck {
     DoctorCheck::well(NAME, what)
 }
 
-/// A size in the unit that it is best read in.
+/// Formats a size in the most readable unit.
 fn about(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| *unit <= bytes) {
@@ -263,7 +269,7 @@ fn clock(reading: ClockReading) -> DoctorCheck {
     )
 }
 
-/// Every process of ours may take as many connections as it was told, and one that listens.
+/// Checks the connection limit. Each process may use its maximum, plus one connection for notifications.
 fn connections(server: &Server, connections_max: u32) -> DoctorCheck {
     const NAME: &str = "connections";
     let each = connections_max.saturating_add(1);

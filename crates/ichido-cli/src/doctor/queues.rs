@@ -1,4 +1,4 @@
-//! What is to be thought of the queues that workers have published.
+//! Evaluates the queues that workers have published.
 
 use ichido::worker::ShortMemory;
 use ichido_core::retry::Guarantee;
@@ -11,7 +11,7 @@ use super::report::DoctorCheck;
 
 const NAME: &str = "queues";
 
-/// Whether nodes agree; and, where no configuration was looked at, whether receivers remember keys for long enough.
+/// Checks that nodes agree and, without a configuration, that receivers remember keys long enough.
 pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<DoctorCheck> {
     if queues.is_empty() {
         return vec![DoctorCheck::unknown(NAME, "no worker has published a queue yet")];

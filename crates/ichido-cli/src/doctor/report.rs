@@ -1,29 +1,29 @@
-//! What was looked at, and how it is told.
+//! The checks and their report.
 
 use std::fmt::Write as _;
 
 use ichido_core::text::visible;
 use serde_json::{Value, json};
 
-/// One thing that was looked at.
+/// A single check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DoctorCheck {
     pub(super) name: &'static str,
     pub(super) what: String,
     pub(super) state: State,
-    /// What to do about it.
+    /// How to fix it.
     pub(super) help: Option<String>,
 }
 
 ichido_core::words! {
-    /// How it is.
+    /// The result of a check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum State {
         Well = "ok",
         Finding = "finding",
-        /// It is well still, and will not be.
+        /// It works now, but will not for long.
         Warning = "warning",
-        /// It could not be looked at, which says nothing.
+        /// It could not be checked, which is not a finding.
         Unknown = "unknown",
     }
 }
@@ -50,13 +50,13 @@ impl DoctorCheck {
     }
 }
 
-/// A line for each, the mend of a finding under it, and how many there are.
+/// Renders one line per check, the help under each finding, and the number of findings.
 pub(super) fn human(checks: &[DoctorCheck]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for DoctorCheck { name, what, state, help } in checks {
         let mark = if *state == State::Finding { "FINDING" } else { state.as_str() };
-        // A string takes all.
+        // Writing to a string cannot fail.
         _ = writeln!(text, "{mark:7}  {name:width$}  {}", visible(what));
         if let Some(help) = help {
             _ = writeln!(text, "{:9}{:width$}  mend: {}", "", "", visible(help));
@@ -73,7 +73,7 @@ pub(super) fn human(checks: &[DoctorCheck]) -> String {
     text
 }
 
-/// The same as one object.
+/// Renders the report as one JSON object.
 pub(super) fn json(checks: &[DoctorCheck]) -> String {
     let shown = |DoctorCheck { name, what, state, help }: &DoctorCheck| -> Value {
         let mut shown = json!({ "name": name, "state": state.as_str(), "what": what });

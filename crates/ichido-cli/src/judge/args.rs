@@ -1,4 +1,5 @@
-//! What `ichido judge` is told, on the command line and by the environment (SPEC B5).
+//! The flags and environment variables of `ichido judge`.
+// Spec: B5.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use ichido_server::config::DEFAULT_URL;
 use super::plan::Price;
 use super::seconds;
 
-/// What is left of a deadline to write the judgements.
+/// The part of a deadline that is reserved for writing the judgements.
 const WRITE_WITHIN: Duration = Duration::from_secs(2);
 
 const AFTER_HELP: &str = "\
@@ -143,7 +144,7 @@ impl Args {
     }
 }
 
-/// `3,15` or `0.25,1.25`.
+/// Parses a price such as `3,15` or `0.25,1.25`.
 fn price(text: &str) -> Result<Price, String> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..1e6).contains(number));
     let read = text

@@ -1,4 +1,4 @@
-//! Which model is asked, where, and as whom.
+//! Selects the model, its endpoint and its credentials.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use ichido_llm::models::{Anthropic, AnthropicSettings, Model, OpenAi, OpenAiSett
 
 use super::Args;
 
-/// Where the keys are: never on the command line, which everybody on the machine can read.
+/// Environment variables for keys: every user of the machine can read the command line.
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 
-/// What may stand after `--llm`.
+/// The accepted values of `--llm`.
 const FORMS: &str = "write openai:MODEL, anthropic:MODEL or bedrock:MODEL";
 
-/// The model that the command line names.
+/// Returns the model that the command line names.
 pub(super) async fn resolve(args: &Args, faults: &mut Faults) -> Option<Arc<dyn Model>> {
     let named = args.llm.as_deref().or_else(|| args.has_bedrock().then_some("bedrock"));
     let Some(named) = named else {
@@ -54,7 +54,7 @@ fn service(args: &Args, model: &str, base_url: &str, key: &str, faults: &mut Fau
         service.base_urls.clone_from(&args.endpoints);
     }
     service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
-    // A server of one's own may ask for none.
+    // A self-hosted server may need no key.
     if service.api_key.is_none() && args.endpoints.is_empty() {
         faults.add("--llm", format!("its key is missing: set {key} in the environment"));
     }
@@ -87,7 +87,7 @@ async fn bedrock(args: &Args, model: Option<&str>, faults: &mut Faults) -> Optio
     resolved(settings.resolve().await, faults).map(|model| Arc::new(model) as _)
 }
 
-/// `eu-west-1`, or `eu-west-1=http://127.0.0.1:8080` for one that is called elsewhere.
+/// Parses `eu-west-1`, or `eu-west-1=http://127.0.0.1:8080` for a region at another URL.
 #[cfg(feature = "bedrock")]
 fn endpoint_of(text: &str) -> ichido_bedrock::EndpointSettings {
     let (region, url) = match text.split_once('=') {

@@ -1,4 +1,5 @@
-//! What is written: one judgement a line, in the order of the articles (SPEC B6, B11).
+//! Writes one judgement per line, in the order of the articles.
+// Spec: B6, B11.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,16 +9,18 @@ use serde_json::Value;
 
 use crate::out;
 
-/// How `--out` names standard output.
+/// The value of `--out` for standard output.
 const STDOUT: &str = "-";
 
-/// Where judgements go. A file is written beside its place and put there whole, so that nobody reads a half of it.
+/// Where judgements are written.
+///
+/// A file is written beside its target and then renamed, so nobody reads half of it.
 pub(super) enum Output {
     Stdout,
     File(PartFile),
 }
 
-/// A file under a name of its own, until it is whole; it is removed unless it becomes so.
+/// A temporary file, removed on drop unless it was renamed to its target.
 pub(super) struct PartFile {
     target: PathBuf,
     name: PathBuf,
@@ -26,19 +29,21 @@ pub(super) struct PartFile {
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        // It is gone where it has got its place.
+        // After the rename there is nothing to remove.
         _ = std::fs::remove_file(&self.name);
     }
 }
 
 impl Output {
-    /// Makes sure that it can be written, before anything is paid for. `others` are files that must not be written over.
+    /// Checks that the target can be written, before anything is paid for.
+    ///
+    /// `protected` are files that must not be overwritten.
     pub(super) fn open(target: &Path, protected: &[&Path]) -> Result<Self, String> {
         if target.as_os_str() == STDOUT {
             return Ok(Self::Stdout);
         }
         let shown = target.display();
-        // Where a link leads, and not the link itself.
+        // The target of a link, not the link itself.
         let target = if target.exists() {
             target.canonicalize().map_err(|error| format!("{shown}: {error}"))?
         } else {
@@ -55,7 +60,7 @@ impl Output {
         let mut part = name.to_owned();
         part.push(format!(".{:08x}.part", fastrand::u32(..)));
         let name = target.with_file_name(part);
-        // Nobody else's, even if somebody guessed the name.
+        // Never an existing file, even if somebody guessed the name.
         let file = OpenOptions::new().write(true).create_new(true).open(&name);
         let file = file.map_err(|error| {
             format!("{shown} cannot be written: {error}; its folder must be there and yours")
@@ -67,7 +72,7 @@ impl Output {
         matches!(self, Self::Stdout)
     }
 
-    /// Writes all of it, on the disk when this returns.
+    /// Writes all lines; they are on disk when this returns.
     pub(super) fn write(self, lines: &[Value]) -> io::Result<()> {
         let mut text = String::new();
         for line in lines {

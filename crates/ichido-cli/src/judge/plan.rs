@@ -1,4 +1,5 @@
-//! What a run will take, said before it starts (SPEC B9).
+//! The estimate before a run.
+// Spec: B9.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::seconds::shown;
 
-/// What a run will take.
+/// The estimated time and cost of a run.
 pub(super) struct Plan {
     pub(super) articles: usize,
     known: Known,
@@ -26,19 +27,19 @@ pub(super) struct Plan {
     price: Option<Price>,
 }
 
-/// What a million tokens cost, in whatever money.
+/// The price of a million tokens, in any currency.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Price {
     pub(super) input: f64,
     pub(super) output: f64,
 }
 
-/// What a person says of a run besides its settings.
+/// Inputs of the plan besides the settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanInputs {
-    /// How long it may take in all.
+    /// The maximum duration of the run.
     pub(super) deadline: Option<Duration>,
-    /// How long a call takes.
+    /// The duration of a call.
     pub(super) latency: Duration,
     pub(super) price: Option<Price>,
 }
@@ -78,7 +79,7 @@ impl Plan {
         self.price.map(cost)
     }
 
-    /// For people.
+    /// Renders the plan for people.
     pub(super) fn render(&self) -> String {
         let Known { answered, missing, tokens, lost } = self.known;
         let mut text = format!("{} articles: {answered} judged before, {missing} to ask\n", self.articles);
@@ -129,7 +130,7 @@ impl Plan {
         format!("{} of {} are retried {retries} times", assumption.of, assumption.per)
     }
 
-    /// For programs. Times are seconds.
+    /// Renders the plan as JSON. Times are in seconds.
     pub(super) fn to_json(&self) -> Value {
         let Estimate { best, likely, worst } = self.takes;
         json!({
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn a_price_makes_a_cost() {
         let price = Price { input: 3.0, output: 15.0 };
-        // 84,000 tokens in, and 24,000 out.
+        // 84,000 tokens in and 24,000 out.
         let plan = plan(&Settings::DEFAULT, PlanInputs { price: Some(price), ..INPUTS });
         assert!(plan.render().contains(": 0.61 at most"), "{}", plan.render());
         assert_eq!(plan.to_json()["cost_max"], json!(0.612));

@@ -1,4 +1,5 @@
-//! What came of a run, for people and for programs (SPEC B12).
+//! Reports the result of a run, for people and as JSON.
+// Spec: B12.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use super::plan::Plan;
 use crate::exit::Exit;
 use crate::out;
 
-/// Says what came of it, and how it ends.
+/// Prints the result, and returns the command's result.
 pub(super) fn ended(as_json: bool, plan: &Plan, report: &Report<Judgement>, quiet: bool) -> Result<(), Exit> {
     let fallbacks = report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Fallback(_))).count();
     if as_json {

@@ -1,10 +1,10 @@
-//! Lengths of time as the settings of models have them: `2.5` is seconds, and so is `2.5s`; `250ms` and `14m` are what they say.
+//! Durations in the form of model settings: `2.5` and `2.5s` are seconds; `250ms` and `14m` have units.
 
 use std::time::Duration;
 
 use ichido_core::settings::duration;
 
-/// The longest: a wait of a day between calls is a typing error.
+/// The maximum: a delay of more than a day is a typing error.
 const LONGEST: Duration = Duration::from_hours(24);
 
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `7m 30s`, `2.5s`.
+/// Formats a duration such as `7m 30s` or `2.5s`.
 pub(super) fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

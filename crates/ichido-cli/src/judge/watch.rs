@@ -1,4 +1,4 @@
-//! How far a run is, for a person at a terminal; and its end, by a signal.
+//! Progress of a run in a terminal, and its end on a signal.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::signals::Signals;
 
 const POLL_EVERY: Duration = Duration::from_millis(250);
 
-/// Shows how far it is until it is dropped.
+/// Shows the progress until it is dropped.
 pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
     let bar = Bar::new(Some(0), "{bar:30} {pos}/{len} {msg}");
     if !bar.is_shown() {
@@ -22,7 +22,7 @@ pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
     let began = tokio::time::Instant::now();
     loop {
         let counts = judge.counts();
-        // While what is known is still being looked up, a bar of nothing would be full.
+        // While stored judgements are looked up, a bar of length zero would be full.
         if 0 < counts.missing {
             let done = counts.answered + counts.fallbacks;
             bar.set(Some(counts.missing), done, told(&counts, began.elapsed()));
@@ -31,7 +31,7 @@ pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
     }
 }
 
-/// Pace, throttles, retries, and how long it will take at this pace.
+/// Formats the pace, throttles, retries and the remaining time.
 fn told(counts: &Counts, took: Duration) -> String {
     let done = counts.answered + counts.fallbacks;
     let left = counts.missing.saturating_sub(done);
@@ -49,7 +49,7 @@ fn told(counts: &Counts, took: Duration) -> String {
     )
 }
 
-/// The first signal lets the calls under way end, the second does not.
+/// The first signal lets calls in flight finish; the second does not.
 pub(super) async fn signals(stop: &Stop) -> Result<(), Exit> {
     let mut signals = Signals::listen()?;
     signals.next().await;

@@ -1,4 +1,4 @@
-//! Lists of entries.
+//! Lists entries.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::api_client::format;
 use crate::exit::Exit;
 use crate::out;
 
-/// The most entries of one list.
+/// The maximum number of entries in a list.
 const LIMIT_MAX: u32 = 100_000;
 
 /// Which entries; all filters together must fit.
@@ -59,7 +59,7 @@ pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(),
         }
     }
     if let (0, Some(last)) = (left, filter.after) {
-        // Aside, so that lines for programs are objects and nothing else.
+        // On standard error, so JSON output contains only objects.
         out::eprint(&format!("there may be more: --after {last}\n"));
     }
     Ok(())

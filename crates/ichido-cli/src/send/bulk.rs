@@ -1,8 +1,9 @@
-//! Many messages, one a line.
+//! Sends many messages, one per line.
 //!
-//! Guarantee: each line is on its own, and has one result, in the order of the lines. A bounded number is under way at once. A line that is
-//! refused, or that the server fails at, holds up no other; a server or store that is not reached, that fails at several in a row, or that refuses
-//! all, ends it, and so does a signal. What was sent before may be sent again: it stands under its key once.
+//! Guarantee: each line is independent and has one result, in input order. The number of lines in flight is bounded.
+//! A line that is refused, or that the server fails at, does not hold up others. The command stops on a signal, if
+//! the server or store cannot be reached, fails several times in a row, or refuses everything. Lines may be sent
+//! again: each message exists once under its key.
 
 use std::collections::VecDeque;
 
@@ -20,21 +21,21 @@ use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
 
-/// What is to be known wherever it ended before its end.
+/// The hint for every early end.
 const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
 
-/// Puts the messages of lines in.
+/// Enqueues the messages of an NDJSON input.
 pub(super) struct BulkSend {
     pub(super) sender: Sender,
     pub(super) key_from: KeyFrom,
-    /// The most that are under way at once.
+    /// The maximum number of lines in flight.
     pub(super) parallel: usize,
     pub(super) json: bool,
-    /// The queue as the configuration has it, if there is one.
+    /// The queue's configuration, if there is one.
     pub(super) queue: Option<Queue>,
 }
 
-/// A line that is under way.
+/// A line in flight.
 struct PendingLine {
     number: u64,
     bytes: u64,
@@ -43,18 +44,18 @@ struct PendingLine {
 
 /// Why no more lines are read.
 enum StopReason {
-    /// There are none.
+    /// The input has ended.
     End,
-    /// Whatever follows would fare as this line did.
+    /// Every further line would fail like this one.
     Failed { number: u64, outcome: SendOutcome },
-    /// Somebody said so.
+    /// A signal arrived.
     Interrupted,
-    /// They cannot be read.
+    /// The input cannot be read.
     Unreadable(std::io::Error),
 }
 
 impl BulkSend {
-    /// Sends them all.
+    /// Sends all lines.
     pub(super) async fn run(&self, mut lines: LineReader, bar: Bar) -> Result<(), Exit> {
         let mut signals = Signals::listen()?;
         let mut counts = SendCounts::default();
@@ -89,7 +90,7 @@ impl BulkSend {
         ended(stop.unwrap_or(StopReason::End), &counts)
     }
 
-    /// Puts a line on its way.
+    /// Starts sending a line.
     fn send(&self, line: InputLine, warned: &mut bool) -> PendingLine {
         let InputLine { number, text, bytes } = line;
         let task = match item(text, &self.key_from) {
@@ -103,7 +104,7 @@ impl BulkSend {
         PendingLine { number, bytes, task }
     }
 
-    /// Once is enough: the lines are of one kind.
+    /// Warns once: all lines are of one kind.
     fn warn(&self, item: &LineMessage, warned: &mut bool) {
         let warning =
             self.queue.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.key, &item.body));
@@ -114,7 +115,7 @@ impl BulkSend {
     }
 }
 
-/// What a line asks for, or why it is not taken.
+/// Parses a line, or returns why it is refused.
 pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<LineMessage, SendRefusal> {
     let refused = |error: LineError| SendRefusal::message(error.code(), error.to_string());
     let text = text.ok_or(LineError::TooLong).map_err(refused)?;
@@ -126,7 +127,7 @@ pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<LineMess
     Ok(item)
 }
 
-/// What came of the line that is first in order.
+/// Waits for the outcome of the oldest line in flight.
 async fn first(under_way: &mut VecDeque<PendingLine>) -> (u64, u64, SendOutcome) {
     let Some(PendingLine { number, bytes, task }) = under_way.front_mut() else {
         return std::future::pending().await;
@@ -138,17 +139,17 @@ async fn first(under_way: &mut VecDeque<PendingLine>) -> (u64, u64, SendOutcome)
     (*number, *bytes, outcome)
 }
 
-/// Whether the next line would fare the same.
+/// Returns whether the next line would fail the same way.
 fn is_for_all(outcome: &SendOutcome, counts: &SendCounts) -> bool {
     match outcome {
         SendOutcome::Refused(refused) => refused.scope == RefusalScope::All,
-        // Nobody was reached, or wants to be: it says nothing of this line.
+        // The server was not reached or is overloaded, which says nothing about this line.
         SendOutcome::Unknown { effect: Effect::NotDone, .. } => true,
         _ => counts.is_lost_in_a_row(),
     }
 }
 
-/// Which line, with a blank before it.
+/// Labels a result with its line, after a leading space.
 pub(super) fn line_label(number: u64) -> String {
     format!(" line {number}")
 }
@@ -160,7 +161,7 @@ fn ended(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
         }
         StopReason::End => {
             out::eprint(&format!("ichido: {counts}\n"));
-            // The results have said which ones.
+            // The results name the failed lines.
             if counts.is_well() { Ok(()) } else { Err(Exit::Findings) }
         }
         StopReason::Failed { number, outcome } => {

@@ -1,6 +1,6 @@
-//! One line of NDJSON: whose key, and what bytes.
+//! Parses one line of NDJSON into a key and a body.
 //!
-//! Guarantee: the body is a piece of the line, byte for byte: no number, escape or blank in it is written otherwise.
+//! Guarantee: the body is a part of the line, byte for byte. Numbers, escapes and spaces stay as written.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,26 +10,26 @@ use ichido_core::key::{IdempotencyKey, KeyError};
 use ichido_server::accept::REQUEST_BYTES_MAX;
 use serde_json::value::RawValue;
 
-/// The longest line: the largest request, with a key and some room around it.
+/// The maximum line length: the largest request plus a key and some space.
 pub(super) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX + 4096;
 
-/// What a line asks for.
+/// The message that a line describes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineMessage {
     pub(super) key: IdempotencyKey,
     pub(super) body: Vec<u8>,
 }
 
-/// Where the key of a line stands.
+/// Where the key of a line is.
 #[derive(Clone, Debug)]
 pub(super) enum KeyFrom {
-    /// The line is `{"key": …, "body": …}`, and the member `body` is what is sent.
+    /// The line is `{"key": …, "body": …}`, and the member `body` is sent.
     Member,
-    /// The line itself is what is sent, and holds its key at this place.
+    /// The whole line is sent, and its key is at this JSON pointer.
     Pointer(Pointer, String),
 }
 
-/// Why a line asks for nothing. No variant holds a character of it.
+/// Why a line is invalid. No variant contains any of its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LineError {
     #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
@@ -47,7 +47,7 @@ pub(super) enum LineError {
 }
 
 impl LineError {
-    /// The word for programs.
+    /// Returns the error code for programs.
     pub(super) const fn code(&self) -> &'static str {
         match self {
             Self::TooLong => "body_too_large",
@@ -58,15 +58,15 @@ impl LineError {
     }
 }
 
-/// Reads a line, without the line break at its end.
+/// Parses a line without its line break.
 pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, LineError> {
     let document = Document::parse(line, LINE_BYTES_MAX)?;
     match key_from {
         KeyFrom::Member => {
-            // The strict reader has refused what two readers could understand in two ways; this one has the bytes as they are written.
+            // The strict parser has rejected ambiguous input; this one gives access to the bytes as written.
             let texts: BTreeMap<Cow<'_, str>, &RawValue> =
                 serde_json::from_slice(line).map_err(|_| LineError::Shape)?;
-            // A further member is most likely a body, or a typing error.
+            // An additional member is probably part of the body, or a typing error.
             let (2, Some(key), Some(body)) = (texts.len(), document.root().get("key"), texts.get("body"))
             else {
                 return Err(LineError::Shape);
@@ -81,7 +81,7 @@ pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, Line
     }
 }
 
-/// A text, or a whole number as it is written: 7 and 7.0 mean the same and would be two keys.
+/// Accepts a string, or a whole number as written: 7 and 7.0 are equal but would be two keys.
 fn key_of(value: Value<'_, '_>) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.into_owned());

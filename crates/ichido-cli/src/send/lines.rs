@@ -1,7 +1,7 @@
-//! Lines of a file or of standard input, one after the other.
+//! Reads lines from a file or from standard input.
 //!
-//! Guarantee: no more than [`LINE_BYTES_MAX`] bytes of a line are held, whatever is read; one that is longer is passed over, and said to be.
-//! Waiting for the next line can be broken off and taken up again, and nothing is lost.
+//! Guarantee: at most [`LINE_BYTES_MAX`] bytes of a line are in memory. A longer line is skipped and reported.
+//! Waiting for the next line can be cancelled and resumed without losing data.
 
 use std::io;
 
@@ -9,25 +9,25 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 use super::line::LINE_BYTES_MAX;
 
-/// Where lines come from.
+/// Reads lines.
 pub(super) struct LineReader {
     from: Box<dyn AsyncBufRead + Send + Unpin>,
-    /// What has come of the next line.
+    /// The part of the next line that has been read.
     partial: Vec<u8>,
     is_too_long: bool,
-    /// Lines that have come.
+    /// The number of lines read.
     count: u64,
-    /// Bytes that have come.
+    /// The number of bytes read.
     bytes: u64,
 }
 
-/// A line, by its number from 1.
+/// A line with its number, starting at 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InputLine {
     pub(super) number: u64,
-    /// Without its line break; `None` when it is too long.
+    /// The text without its line break; `None` if the line is too long.
     pub(super) text: Option<Vec<u8>>,
-    /// Bytes up to its end.
+    /// The bytes read up to the end of this line.
     pub(super) bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl LineReader {
         Self { from: Box::new(from), partial: Vec::new(), is_too_long: false, count: 0, bytes: 0 }
     }
 
-    /// The next line that is not empty; `None` at the end.
+    /// Returns the next line that is not blank; `None` at the end.
     pub(super) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let found = self.from.fill_buf().await?;
@@ -60,7 +60,7 @@ impl LineReader {
         }
     }
 
-    /// What has come, as a line; `None` when it is blank, or nothing at the end.
+    /// Completes a line; `None` if it is blank, or empty at the end.
     fn take(&mut self, is_end: bool) -> Option<InputLine> {
         let (mut text, is_too_long) =
             (std::mem::take(&mut self.partial), std::mem::take(&mut self.is_too_long));

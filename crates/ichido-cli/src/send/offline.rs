@@ -1,7 +1,8 @@
-//! `ichido send --offline-queue FILE`: into a file first, and from there to the server.
+//! `ichido send --offline-queue FILE`: stores messages in a file, and sends them from there.
 //!
-//! Guarantee: what is said to be `queued` is on the disk. It is sent in its order, under its key, until the server has taken it or it is marked;
-//! killed and run again, with the same messages or with none, each stands once at the server. Of each the last word holds.
+//! Guarantee: a message reported as `queued` is on disk. Messages are sent in order, under their keys, until the
+//! server has accepted or the queue has marked them. If the command is killed and run again, with or without the same
+//! messages, each exists once at the server. The last report about a message holds.
 
 mod input;
 mod sending;
@@ -25,13 +26,13 @@ use crate::out;
 use crate::signals::Signals;
 use input::{Batches, Input, NumberedMessage};
 
-/// Puts messages into the file, and sends what is in it.
+/// Stores messages in the file, and sends its entries.
 pub(super) async fn run(args: &Args) -> Result<(), Exit> {
     let settings = Settings::resolve(args)?;
     let sender = settings.sender(args).await?;
     let (Some(file), SendTransport::Server { url, client }) = (&args.offline_queue, sender.transport.clone())
     else {
-        // The settings let nothing through that is otherwise.
+        // The settings allow nothing else.
         return Err(Exit::invalid("--offline-queue", "is for a running server"));
     };
     let input = Input::open(args).await?;
@@ -59,20 +60,20 @@ struct Offline<'a> {
     destination: &'a str,
     sender: &'a Sender,
     json: bool,
-    /// Whether it is about one message, whose lines have no numbers.
+    /// Whether there is one message, which has no line number.
     is_one: bool,
 }
 
-/// What is under way.
+/// The state of a run.
 struct OfflineRun {
     counts: SendCounts,
-    /// Whether it was about one message, and its key was used for another body.
+    /// Whether the only message's key was used for another body.
     has_key_conflict: bool,
-    /// What was last in the way.
+    /// The last error from the server.
     last_error: Option<String>,
-    /// The lines of this run that stand as which entry.
+    /// The line numbers of each entry in this run.
     lines: HashMap<EntryId, Vec<u64>>,
-    /// Why no more is sent, if that is so: whatever follows would fare the same.
+    /// Why sending stops, if every further entry would fail the same way.
     ends: Option<Exit>,
     is_interrupted: bool,
 }
@@ -105,7 +106,7 @@ impl Offline<'_> {
             tokio::select! {
                 biased;
                 () = signals.next() => {
-                    // Whoever says it twice does not wait for the try in hand, which is marked.
+                    // A second signal does not wait for the attempt in flight, which is marked in the file.
                     if run.is_interrupted {
                         break;
                     }
@@ -144,7 +145,7 @@ impl Offline<'_> {
         self.finish(run, outcome).await
     }
 
-    /// The sender as a task of its own; none where another process is at it.
+    /// Starts the sender as a task; returns `None` if another process is sending.
     async fn start(
         &self,
         client: Arc<Client>,
@@ -173,7 +174,7 @@ impl Offline<'_> {
         Exit::Failed(format!("{}: {error}", self.file.display()))
     }
 
-    /// Puts what was read into the file, all of it at once, and says of each that it is there.
+    /// Stores a batch in the file at once, and reports each message as queued.
     async fn accept_batch(&self, batch: Vec<NumberedMessage>, run: &mut OfflineRun) -> Result<(), Exit> {
         let mut actions: Vec<Action> = Vec::new();
         let mut numbers = Vec::new();
@@ -225,7 +226,7 @@ impl Offline<'_> {
             What::Failed { refused: Some(answer), .. } => SendOutcome::Refused(refusal(answer)),
             What::Failed { reason, refused: None } => SendOutcome::Failed(reason.clone()),
             What::Held { reason } => SendOutcome::Held(reason.clone()),
-            // What waits was said to be queued, and is.
+            // A waiting message was reported as queued, and still is.
             What::Waits { reason, .. } | What::Offline { reason, .. } => {
                 run.last_error = Some(reason.text.clone());
                 return Ok(());
@@ -267,7 +268,7 @@ impl Offline<'_> {
         }))
     }
 
-    /// How the command ends, by what is in the file.
+    /// Determines the command's result from the contents of the file.
     async fn finish(&self, run: OfflineRun, outcome: Option<Drained>) -> Result<(), Exit> {
         let counts = self.queue.counts().await.map_err(|error| self.failed(&error))?;
         let of = |states: &[State]| -> u64 {
@@ -322,12 +323,12 @@ impl Offline<'_> {
                 "ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"
             ));
         }
-        // The results have said which ones.
+        // The results name the failed lines.
         if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Findings) }
     }
 }
 
-/// What came of a message that was to be put into the file.
+/// Returns the outcome of storing a message in the file.
 fn outcome_of_accepted(accepted: Accepted) -> (EntryId, SendOutcome) {
     match accepted {
         Accepted::Same { id, state: State::Failed, reason: Some(reason) } => {

@@ -1,4 +1,4 @@
-//! What came of a message, for people and for programs.
+//! The outcome of sending a message, for people and as JSON.
 
 use std::fmt;
 
@@ -9,50 +9,51 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 
-/// How many messages in a row may be left without an outcome. One that no server can handle is that message's fault; so many are the
-/// server's.
+/// How many messages in a row may have no outcome.
+///
+/// A single one may be that message's fault; several in a row are the server's.
 const LOST_IN_A_ROW_MAX: u32 = 3;
 
-/// What came of a message that was to be put in.
+/// The outcome of sending a message.
 #[derive(Clone, Debug)]
 pub(super) enum SendOutcome {
-    /// It is in the offline queue, and on the disk.
+    /// It is in the offline queue, on disk.
     Queued,
-    /// It stands, since now.
+    /// It was enqueued now.
     New { id: String },
-    /// It stood before, with the same meaning under the same key.
+    /// It was enqueued before, with an equivalent body under the same key.
     Same { id: String },
-    /// It will not be taken.
+    /// It was refused.
     Refused(SendRefusal),
-    /// It is not known to stand.
+    /// It is not known to be enqueued.
     Unknown {
-        /// `NotDone` where it is known not to stand.
+        /// `NotDone` if it is known not to be enqueued.
         effect: Effect,
         detail: String,
     },
-    /// Its tries from the offline queue are spent; or the server refused it in an earlier run.
+    /// Its attempts from the offline queue are used up, or the server refused it in an earlier run.
     Failed(Reason),
-    /// It was sent from the offline queue, and is too old to be sent again.
+    /// It was sent from the offline queue before, too long ago to be sent again safely.
     Held(Reason),
 }
 
-/// Why it will not be taken.
+/// Why a message was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SendRefusal {
-    /// One word that programs compare, if there is one.
+    /// The error code for programs, if there is one.
     pub(super) code: Option<String>,
     pub(super) detail: String,
     pub(super) scope: RefusalScope,
 }
 
-/// What a refusal is about.
+/// What a refusal applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefusalScope {
-    /// This message alone.
+    /// This message only.
     Message,
-    /// This message, whose key was used for another body.
+    /// This message, because its key was used for another body.
     Key,
-    /// Whatever is sent there: who asks, or the queue.
+    /// Every message: the caller or the queue is refused.
     All,
 }
 
@@ -68,7 +69,7 @@ impl SendRefusal {
 }
 
 impl SendOutcome {
-    /// The word for it.
+    /// Returns the word for the outcome.
     const fn word(&self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -82,7 +83,7 @@ impl SendOutcome {
         }
     }
 
-    /// A line for people; `whose` is which message, with a blank before it.
+    /// Renders a line for people. `label` names the message, with a leading space.
     pub(super) fn render(&self, label: &str) -> String {
         let word = self.word();
         match self {
@@ -96,7 +97,7 @@ impl SendOutcome {
         }
     }
 
-    /// The same for programs: of which line, and as which entry of the offline queue, where it is of one.
+    /// Renders the outcome as JSON, with the number of the line and the entry of the offline queue, if there are any.
     pub(super) fn to_json(&self, number: Option<u64>, entry: Option<EntryId>) -> String {
         let (id, code, detail) = match self {
             Self::Queued => (None, None, None),
@@ -119,7 +120,7 @@ impl SendOutcome {
         object.to_string()
     }
 
-    /// What came of a further line that asked for the same.
+    /// Returns the outcome for another line with the same action.
     pub(super) fn again(&self) -> Self {
         match self {
             Self::New { id } => Self::Same { id: id.clone() },
@@ -127,12 +128,12 @@ impl SendOutcome {
         }
     }
 
-    /// What it is about, where it is a refusal.
+    /// Returns the scope, if this is a refusal.
     pub(super) const fn refusal_scope(&self) -> Option<RefusalScope> {
         if let Self::Refused(refused) = self { Some(refused.scope) } else { None }
     }
 
-    /// How the command ends for the one message it was about.
+    /// Converts the outcome of a single message into the command's result.
     pub(super) fn into_result(self) -> Result<(), Exit> {
         match self {
             Self::Queued | Self::New { .. } | Self::Same { .. } => Ok(()),
@@ -155,10 +156,10 @@ impl SendOutcome {
     }
 }
 
-/// What came of how many.
+/// How many messages had each outcome.
 #[derive(Default)]
 pub(super) struct SendCounts {
-    /// `None` where there is no offline queue.
+    /// `None` without an offline queue.
     queued: Option<u64>,
     new: u64,
     same: u64,
@@ -166,12 +167,12 @@ pub(super) struct SendCounts {
     pub(super) unknown: u64,
     failed: u64,
     held: u64,
-    /// How many of the last ones were left without an answer that says why.
+    /// How many of the latest messages had no conclusive response.
     lost_in_a_row: u32,
 }
 
 impl SendCounts {
-    /// Of messages that go into the offline queue first.
+    /// Counts messages that go through the offline queue.
     pub(super) fn offline() -> Self {
         Self { queued: Some(0), ..Self::default() }
     }
@@ -191,18 +192,18 @@ impl SendCounts {
         self.lost_in_a_row = if is_lost { self.lost_in_a_row + 1 } else { 0 };
     }
 
-    /// Whether so many in a row were lost that it is the server's fault.
+    /// Returns whether so many in a row had no outcome that the server is at fault.
     pub(super) const fn is_lost_in_a_row(&self) -> bool {
         LOST_IN_A_ROW_MAX <= self.lost_in_a_row
     }
 
-    /// Whether every message that was spoken of stands, or waits.
+    /// Returns whether every reported message is enqueued or waiting.
     pub(super) const fn is_well(&self) -> bool {
         self.refused + self.unknown + self.failed + self.held == 0
     }
 }
 
-/// `3 new, 1 same, 0 refused`
+/// Formats as `3 new, 1 same, 0 refused`.
 impl fmt::Display for SendCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(queued) = self.queued {

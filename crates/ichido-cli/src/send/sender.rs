@@ -1,6 +1,6 @@
-//! The two ways in: through a running server, and by the same API in this process, straight on the store.
+//! The two transports: a running server, and the same API in this process on the store.
 //!
-//! Guarantee: both mean the same, so that what was put in the one way is the same the other way.
+//! Guarantee: both mean the same, so a message sent with one is the same message with the other.
 
 use std::sync::Arc;
 
@@ -13,33 +13,33 @@ use ichido_server::serve::Inside;
 use super::outcome::{RefusalScope, SendOutcome, SendRefusal};
 use crate::api_client::{describe_failure, describe_redirect};
 
-/// For whom, as a server is told.
+/// The request header that names the identity.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
-/// The word of a server for a key that was used for another body.
+/// The server's error code for a key that was used for another body.
 const KEY_CONFLICT: &str = "key_conflict";
-/// Where a server's answer has the message's id.
+/// Where a response has the message's id.
 const ID_AT: &str = "/id";
-/// Where it says under which key.
+/// Where a response has the key.
 const KEY_AT: &str = "/idempotency_key";
-/// Where it says which message has the key, if it is another one.
+/// Where a response names the message that has the key, if it is another one.
 const FIRST_AT: &str = "/first";
 
-/// Puts messages into one queue.
+/// Enqueues messages in one queue.
 #[derive(Clone)]
 pub(super) struct Sender {
-    /// Where its messages are put in.
+    /// The path that messages are posted to.
     pub(super) path: Uri,
     pub(super) content_type: String,
-    /// Told only where it was given: a token may stand for another.
+    /// Sent only if it was given: a token may imply another identity.
     pub(super) identity: Option<HeaderValue>,
     pub(super) transport: SendTransport,
 }
 
-/// Which way.
+/// How messages reach the API.
 #[derive(Clone)]
 pub(super) enum SendTransport {
     Server {
-        /// Its address, as it was given.
+        /// The URL as it was given.
         url: String,
         client: Arc<Client>,
     },
@@ -47,7 +47,7 @@ pub(super) enum SendTransport {
 }
 
 impl Sender {
-    /// Puts a message in, or says why it does not stand.
+    /// Enqueues a message, or says why it was not enqueued.
     pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> SendOutcome {
         let put = match &self.transport {
             SendTransport::Server { client, .. } => match self.action(key.clone(), body) {
@@ -63,7 +63,7 @@ impl Sender {
         put.unwrap_or_else(|why| SendOutcome::Refused(SendRefusal::message("request_invalid", why)))
     }
 
-    /// A message as a server is asked to take it.
+    /// Builds the request for a server.
     pub(super) fn action(&self, key: IdempotencyKey, body: Vec<u8>) -> Result<Action, ActionError> {
         let action = Action::new(Method::POST, self.path.path(), key, &self.content_type, body)?;
         match &self.identity {
@@ -83,7 +83,7 @@ fn outcome_of_server(outcome: Outcome, key: &IdempotencyKey) -> SendOutcome {
     }
 }
 
-/// Nothing is lost on the way to an API in this process; what it could not do now is as unknown as at a server.
+/// No response is lost in this process, but an error there is as inconclusive as at a server.
 fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     match answer.status {
         200..=299 => outcome_of_answer(answer, key),
@@ -94,14 +94,14 @@ fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     }
 }
 
-/// Whether an answer is about a message of this key: the least that a server of ours says.
+/// Returns whether a response is about a message with this key: the minimum that our server says.
 pub(super) fn is_about(answer: &Answer, key: &IdempotencyKey) -> bool {
     let names_another = answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str());
     answer.text_at(ID_AT).is_some() && !names_another
 }
 
 pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
-    // An answer to somebody else's request, as from a proxy that mixes them up, says nothing of ours.
+    // A response to another request, such as from a faulty proxy, says nothing about this one.
     if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) {
         let detail = format!("the server answered {} about another key", answer.status);
         return SendOutcome::Unknown { effect: Effect::Unknown, detail };
@@ -109,7 +109,7 @@ pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOu
     match answer.text_at(ID_AT) {
         Some(id) if answer.is_replay() => SendOutcome::Same { id },
         Some(id) => SendOutcome::New { id },
-        // Whoever answers so is not known to have put a message in.
+        // Such a response does not prove that a message was enqueued.
         None => SendOutcome::Unknown {
             effect: Effect::Unknown,
             detail: format!(
@@ -124,7 +124,7 @@ pub(super) fn refusal(answer: &Answer) -> SendRefusal {
     let problem = answer.problem();
     let scope = match (answer.status, problem.code.as_deref()) {
         (_, Some(KEY_CONFLICT)) | (409, None) => RefusalScope::Key,
-        // Who asks and where to is the same for every message; a redirect leads elsewhere for all of them.
+        // The caller and the queue are the same for every message, and a redirect applies to all of them.
         (300..=399 | 401 | 403 | 404 | 405 | 415, _) | (_, Some("identity_invalid")) => RefusalScope::All,
         _ => RefusalScope::Message,
     };

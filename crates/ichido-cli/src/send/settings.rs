@@ -1,4 +1,4 @@
-//! What `ichido send` is told, and everything that is wrong with it.
+//! Resolves the flags of `ichido send`, and reports all errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::api_client::{self, Address};
 use crate::exit::Exit;
 use crate::store::{load_config, open};
 
-/// Settings that make sense.
+/// Validated settings.
 pub(super) struct Settings {
     queue: QueueName,
     identity: Option<HeaderValue>,
@@ -33,7 +33,7 @@ pub(super) struct Settings {
 
 enum SendTarget {
     Server(SendTransport),
-    /// The address of one that is not opened yet.
+    /// The URL of a store that is not open yet.
     Store(String),
 }
 
@@ -88,12 +88,12 @@ impl Settings {
         faults.or(built)
     }
 
-    /// The queue as the configuration has it, if there is one.
+    /// Returns the queue's configuration, if there is one.
     pub(super) fn known(&self) -> Option<&Queue> {
         self.config.as_ref()?.queues.iter().find(|known| known.name == self.queue.as_str())
     }
 
-    /// Ready to send. A store is opened, a server is not asked.
+    /// Creates a sender. Opens a store, but does not call a server yet.
     pub(super) async fn sender(&self, args: &Args) -> Result<Sender, Exit> {
         let transport = match &self.to {
             SendTarget::Server(transport) => transport.clone(),
@@ -108,7 +108,7 @@ impl Settings {
                 SendTransport::Store(Arc::new(api))
             }
         };
-        // The name of a queue has no character that a path would read otherwise.
+        // A queue name contains no character that has a meaning in a path.
         let path = format!("/v1/queues/{}/messages", self.queue.as_str());
         let path = path.parse().map_err(|error| Exit::Failed(format!("{path} is no path: {error}")))?;
         let (content_type, identity) = (args.content_type.clone(), self.identity.clone());
@@ -125,9 +125,9 @@ fn queue(args: &Args, config: Option<&Config>, faults: &mut Faults) -> Option<Qu
     queue
 }
 
-/// An identity as a header field that means the same at the other end.
+/// Encodes an identity as a header value that the server reads back unchanged.
 fn identity_field(identity: &str, is_sent: bool) -> Result<HeaderValue, &'static str> {
-    // Blanks around a field that is sent are no part of it.
+    // Spaces around a header value are not part of it.
     let is_plain = identity.bytes().all(|byte| matches!(byte, b' '..=b'~')) && identity.trim() == identity;
     if is_sent && (!is_plain || identity.is_empty()) {
         return Err("a server takes it as a header field: visible ASCII, and blanks only in between");

@@ -1,4 +1,4 @@
-//! What cannot be brought about in a test, judged as if it had been seen.
+//! Conditions that a test cannot produce, evaluated as if they had been read.
 
 use ichido_core::time::Timestamp;
 use ichido_store::vitals::OpenTransaction;
@@ -80,7 +80,7 @@ fn a_transaction_that_stays_open_is_named_with_how_to_end_it() {
         found[0].help.as_ref().is_some_and(|help| help.contains("pg_terminate_backend(42)")),
         "{found:?}"
     );
-    // What cannot be seen is neither well nor a finding.
+    // Missing permissions are neither a success nor a finding.
     let blind = transactions(&Server { sees_everybody: false, ..server() });
     assert_eq!(
         blind.iter().map(|check| check.state).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! What is to be put into the file.
+//! The messages to store in the file.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -15,28 +15,28 @@ use super::super::outcome::SendRefusal;
 use super::super::{Args, bulk, open_lines, read_body};
 use crate::exit::Exit;
 
-/// The most lines that are put in at once: one wait for the disk for all of them.
+/// The maximum number of lines in a batch, which share one wait for the disk.
 const BATCH_LINES_MAX: usize = 64;
-/// The most bytes of them, beyond which no further one is taken along.
+/// The size at which a batch takes no further line.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// How long something may take to come through a pipe: whoever writes a message has it ready.
+/// How long to wait for data in a pipe: a program that pipes a message has it ready.
 const PIPE_WAIT: Duration = Duration::from_secs(1);
 
-/// Where messages come from: one that is given, and lines. There may be neither: then what is in the file is sent.
+/// The source of messages: a single one, and lines. With neither, only the entries in the file are sent.
 pub(super) struct Input {
     pub(super) first: Vec<NumberedMessage>,
     pub(super) lines: LineReader,
 }
 
-/// What a line asks for, or why it is not taken.
+/// A message with its line number, or why it is refused.
 pub(super) struct NumberedMessage {
     pub(super) number: u64,
     pub(super) item: Result<LineMessage, SendRefusal>,
 }
 
 impl Input {
-    /// Opened before the queue is: a file that is not there is found before anything is made.
+    /// Opened before the queue, so a missing file is reported before anything is created.
     pub(super) async fn open(args: &Args) -> Result<Self, Exit> {
         let mut input = Self { first: Vec::new(), lines: LineReader::new(tokio::io::empty()) };
         match (&args.key, &args.ndjson) {
@@ -48,7 +48,7 @@ impl Input {
     }
 }
 
-/// Whoever pipes a message in and forgets its key must not think that it was queued.
+/// Fails if a message is piped in without a key: the user must not think that it was queued.
 async fn nothing_is_piped() -> Result<(), Exit> {
     if io::stdin().is_terminal() {
         return Ok(());
@@ -60,7 +60,7 @@ async fn nothing_is_piped() -> Result<(), Exit> {
             "there is something on standard input, and no key for it: give one, or many messages by --ndjson -; to send only what waits, close \
              the input (</dev/null)",
         )),
-        // It is at its end, cannot be read, or nobody writes.
+        // The input has ended, cannot be read, or nothing is written to it.
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -75,13 +75,13 @@ async fn one(key: &str) -> Result<NumberedMessage, Exit> {
     Ok(NumberedMessage { number: 1, item: Ok(LineMessage { key: faults.or(key)?, body }) })
 }
 
-/// Lines as they are taken in: those that are there together at once, and none is lost where waiting for them is broken off.
+/// Groups lines that arrive together into batches. Cancelling the wait loses no line.
 pub(super) struct Batches {
     lines: LineReader,
-    /// What has come and was not handed on.
+    /// Lines that were read but not returned yet.
     pending: Vec<NumberedMessage>,
     bytes: usize,
-    /// Why no more come.
+    /// Why the input has ended.
     end: Option<io::Result<()>>,
 }
 
@@ -90,14 +90,14 @@ impl Batches {
         Self { lines, pending: Vec::new(), bytes: 0, end: None }
     }
 
-    /// The next line, and those that are there with it; none at the end.
+    /// Returns the next line and those available with it; empty at the end.
     pub(super) async fn next(&mut self, key_from: &KeyFrom) -> io::Result<Vec<NumberedMessage>> {
         while self.end.is_none() && self.pending.len() < BATCH_LINES_MAX && self.bytes < BATCH_BYTES_MAX {
             let is_first = self.pending.is_empty();
             let line = tokio::select! {
                 biased;
                 line = self.lines.next() => line,
-                // Whoever types, or answers one by one, is not kept waiting.
+                // A person who types, or a program that waits for each result, is not kept waiting.
                 () = std::future::ready(()), if !is_first => break,
             };
             match line {

@@ -1,16 +1,16 @@
-//! The sender's side: what is in the file goes out, until nothing more comes.
+//! Sends the entries of the file until no more arrive.
 
 use std::time::Duration;
 
 use ichido_client::queue::{Drained, Event, QueueError, Sender};
 use tokio::sync::{mpsc, watch};
 
-/// The longest that a command waits for a try that is not due yet. Beyond that it ends, and whoever runs it again goes on.
+/// The longest wait for an attempt that is not due. After that the command ends, and the next run continues.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long it looks at nothing else while it waits for lines. Each that is accepted ends it.
+/// The longest wait for new lines. Each accepted line ends it.
 const REST: Duration = Duration::from_hours(1);
 
-/// Sends until all was read and nothing waits, or until there is no use in going on.
+/// Sends until the input has ended and nothing waits, or until sending is pointless.
 pub(super) async fn send_all(
     mut sender: Sender,
     mut is_all_read: watch::Receiver<bool>,
@@ -18,9 +18,9 @@ pub(super) async fn send_all(
     events: mpsc::UnboundedSender<Event>,
 ) -> Result<Drained, QueueError> {
     loop {
-        // Before the look, so that what was accepted before the end is seen.
+        // Read before draining, so entries accepted before the end are seen.
         let is_last = *is_all_read.borrow_and_update();
-        // Whoever listened may have gone, and wants to know nothing more.
+        // The receiver of events may be gone, and then nobody needs them.
         let outcome = sender.drain(PATIENCE, stopped(&stop), |event| drop(events.send(event))).await?;
         if is_last || outcome != Drained::Empty {
             return Ok(outcome);
@@ -34,6 +34,6 @@ pub(super) async fn send_all(
 }
 
 async fn stopped(stop: &watch::Sender<bool>) {
-    // It is ours as well, so that it does not end before us.
+    // This task holds the sender too, so the channel stays open.
     drop(stop.subscribe().wait_for(|stopped| *stopped).await);
 }
