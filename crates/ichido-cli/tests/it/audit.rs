@@ -1,4 +1,5 @@
-//! `ichido audit` as a process: seals, heads, and what was tampered with (SPEC F5).
+//! `ichido audit` as a process: seals, heads, and detected tampering.
+// Spec: F5.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -17,14 +18,14 @@ use uuid::Uuid;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef0123456789abcdef\n";
 
-/// Runs the binary to its end: exit code, standard output, standard error.
+/// Runs the binary to its end; returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_ichido")).args(arguments).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// A file of this test's own.
+/// A key file for one test.
 struct KeyFile(PathBuf);
 
 impl KeyFile {
@@ -41,12 +42,12 @@ impl KeyFile {
 
 impl Drop for KeyFile {
     fn drop(&mut self) {
-        // Whether it is still there is nobody's concern any more.
+        // It may already be gone.
         drop(std::fs::remove_file(&self.0));
     }
 }
 
-/// Sends this many messages; answers their ids.
+/// Sends this many messages; returns their ids.
 async fn sent(url: &str, count: usize) -> Vec<Uuid> {
     let store = Store::open(url, 2).await.expect("the store");
     let queue = QueueName::parse("orders").expect("a name");
@@ -70,7 +71,7 @@ async fn sent(url: &str, count: usize) -> Vec<Uuid> {
     ids
 }
 
-/// Seals until nothing is left; another test's transaction on the same server may be in the way for a moment.
+/// Seals until nothing is left. Another test's transaction on the same server may block a seal for a moment.
 fn seal_all(url: &str, key: &KeyFile) {
     loop {
         let (code, _, err) = run(&["audit", "seal", "--store", url, "--key-file", key.path()]);
@@ -166,7 +167,7 @@ async fn the_same_on_postgres() {
     assert!(out.contains(&format!("request_changed: message {}", ids[2])), "{out}");
 }
 
-/// Attack M4: a success for a message that was never claimed again, backdated, under a fence that nobody was given.
+/// Attack M4: a backdated success for a message that was never claimed again, under a fence that was never issued.
 #[tokio::test]
 async fn a_made_up_entry_is_named_before_and_after_it_is_sealed() {
     let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
@@ -225,7 +226,7 @@ async fn it_says_what_it_could_not_show() {
     let (_, out, _) = run(&["audit", "verify", "--store", &file.url]);
     assert!(out.contains("made without a key") && out.contains("proves less"), "{out}");
 
-    // A key that nothing was sealed under shows nothing, and accuses nobody.
+    // A key that sealed nothing proves nothing, and is not reported as tampering.
     let (code, out, _) = run(&["audit", "verify", "--store", &file.url, "--key-file", key.path()]);
     assert_eq!(code, Some(1));
     assert!(out.contains("\nNOT UNDER THIS KEY: 2 entries in 1 seals"), "{out}");

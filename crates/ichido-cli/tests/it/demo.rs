@@ -1,4 +1,5 @@
-//! `ichido demo` as a newcomer runs it: the whole story, a port that is taken, Ctrl-C, and nothing left behind (issue 8).
+//! `ichido demo` as a newcomer runs it: the whole scenario, a taken port, Ctrl-C, and nothing left behind.
+// Issue 8.
 
 mod program;
 mod refusing;

@@ -1,4 +1,5 @@
-//! The examples are tests: their scripts run as a newcomer runs them, and print what their pages show (SPEC D16, E).
+//! Runs the scripts of the examples as a newcomer does, and compares their output with their pages.
+// Spec: D16, E.
 
 mod script;
 
@@ -37,10 +38,10 @@ const MODEL: Example = Example {
     ..SUMMARIZER
 };
 
-/// How often each example runs on both databases; without this variable once, and on SQLite alone.
+/// How often each example runs on both databases; without this variable once, on SQLite only.
 const ROUNDS_VARIABLE: &str = "ICHIDO_EXAMPLES_ROUNDS";
 
-/// Where the examples of one test keep messages, one after the other; `None` is a file of their own.
+/// The databases for the examples of one test; `None` is a file of their own.
 async fn databases() -> Vec<Option<postgres::Database>> {
     let Ok(rounds) = std::env::var(ROUNDS_VARIABLE) else { return vec![None] };
     let rounds: usize = rounds.parse().expect("a number of rounds");
@@ -51,7 +52,7 @@ async fn databases() -> Vec<Option<postgres::Database>> {
     databases
 }
 
-/// It ends well, prints what its page shows, and leaves neither a file nor a process behind.
+/// Checks that an example succeeds, prints what its page shows, and leaves no file and no process behind.
 async fn shows_what_its_page_says(example: &Example) {
     for database in databases().await {
         let folder = folder::fresh();
@@ -102,7 +103,7 @@ fn the_pages_have_every_requirement_that_the_examples_are_for() {
     }
 }
 
-/// The program in a folder, but that its broker of paper does everything as often as it is told.
+/// Wraps the program so that its mock broker ignores keys.
 fn with_a_broker_without_keys(folder: &TempFolder) -> std::path::PathBuf {
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = paper ] && set -- \"$@\" --honours-keys false\nexec {} \"$@\"\n",
@@ -131,12 +132,12 @@ fn an_example_that_is_stopped_stops_what_it_started() {
     let mut command = ORDERS.command(Path::new(script::BINARY), &folder, None);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("a shell");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    // Its server and its broker run by then.
+    // By now its server and its broker run.
     assert!(lines.any(|line| line.expect("text").starts_with("ok   D16 ")));
     assert!(!script::processes(&folder).is_empty());
     let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(stopped.expect("kill runs").success());
-    // Read on, so that it is not ended by what nobody reads.
+    // Keep reading, so a closed pipe does not end it.
     lines.for_each(drop);
     assert_eq!(child.wait().expect("it is our child").code(), Some(128 + 15));
     script::assert_nothing_is_left(&folder);

@@ -1,10 +1,10 @@
-//! A folder that is gone after its test.
+//! A folder that is removed after its test.
 
 use std::path::{Path, PathBuf};
 
 pub(crate) struct TempFolder(PathBuf);
 
-/// An empty one.
+/// Creates an empty folder.
 pub(crate) fn fresh() -> TempFolder {
     let path = std::env::temp_dir().join(format!("ichido-cli-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&path).expect("a folder can be made");
@@ -16,7 +16,7 @@ impl TempFolder {
         &self.0
     }
 
-    /// Writes a file; its path.
+    /// Writes a file; returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, text).expect("it can be written");
@@ -26,7 +26,7 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        // It may have been removed already, which is as good.
+        // It may already be gone.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -1,15 +1,15 @@
-//! HTTP/1.1 messages as bytes: enough to write a service and a client that do exactly as a test says.
+//! HTTP/1.1 messages as bytes: enough for services and clients that do exactly what a test says.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// A request or an answer.
+/// A request or a response.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpMessage {
     /// The request line or the status line.
     pub(crate) first: String,
-    /// The header fields, in order, names in lower case.
+    /// The header fields in order, with lower-case names.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -38,23 +38,23 @@ impl HttpMessage {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {:?}", self.text()))
     }
 
-    /// The code of a problem.
+    /// Returns the code of a problem.
     pub(crate) fn code(&self) -> String {
         assert_eq!(self.one("content-type"), Some("application/problem+json"), "{self:?}");
         self.json()["code"].as_str().expect("a code").to_owned()
     }
 }
 
-/// What is being read.
+/// The kind of message to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageKind {
     Request,
     Answer,
-    /// An answer to HEAD, which has a length and no body.
+    /// A response to HEAD, which has a length and no body.
     AnswerToHead,
 }
 
-/// Reads messages off a stream, one after another.
+/// Reads consecutive messages from a stream.
 pub(crate) struct HttpReader<R> {
     stream: R,
     ahead: Vec<u8>,
@@ -65,7 +65,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         Self { stream, ahead: Vec::new() }
     }
 
-    /// More bytes; `false` at the end of the stream.
+    /// Reads more bytes; returns `false` at the end of the stream.
     async fn more(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 4096];
         let read = self.stream.read(&mut buffer).await?;
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         Ok(read != 0)
     }
 
-    /// The next line or lines up to and with `end`; `None` when the stream ends before it.
+    /// Reads up to and including `end`; `None` if the stream ends before it.
     async fn up_to(&mut self, end: &[u8]) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(at) = self.ahead.windows(end.len()).position(|window| window == end) {
@@ -86,7 +86,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         }
     }
 
-    /// Exactly so many bytes.
+    /// Reads exactly this many bytes.
     async fn exactly(&mut self, count: usize) -> io::Result<Vec<u8>> {
         while self.ahead.len() < count {
             if !self.more().await? {
@@ -97,7 +97,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         Ok(std::mem::replace(&mut self.ahead, rest))
     }
 
-    /// The head of the next message; `None` when the stream has ended.
+    /// Reads the head of the next message; `None` if the stream has ended.
     pub(crate) async fn head(&mut self) -> io::Result<Option<HttpMessage>> {
         let Some(head) = self.up_to(b"\r\n\r\n").await? else { return Ok(None) };
         let head = String::from_utf8_lossy(&head).into_owned();
@@ -109,7 +109,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         Ok(Some(HttpMessage { first, fields, body: Vec::new() }))
     }
 
-    /// The next message; `None` when the stream has ended. A message that breaks off is an error.
+    /// Reads the next message; `None` if the stream has ended. A truncated message is an error.
     pub(crate) async fn message(&mut self, kind: MessageKind) -> io::Result<Option<HttpMessage>> {
         let Some(mut message) = self.head().await? else { return Ok(None) };
         if kind == MessageKind::Answer && message.status() == 100 {
@@ -124,7 +124,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         Ok(Some(message))
     }
 
-    /// The body that belongs to a head.
+    /// Reads the body that belongs to a head.
     pub(crate) async fn body(&mut self, head: &HttpMessage, kind: MessageKind) -> io::Result<Vec<u8>> {
         if head.one("transfer-encoding") == Some("chunked") {
             let mut body = Vec::new();
@@ -146,7 +146,7 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         }
     }
 
-    /// The next chunk; empty for the last.
+    /// Reads the next chunk; empty for the last.
     pub(crate) async fn chunk(&mut self) -> io::Result<Vec<u8>> {
         let line = self.up_to(b"\r\n").await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let size = usize::from_str_radix(String::from_utf8_lossy(&line).trim(), 16).expect("a size");
@@ -155,14 +155,14 @@ impl<R: AsyncRead + Unpin> HttpReader<R> {
         Ok(chunk)
     }
 
-    /// Reads whatever comes, until the stream ends.
+    /// Reads until the stream ends.
     pub(crate) async fn drain(&mut self) {
         while self.more().await.unwrap_or(false) {}
     }
 
-    /// Whether the stream ends here, with nothing more to read.
+    /// Returns whether the stream ends here.
     pub(crate) async fn is_at_end(&mut self) -> bool {
-        // A reset is an end as well: what was in flight is gone.
+        // A reset is an end too: data in flight is lost.
         self.ahead.is_empty() && !self.more().await.unwrap_or(false)
     }
 }

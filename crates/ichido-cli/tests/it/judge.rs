@@ -1,4 +1,5 @@
-//! `ichido judge` (SPEC B): the real program, a real store, and a server that plays the providers and misbehaves as it is told.
+//! `ichido judge` as a process, with a real store and a fake provider that misbehaves on demand.
+// Spec: B.
 
 mod asking;
 mod bad_input;

@@ -1,4 +1,5 @@
-//! `ichido judge` on Amazon Bedrock, by its own SDK (SPEC B1, B5, B10), against a server that plays it.
+//! `ichido judge` on Amazon Bedrock with AWS's SDK, against a fake server.
+// Spec: B1, B5, B10.
 
 use serde_json::json;
 
@@ -41,7 +42,7 @@ fn the_model_and_its_regions_may_be_said_by_the_environment() {
     let seen = fixture.fake.seen();
     assert_eq!(seen.endpoints.values().map(|counts| counts.completed).sum::<u64>(), 4);
     assert_eq!(fixture.judgements()[0]["model"], "anthropic.claude-test");
-    // No region is known: it is asked for.
+    // Without a known region, the command asks for one.
     let mut command = fixture.command(&["articles.jsonl", "--out", "o", "--llm", "bedrock:m"]);
     JudgeOutput::new(command.output().unwrap()).ended_with(2).says("which region?");
 }

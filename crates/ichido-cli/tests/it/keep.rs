@@ -1,4 +1,4 @@
-//! `ichido backup`, `ichido doctor`, `ichido healthcheck` and what is shipped to run Ichido by, with real databases and processes.
+//! `ichido backup`, `ichido doctor`, `ichido healthcheck` and the packaging files, with real databases and processes.
 
 mod backup;
 mod doctor;

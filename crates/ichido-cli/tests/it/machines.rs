@@ -1,5 +1,7 @@
-//! Several `ichido serve` on one PostgreSQL, as processes: nodes that die, stand still or lose the database, a database that
-//! fails over, and a release that is rolled out (SPEC F4, F6).
+//! Several `ichido serve` processes on one PostgreSQL.
+//!
+//! Nodes die, stall or lose the database; the database fails over; a release is rolled out.
+// Spec: F4, F6.
 
 mod database;
 mod failover;
@@ -11,17 +13,17 @@ mod upgrade;
 
 use std::time::Duration;
 
-/// How often what befalls the machines does; the long form is asked for by this variable.
+/// How often the failures are repeated; the variable sets more rounds.
 const ROUNDS: usize = 1;
 const ROUNDS_VARIABLE: &str = "ICHIDO_MACHINES_ROUNDS";
-/// The longest that one round of a test may take, beside several compilers.
+/// The time limit of one round, beside several compilers.
 const ROUND_MAX: Duration = Duration::from_mins(8);
 
 fn rounds() -> usize {
     std::env::var(ROUNDS_VARIABLE).map_or(ROUNDS, |text| text.parse().expect("a number of rounds"))
 }
 
-/// A case that waits for ever has failed, and says so.
+/// Fails a test that never ends.
 async fn in_time(rounds: usize, case: impl Future<Output = ()>) {
     let rounds = u32::try_from(rounds).expect("not so many");
     tokio::time::timeout(ROUND_MAX * rounds, case).await.expect("the case ends");

@@ -1,4 +1,6 @@
-//! The commands of `ichido` as processes, with real databases, sockets and signals: a module for each, and the helpers that several use.
+//! The commands of `ichido` as processes, with real databases, sockets and signals.
+//!
+//! Each command has a module; the others are shared helpers.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 

@@ -1,4 +1,4 @@
-//! `ichido messages` and `ichido queues` as processes, at a running server and straight on real databases.
+//! `ichido messages` and `ichido queues` as processes, at a running server and on real databases.
 
 mod alerts;
 mod completing;

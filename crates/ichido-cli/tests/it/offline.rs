@@ -1,4 +1,5 @@
-//! `ichido send --offline-queue` and `ichido offline` as processes: through a server that misbehaves, and killed in front of a real one.
+//! `ichido send --offline-queue` and `ichido offline` as processes: with a misbehaving server, and killed in front of
+//! a real one.
 
 mod crash;
 mod deciding;

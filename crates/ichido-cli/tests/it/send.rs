@@ -1,4 +1,4 @@
-//! `ichido send` as a process, through a server that misbehaves and straight on real databases.
+//! `ichido send` as a process, with a misbehaving server and on real databases.
 
 mod many;
 mod one;

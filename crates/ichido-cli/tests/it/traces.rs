@@ -1,4 +1,4 @@
-//! Traces, as a collector gets them.
+//! Traces as a collector receives them.
 
 mod collector;
 mod spans;

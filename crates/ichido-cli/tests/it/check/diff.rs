@@ -1,4 +1,4 @@
-//! `--diff`: what a change loosens is found, unless it is allowed by its rule with a reason.
+//! `--diff` finds what a change loosens, unless its rule is allowed with a reason.
 
 use ichido_boundary::STARTING;
 use serde_json::Value;
@@ -90,7 +90,7 @@ fn a_file_that_is_gone_loosens() {
 fn the_first_change_that_has_boundary_files_passes() {
     let folder = versions();
     std::fs::create_dir(folder.path().join("empty")).expect("it can be made");
-    // What is wrong with the new files is not the comparison's to say.
+    // The comparison does not report errors in the new files.
     folder.put("new/adapter.json", "/observability/redaction", "[]");
     for old in ["empty", "missing"] {
         let ended = folder.check(&["--diff", old, "new"]);
@@ -104,7 +104,7 @@ fn the_first_change_that_has_boundary_files_passes() {
         let json = folder.check(&["--diff", "--format", "json", old, "new"]);
         assert_eq!((json.code, json.err), (Some(0), noted));
         assert!(json.out.contains("\"findings\": []"), "{}", json.out);
-        // A new version that is not there is a mistake.
+        // A missing new version is a mistake.
         folder.check(&["--diff", "old", old]).refused();
     }
     // One file is new, the other has changed.
@@ -136,7 +136,7 @@ fn what_cannot_be_halved_is_refused_and_not_guessed_at() {
         (&["old", "new", adapter], "3 paths cannot be halved into old and new"),
         (&[adapter, "new"], "are not both files or both folders"),
         (&[adapter, gateway], "are about adapter and gateway_to_adapter"),
-        // Three old ones and a new one: halved, they would be compared with the wrong ones.
+        // Three old files and a new one: split in half, they would be paired wrongly.
         (
             &[adapter, gateway, "old/bff_to_gateway.json", "new/adapter.json"],
             "are about adapter and bff_to_gateway",

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub(crate) struct CheckFolder(PathBuf);
 
-/// How a run ended.
+/// The exit code and output of a run.
 #[derive(Debug)]
 pub(crate) struct CheckOutput {
     pub(crate) code: Option<i32>,
@@ -22,7 +22,7 @@ pub(crate) fn fresh() -> CheckFolder {
     CheckFolder(folder)
 }
 
-/// A folder with the starting set.
+/// Creates a folder with the starting set.
 pub(crate) fn starting() -> CheckFolder {
     let folder = fresh();
     for (name, text) in STARTING {
@@ -36,14 +36,14 @@ impl CheckFolder {
         &self.0
     }
 
-    /// Writes a file, and the folders that it is in.
+    /// Writes a file and its parent folders.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it can be made");
         std::fs::write(path, bytes).expect("it can be written");
     }
 
-    /// Puts a value where the JSON pointer leads in a file; `null` for a whole file removes it.
+    /// Sets the value at a JSON pointer in a file; `null` for a whole file removes it.
     pub(crate) fn put(&self, name: &str, pointer: &str, text: &str) {
         let path = self.0.join(name);
         let value: Value = serde_json::from_str(text).expect("it is JSON");
@@ -62,7 +62,7 @@ impl CheckFolder {
         self.write(name, serde_json::to_string_pretty(&file).expect("a value has a text"));
     }
 
-    /// The names of what is in it, sorted.
+    /// Returns the sorted names of its files.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).expect("it is readable");
         let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
@@ -71,7 +71,7 @@ impl CheckFolder {
         names
     }
 
-    /// The binary, to be run in the folder.
+    /// Returns a command that runs the binary in the folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
         command.arg("check").args(arguments).current_dir(&self.0).stdin(Stdio::null());
@@ -84,12 +84,12 @@ impl CheckFolder {
     }
 }
 
-/// What is said of so many files, of whole ways, when there is nothing to say.
+/// Returns the output for this many files, in complete chains, without findings.
 pub(crate) fn clean(files: usize) -> String {
     format!("{} rules: nothing to mend\n", judged(files) + &format!(", {}", rules().count()))
 }
 
-/// How the last line begins for so many files of whole ways.
+/// Returns the start of the last line for this many files in complete chains.
 pub(crate) fn judged(files: usize) -> String {
     let ways = if files == 4 { String::new() } else { format!("{} ways; ", files / 4) };
     format!("{files} files ({ways}browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)")
@@ -102,14 +102,14 @@ pub(crate) fn end(command: &mut Command) -> CheckOutput {
 }
 
 impl CheckOutput {
-    /// It ended so, and said nothing on standard error.
+    /// Checks the exit code and that standard error is empty.
     #[track_caller]
     pub(crate) fn quietly(self, code: i32) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(code), ""), "{}", self.out);
         self.out
     }
 
-    /// It could not do what it was asked to: nothing on standard output, and why on standard error.
+    /// Checks that it failed with code 2 and no output; returns the error.
     #[track_caller]
     pub(crate) fn refused(self) -> String {
         assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{}", self.err);

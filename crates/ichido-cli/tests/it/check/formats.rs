@@ -1,4 +1,4 @@
-//! What is found, for people and for machines; all formats tell of the same findings.
+//! Findings for people and for machines; all formats report the same ones.
 
 use serde_json::Value;
 

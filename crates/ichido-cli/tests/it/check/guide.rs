@@ -1,4 +1,4 @@
-//! The commands of the guide, run as they stand there.
+//! Runs the commands of the guide as written.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::fixture::{end, fresh};
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/check-boundaries.md");
 
-/// Lines of code that run the check, without what stands before the command.
+/// Returns the lines of code that run the check, without the text before the command.
 fn commands() -> Vec<&'static str> {
     let lines = GUIDE.lines().map(str::trim);
     let lines = lines.map(|line| line.trim_start_matches("run: ").trim_start_matches("entry: "));

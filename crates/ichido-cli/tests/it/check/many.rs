@@ -1,4 +1,4 @@
-//! Many files, and a reader who has seen enough.
+//! Many files, and a reader that closes the pipe early.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::fixture::{CheckFolder, clean, fresh, judged};
 
-/// 250 ways of four files.
+/// 250 hop chains of four files.
 const CHAINS: usize = 250;
 
-/// A thousand files in one folder, of which all but four are one too many.
+/// Creates a thousand files in one folder, of which all but four are redundant.
 fn flat() -> CheckFolder {
     let folder = fresh();
     for chain in 0..CHAINS {
@@ -33,7 +33,7 @@ fn a_thousand_files_in_folders_are_so_many_ways() {
     let chains: Vec<String> = (0..CHAINS).map(|chain| chain.to_string()).collect();
     let chains: Vec<&str> = chains.iter().map(String::as_str).collect();
     assert_eq!(folder.check(&chains).quietly(0), clean(1000));
-    // One is broken, and told from the others.
+    // One file is broken, and distinguished from the others.
     folder.put("7/bff_to_gateway.json", "/http/retry/retry_on_status", "[500]");
     let out = folder.check(&chains).quietly(1);
     assert!(
@@ -66,7 +66,7 @@ fn a_reader_who_goes_away_is_no_failure() {
     let mut command = folder.command(&["--format", "json", "."]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut out = child.stdout.take().expect("piped");
-    // The report is longer than a pipe holds, so that the rest meets nobody.
+    // The report is longer than a pipe's buffer, so the rest has no reader.
     out.read_exact(&mut [0; 10]).expect("it begins");
     drop(out);
     let mut err = String::new();

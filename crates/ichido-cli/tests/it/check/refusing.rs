@@ -1,4 +1,4 @@
-//! What cannot be read is refused: one clear error each, with line and column where there is one, and code 2.
+//! Each unreadable file gets one clear error, with line and column if known, and code 2.
 
 use std::fs::File;
 use std::process::Command;

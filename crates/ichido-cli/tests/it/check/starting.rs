@@ -1,4 +1,4 @@
-//! `--init` writes a set that keeps every rule, all of its boundary files or none, and over nothing.
+//! `--init` writes a set that passes every rule, all boundary files or none, and overwrites nothing.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Many letters: what would happen, the question, the canary, the stop, the record.
+//! Bulk operations: preview, confirmation, canary, stop and record.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::fixture::{StoreFixture, both_databases};
 
-/// How often a condition is looked at.
+/// The interval between polls.
 const POLL_EVERY: Duration = Duration::from_millis(200);
-/// After this a test has hung. It is no measure of anything.
+/// After this a test hangs. It measures nothing.
 const HUNG: Duration = Duration::from_mins(2);
 
-/// Waits until the last bulk is in a state, and shows it.
+/// Waits until the last bulk operation is in a state, and returns it.
 async fn until_state(fixture: &StoreFixture, state: &str) -> Value {
     let reached = async {
         loop {
@@ -84,7 +84,7 @@ both_databases! {
         assert!(fixture.json(&["list"]).is_empty());
     }
 
-    /// No worker runs, so the canary waits for its first letters; whoever closed the laptop stops it from elsewhere.
+    /// No worker runs, so the canary waits for its first letters until another process stops it.
     #[test]
     async fn a_canary_that_waits_is_stopped_from_another_process(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;
@@ -103,7 +103,8 @@ both_databases! {
         assert!(over.code == Some(1) && over.err.contains("has ended"), "{over:?}");
     }
 
-    /// Who began a bulk is who it was done by, whoever asked it to stop; and a bulk that was killed never sees that.
+    /// A bulk operation is attributed to who started it, whoever stopped it. A killed one never sees the request to
+    /// stop.
     #[test]
     async fn a_bulk_is_listed_by_who_began_it_and_says_who_asked_it_to_stop(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;
@@ -157,7 +158,7 @@ both_databases! {
         lines.next().expect("a line").expect("text");
         let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(killed.expect("kill runs").success());
-        // Read to its end, so that it does not wait for us.
+        // Read to the end, so it does not block on a full pipe.
         lines.for_each(drop);
         let left = child.wait_with_output().expect("it ends");
         assert_eq!(left.status.code(), Some(3));

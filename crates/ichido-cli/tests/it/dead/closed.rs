@@ -1,10 +1,10 @@
-//! Who reads what is said may go away in the middle of it: `ichido dead list | head -3`.
+//! The reader of the output may go away early: `ichido dead list | head -3`.
 
 use std::process::{Command, Output, Stdio};
 
 use super::fixture::StoreFixture;
 
-/// Runs any command with a standard output that nobody reads.
+/// Runs a command whose standard output nobody reads.
 fn unread(fixture: &StoreFixture, mut command: Command) -> Output {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -46,7 +46,7 @@ async fn a_reader_who_went_away_ends_every_command_quietly() {
     }
 }
 
-/// Nobody watches at all, and all of it is done.
+/// Nobody watches, and everything is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bulk_that_nobody_watches_goes_on() {
     let fixture = StoreFixture::on_sqlite().await;

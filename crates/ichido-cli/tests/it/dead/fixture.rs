@@ -1,4 +1,4 @@
-//! A folder with a configuration, a database, letters in it, and the binary that looks after them.
+//! A folder with a configuration, a database with letters, and the binary.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use ichido_store::testing::{postgres, sqlite};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// A queue that allows a requeue, one that does not, and one whose receiver promises nothing; their workers have published them.
+/// A queue that allows a requeue, one that does not, and one whose receiver gives no guarantee. Workers have
+/// published all.
 const CONFIG: &str = r#"
 [queues.orders]
 destination = "broker"
@@ -37,10 +38,10 @@ kind = "http"
 url = "http://127.0.0.1:9/"
 "#;
 
-/// What the broker promises.
+/// The broker's guarantee.
 pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
 
-/// Publishes the queues of the configuration as a worker does, with what the broker promises.
+/// Publishes the queues of the configuration as a worker does, with the broker's guarantee.
 pub(crate) async fn publish(store: &Store, node: Uuid, broker: Guarantee) {
     let (max_attempts, horizon) = (Retry::OUTBOX.tries, Duration::from_mins(20));
     let mut facts = Vec::new();
@@ -69,7 +70,7 @@ enum DatabaseGuard {
     Sqlite { _file: sqlite::File },
 }
 
-/// What a command that has ended left.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct DeadOutput {
     pub(crate) code: Option<i32>,
@@ -114,20 +115,20 @@ impl StoreFixture {
         command
     }
 
-    /// Runs it to its end, with nobody at its standard input.
+    /// Runs a command to its end, without standard input.
     pub(crate) fn run(&self, arguments: &[&str]) -> DeadOutput {
         let output = self.command(arguments).output().expect("it runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         DeadOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// The objects that it prints, one a line.
+    /// Returns the JSON objects that a command prints, one per line.
     pub(crate) fn json(&self, arguments: &[&str]) -> Vec<Value> {
         let left = self.run(&[arguments, &["--json"]].concat());
         left.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    /// Lets so many messages of a queue end like this; their calls may still be travelling.
+    /// Lets this many messages of a queue end this way; their calls may still be in flight.
     pub(crate) async fn letters(
         &self,
         queue: &str,
@@ -138,7 +139,7 @@ impl StoreFixture {
         self.ended(queue, count, Duration::from_hours(1), (failure, effect)).await
     }
 
-    /// Lets one message of unknown effect end like this, whose call has come to wherever it went.
+    /// Lets one message of unknown effect end this way, its call no longer in flight.
     pub(crate) async fn arrived(&self, queue: &str, failure: Failure) -> Uuid {
         self.ended(queue, 1, Duration::ZERO, (failure, Effect::Unknown)).await[0]
     }
@@ -198,12 +199,12 @@ impl StoreFixture {
 
 impl Drop for StoreFixture {
     fn drop(&mut self) {
-        // Whether it is still there is nobody's concern any more.
+        // It may already be gone.
         drop(std::fs::remove_dir_all(&self.folder));
     }
 }
 
-/// One behaviour, one test for each database.
+/// Defines one test per database for each behaviour.
 macro_rules! both_databases {
     ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: StoreFixture) $body:block)+) => { $(
         $(#[doc = $doc])*

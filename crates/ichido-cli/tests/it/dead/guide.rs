@@ -1,4 +1,4 @@
-//! What the guide to the transactional outbox says of a queue that a program of one's own serves.
+//! The transactional outbox guide, on a queue that the user's own program serves.
 
 use super::fixture::StoreFixture;
 
@@ -18,7 +18,7 @@ async fn letters_of_a_program_are_listed_and_requeued_by_the_store_alone() {
     let listed = run("list --store sqlite:shop.db");
     assert!(String::from_utf8_lossy(&listed.stdout).contains(&id.to_string()), "{listed:?}");
     let requeued = run("requeue --queue mail --yes --store sqlite:shop.db");
-    // On a terminal what goes on is said before the last line.
+    // In a terminal, progress is printed before the last line.
     let said = String::from_utf8_lossy(&requeued.stdout);
     assert!(GUIDE.contains(said.trim_end().trim_end_matches("1 requeued")), "not on the page:\n{said}");
     assert_eq!((requeued.status.code(), fixture.status(id).await), (Some(0), "queued"), "{requeued:?}");

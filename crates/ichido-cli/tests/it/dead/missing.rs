@@ -1,4 +1,4 @@
-//! A store that is not there: who mistyped it must not be told that nothing is dead.
+//! A mistyped store must not look like one without dead letters.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -36,7 +36,7 @@ async fn who_looks_makes_no_store() {
     }
 }
 
-/// The configuration means the same file from wherever it is named.
+/// The path in a configuration does not depend on the current folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_in_a_configuration_counts_from_its_folder() {
     let fixture = StoreFixture::on_sqlite().await;

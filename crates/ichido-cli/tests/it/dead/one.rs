@@ -1,4 +1,4 @@
-//! One letter: listed, shown, requeued, discarded, edited, decided.
+//! A single letter: listed, shown, requeued, discarded, edited, decided.
 
 use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::Failure;
@@ -53,7 +53,7 @@ both_databases! {
         assert!(missing.code == Some(1) && missing.err.contains("no dead or parked letter"), "{missing:?}");
     }
 
-    /// Who asks the destination under another key than it was sent finds nothing, and decides wrongly.
+    /// Asking the destination with a different key would find nothing and lead to a wrong decision.
     #[test]
     async fn a_letter_is_shown_with_the_key_that_the_destination_knows(fixture: StoreFixture) {
         for (queue, kind) in [("orders", OutboundKey::Derived), ("ledger", OutboundKey::Own)] {
@@ -128,7 +128,7 @@ both_databases! {
         assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
     }
 
-    /// The new message must be what the queue takes in.
+    /// The new message must satisfy the queue.
     #[test]
     async fn an_edit_that_breaks_the_queues_schema_makes_nothing(fixture: StoreFixture) {
         let old = fixture.dead("orders", 1).await[0].to_string();
@@ -196,7 +196,8 @@ both_databases! {
         assert_eq!(steps.iter().filter(|step| step.kind == "requeued").count(), 1, "{steps:?}");
     }
 
-    /// SPEC D11: as `send` does.
+    /// It is refused as `send` refuses it.
+    // Spec: D11.
     #[test]
     async fn nothing_is_made_from_a_request_that_has_another_key_in_it(fixture: StoreFixture) {
         let [derived, own] = [fixture.dead("orders", 1).await[0], fixture.dead("ledger", 1).await[0]];
@@ -229,7 +230,7 @@ both_databases! {
         let ids: Vec<String> = parked.iter().map(Uuid::to_string).collect();
         let early = fixture.run(&["decide", "not-done", &ids[0]]);
         assert!(early.code == Some(1) && early.out.contains("may still be travelling until"), "{early:?}");
-        // That it was done is proof at any time.
+        // Proof that it was done counts at any time.
         let done = fixture.run(&["decide", "done", &ids[0]]);
         assert!(done.code == Some(0) && done.out.contains("counts as sent"), "{done:?}");
         assert_eq!(fixture.status(parked[0]).await, "sent");
@@ -278,7 +279,7 @@ both_databases! {
         let not_allowed = fixture.dead("ledger", 1).await[0];
         let left = fixture.run(&["requeue", &not_allowed.to_string()]);
         assert!(left.code == Some(1) && left.out.contains("requeue = true"), "{left:?}");
-        // A second node promises less, and a call of unknown effect could be repeated by it.
+        // A second node gives a weaker guarantee, and could repeat a call of unknown effect.
         publish(&fixture.store, Uuid::from_u128(2), Guarantee::Nothing).await;
         let left = fixture.run(&["requeue", &unknown.to_string()]);
         assert!(left.code == Some(1) && left.out.contains("could do it twice"), "{left:?}");
@@ -288,7 +289,7 @@ both_databases! {
         assert_eq!((fixture.status(dead).await, fixture.status(unknown).await), ("queued", "queued"));
     }
 
-    /// Nobody knows whether it may be sent again, and the configuration of somebody else says nothing about that.
+    /// Nobody knows whether it may be sent again, and another program's configuration does not say.
     #[test]
     async fn many_letters_of_a_queue_that_no_worker_has_published_are_refused(fixture: StoreFixture) {
         let id = fixture.dead("forgotten", 1).await[0];

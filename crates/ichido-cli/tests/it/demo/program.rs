@@ -1,4 +1,4 @@
-//! A demo as a process, line by line.
+//! A demo as a process, read line by line.
 
 use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::complaints::complaints;
 use crate::folder::TempFolder;
 
-/// The binary, with a folder for what is temporary in which nothing else is, and nothing of the environment that it would listen to.
+/// Returns the binary with an empty temporary folder and a clean environment.
 pub(crate) fn ichido(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG", "ICHIDO_SERVER", "ICHIDO_TOKEN"] {
@@ -17,20 +17,20 @@ pub(crate) fn ichido(folder: &Path) -> Command {
     command
 }
 
-/// Runs one to its end: its code, what it said, and what it complained of.
+/// Runs a demo to its end; returns exit code, output and errors.
 pub(crate) fn ended(folder: &TempFolder, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = ichido(folder.path()).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), complaints(&text(output.stderr)))
 }
 
-/// What is in a folder.
+/// Lists the files in a folder.
 pub(crate) fn left(folder: &TempFolder) -> Vec<String> {
     let entries = std::fs::read_dir(folder.path()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// One that runs.
+/// A running demo.
 pub(crate) struct DemoProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -46,7 +46,7 @@ impl DemoProcess {
         Self { child, lines, said: String::new() }
     }
 
-    /// The next line.
+    /// Reads the next line.
     pub(crate) fn line(&mut self) -> String {
         let line = self.lines.next().unwrap_or_else(|| panic!("it has ended:\n{}", self.said)).unwrap();
         self.said += &line;
@@ -54,7 +54,7 @@ impl DemoProcess {
         line
     }
 
-    /// Reads until a line has a text.
+    /// Reads until a line contains a text.
     pub(crate) fn until(&mut self, text: &str) -> String {
         loop {
             let line = self.line();
@@ -69,7 +69,7 @@ impl DemoProcess {
         assert!(sent.unwrap().success());
     }
 
-    /// Waits for its end: its code, all that it said, and what it complained of.
+    /// Waits for its end; returns exit code, all output and errors.
     pub(crate) fn wait(mut self) -> (Option<i32>, String, String) {
         for line in self.lines.by_ref() {
             self.said += &line.unwrap();
@@ -83,7 +83,7 @@ impl DemoProcess {
 
 impl Drop for DemoProcess {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

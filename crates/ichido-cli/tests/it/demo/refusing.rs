@@ -1,4 +1,4 @@
-//! What the demo does not do: write into somebody's store, or let other machines in.
+//! The demo refuses to write to an existing store or to accept other machines.
 
 use super::program::{DemoProcess, ended, left};
 use crate::folder;

@@ -1,4 +1,4 @@
-//! Ctrl-C before the end, and a port that somebody else has.
+//! Ctrl-C before the end, and a port that is taken.
 
 use std::net::TcpListener;
 
@@ -22,7 +22,7 @@ fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_i
 
 #[test]
 fn the_usual_port_may_be_taken_and_one_that_was_asked_for_may_not() {
-    // Should somebody else have it, it is taken as well.
+    // If another process has it, it is taken as well.
     let usual = TcpListener::bind("127.0.0.1:4180");
     let folder = folder::fresh();
     let mut demo = DemoProcess::start(&folder, &[]);

@@ -1,12 +1,12 @@
-//! Everything is seen, and what it says to try can be tried.
+//! Every expectation is met, and the suggested commands work.
 
 use super::program::{DemoProcess, ended, ichido, left};
 use crate::folder;
 
-/// How much traffic after the story is watched; more in the long form.
+/// How much traffic after the scenario is watched; the variable sets more.
 const SENT: &str = "ICHIDO_DEMO_SENT";
 
-/// The rows of the table at the end: how often, and what.
+/// Returns the rows of the final table: count and description.
 fn seen(said: &str) -> Vec<(u64, &str)> {
     let rows =
         said.lines().skip_while(|line| *line != "SEEN  WHAT").skip(1).take_while(|line| !line.is_empty());
@@ -40,7 +40,7 @@ fn every_kind_is_seen_and_nothing_is_left_behind() {
     assert!(said.contains("did 4 orders, none of them twice"), "{said}");
     assert!(said.ends_with("nothing is left behind\n"), "{said}");
     assert_eq!(left(&folder), [""; 0]);
-    // A terminal of a usual width shows it unbroken.
+    // A terminal of common width shows every line unbroken.
     let wide = said.lines().filter(|line| 100 < line.chars().count() && !line.contains(" store "));
     assert_eq!(wide.collect::<Vec<_>>(), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! An example's script, as a process.
+//! An example's script as a process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,18 +9,18 @@ use crate::folder::TempFolder;
 /// The program under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ichido");
 
-/// An example, with its page and the requirements that it is for.
+/// An example with its page and the requirements that it shows.
 #[derive(Clone, Copy)]
 pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
-    /// Which of the blocks on its page is what the script prints, from 0.
+    /// The index of the block on its page that the script prints, from 0.
     pub(crate) block: usize,
     pub(crate) page: &'static str,
     pub(crate) requirements: &'static [&'static str],
 }
 
-/// What a script that has ended left.
+/// The exit code and output of a script.
 pub(crate) struct ScriptOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -28,13 +28,13 @@ pub(crate) struct ScriptOutput {
 }
 
 impl Example {
-    /// What its page says that it prints.
+    /// Returns the output that its page shows.
     pub(crate) fn shown(&self) -> &'static str {
         let block = self.page.split("```text\n").nth(1 + self.block).expect("what it prints");
         block.split("\n```").next().expect("it ends").trim()
     }
 
-    /// Its script, which keeps its files in a folder, with nothing of the environment that it would listen to.
+    /// Returns the command for its script, with its files in a folder and a clean environment.
     pub(crate) fn command(&self, program: &Path, folder: &TempFolder, store: Option<&str>) -> Command {
         let script =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join(self.script);
@@ -51,7 +51,7 @@ impl Example {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the script to its end.
     pub(crate) fn run(&self, program: &Path, folder: &TempFolder, store: Option<&str>) -> ScriptOutput {
         let output = self.command(program, folder, store).output().expect("a shell");
         let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -63,11 +63,11 @@ impl Example {
     }
 }
 
-/// The processes that were started with this folder as theirs.
+/// Returns the processes that were started with this folder.
 pub(crate) fn processes(folder: &TempFolder) -> Vec<PathBuf> {
     let wanted = format!("TMPDIR={}", folder.path().display());
     let is_of_it = |process: &PathBuf| {
-        // What has ended meanwhile, or is somebody else's, cannot be read.
+        // A process that has ended, or belongs to another user, cannot be read.
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
     };

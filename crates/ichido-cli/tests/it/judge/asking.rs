@@ -1,4 +1,5 @@
-//! Each article is judged once, by each provider, and kept (SPEC B7, B8, B11).
+//! Each article is judged once by each provider, and the judgement is stored.
+// Spec: B7, B8, B11.
 
 use serde_json::json;
 
@@ -31,7 +32,7 @@ fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
         fixture.folder.write("cats.toml", other);
         let ran = fixture.judge(&["--profile", "cats.toml"]);
         assert!(fixture.requests() > 12, "{}", ran.err);
-        // And what is forgotten is asked anew.
+        // After `--forget` everything is asked again.
         super::program::JudgeOutput::new(fixture.command(&["--forget"]).output().unwrap()).ended_with(0);
         fixture.judge(&["--dry-run"]).ended_with(0).says("0 judged before, 12 to ask");
     }
@@ -88,7 +89,8 @@ fn several_endpoints_share_the_load_and_one_that_throttles_is_rested() {
     assert_eq!(seen.endpoints["/west"].completed, 40);
 }
 
-/// SPEC B10: an article that was refused by one endpoint is asked about at the other, though the one does not say for how long to wait.
+/// An article that one endpoint throttles is asked at the other, even without a Retry-After.
+// Spec: B10.
 #[test]
 fn no_article_is_lost_to_an_endpoint_that_throttles() {
     for latency in [5, 60] {

@@ -1,4 +1,4 @@
-//! What makes no sense is said in words, all of it at once, and costs nothing.
+//! Invalid input is reported all at once, and costs nothing.
 
 use serde_json::json;
 

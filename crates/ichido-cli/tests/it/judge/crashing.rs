@@ -1,10 +1,11 @@
-//! Killed at any moment and run again, each article is judged once in the output, and billed once but for what was in flight (SPEC B7, B12).
+//! After kills at any moment, each article is judged once, and billed once except for calls in flight.
+// Spec: B7, B12.
 
 use serde_json::json;
 
 use super::program::{JudgeFixture, JudgeOutput};
 
-/// How many runs are killed; more by the environment, for long.
+/// How many runs are killed; the environment sets more.
 fn kills() -> u32 {
     std::env::var("ICHIDO_JUDGE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(12)
 }
@@ -16,7 +17,7 @@ fn killed_at_random_and_run_again_each_article_is_judged_once() {
     let fixture = JudgeFixture::new(ARTICLES, &script);
     let mut dice = fastrand::Rng::with_seed(20_261_115);
     for kill in 1..=kills() {
-        // After so many more requests the run dies, wherever it is. The last article is left for a run that lives.
+        // The run dies after this many more requests. The last article is left for a run that survives.
         let after = fixture.requests() + dice.u64(1..30);
         let mut running = fixture.start(&[]);
         fixture.until_asked(after, &mut running);
@@ -40,7 +41,7 @@ fn killed_at_random_and_run_again_each_article_is_judged_once() {
         );
         twice += u64::from(1 < times);
     }
-    // Eight calls were under way at most when a run died.
+    // At most eight calls were in flight when a run died.
     assert!(twice <= u64::from(kills()) * 8, "{twice} were billed twice");
     println!("{twice} of {ARTICLES} were billed twice, each of them reported");
 }

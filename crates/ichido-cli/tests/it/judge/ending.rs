@@ -1,4 +1,5 @@
-//! A run ends in time, and can be stopped and gone on with (SPEC B7, B9).
+//! A run ends in time, and can be stopped and continued.
+// Spec: B7, B9.
 
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
 fn with_a_deadline_it_ends_with_fallbacks_for_what_is_left() {
-    // Nobody would wait for a hundred answers of an hour.
+    // Waiting for a hundred responses of an hour would take too long.
     let script = json!({ "rules": [{ "do": { "answer": "whole" }, "latency": { "fixed_ms": 3_600_000 }, "item": "7" }] });
     let fixture = JudgeFixture::new(10, &script);
     fixture.judge(&["--deadline", "2s"]).ended_with(1).says("9 judged").says("the time was over");

@@ -1,4 +1,5 @@
-//! What goes wrong is tried again, or marked as a fallback with its reason (SPEC B1, B6, B12).
+//! Failures are retried, or marked as a fallback with a reason.
+// Spec: B1, B6, B12.
 
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
     }
     let requests = |item: &str| fixture.fake.seen().items[item].counts.requests;
     assert_eq!((requests("1"), requests("2"), requests("3"), requests("4")), (1, 1, 5, 3));
-    // Fallbacks count as missing: once the provider is well, only they are asked for.
+    // Fallbacks count as missing: once the provider works, only they are asked.
     fixture.fake.script(fake_llm::Script::parse(b"{}").unwrap());
     let before = fixture.requests();
     fixture.judge(&[]).ended_with(0).says("8 judged (4 known before)");

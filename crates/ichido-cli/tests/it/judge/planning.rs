@@ -1,4 +1,5 @@
-//! The plan is said before anything is paid for (SPEC B5, B9).
+//! The plan is printed before anything is paid for.
+// Spec: B5, B9.
 
 use serde_json::json;
 
@@ -30,14 +31,14 @@ fn the_settings_of_the_environment_hold_and_flags_win_over_them() {
             .env("BEDROCK_MAX_BACKOFF", "4");
         JudgeOutput::new(command.output().unwrap()).json()["plan"]["seconds"].clone()
     };
-    // 40 rounds of 6 s, and no retry adds anything.
+    // 40 rounds of 6 s, and retries add nothing.
     assert_eq!(plan(&[]), json!({ "best": 240.0, "likely": 240.0, "worst": 240.0 }));
     // Ten articles wait 1 + 2 + 4 s, and twenty 1 + 2 + 4 + 4 s.
     assert_eq!(plan(&["--retries", "4"]), json!({ "best": 240.0, "likely": 310.0, "worst": 460.0 }));
     assert_eq!(plan(&["--parallel", "2"])["best"], 360.0);
 }
 
-/// The commented example says what holds without it.
+/// The commented example shows the defaults.
 #[test]
 fn the_example_of_an_environment_names_every_setting_with_its_default() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! Running `ichido judge` against a server that plays a provider.
+//! Runs `ichido judge` against a fake provider.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::folder::{self, TempFolder};
 
-/// Settings for tests: no wait that a person would notice.
+/// Settings for tests, with short delays.
 pub(crate) const QUICK: [&str; 8] =
     ["--interval", "0", "--base-delay", "10ms", "--max-backoff", "50ms", "--parallel", "8"];
-/// What must be shown nowhere.
+/// Must never be shown.
 pub(crate) const SECRET: &str = "sk-very-secret-0123456789";
 /// In every article, and in no log.
 pub(crate) const PRIVATE: &str = "nobody-may-log-this";
@@ -25,7 +25,7 @@ pub(crate) struct JudgeFixture {
 }
 
 impl JudgeFixture {
-    /// So many articles `item-0`, `item-1` …, and a provider that plays this.
+    /// Creates articles `item-0`, `item-1` …, and a provider with this script.
     pub(crate) fn new(articles: usize, script: &Value) -> Self {
         let folder = folder::fresh();
         let lines: Vec<String> = (0..articles)
@@ -49,7 +49,7 @@ impl JudgeFixture {
         }
     }
 
-    /// The program, with what all runs have in common.
+    /// Returns the program with the settings of all runs.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
         command
@@ -64,7 +64,7 @@ impl JudgeFixture {
         command
     }
 
-    /// Judges everything, quickly.
+    /// Returns a command that judges all articles quickly.
     pub(crate) fn judging(&self, args: &[&str]) -> Command {
         let mut command = self.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", self.llm]);
         command.args(["--endpoint", &self.endpoint()]).args(QUICK).args(args);
@@ -79,7 +79,7 @@ impl JudgeFixture {
         self.judging(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Waits until the provider was asked so often, or the run is over.
+    /// Waits until the provider got this many requests, or the run has ended.
     pub(crate) fn until_asked(&self, times: u64, running: &mut Child) {
         while self.requests() < times && running.try_wait().unwrap().is_none() {
             std::thread::yield_now();
@@ -90,13 +90,13 @@ impl JudgeFixture {
         self.folder.path().join("out.jsonl")
     }
 
-    /// What was written, a line for each article.
+    /// Returns the written judgements, one per article.
     pub(crate) fn judgements(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.out()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// How many calls for each item the provider bills.
+    /// Returns how many calls the provider bills for each item.
     pub(crate) fn billed(&self) -> BTreeMap<String, u64> {
         self.fake.seen().items.into_iter().map(|(item, seen)| (item, seen.counts.completed)).collect()
     }
@@ -111,7 +111,7 @@ impl JudgeFixture {
     }
 }
 
-/// How a run ended.
+/// The exit code and output of a run.
 pub(crate) struct JudgeOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,

@@ -1,4 +1,4 @@
-//! A copy of a store on which a server works, and the way back.
+//! Copies a store while a server works on it, and restores the copy.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::serve::client::{RawRequest, send};
 use crate::serve::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
-/// Clients that put messages in for as long as it lives, and what they were told.
+/// Clients that enqueue messages until dropped, and the ids they got.
 struct BackupWriters {
     is_over: Arc<AtomicBool>,
     taken: Arc<Mutex<Vec<Uuid>>>,
@@ -41,7 +41,7 @@ impl BackupWriters {
         Self { is_over, taken, clients }
     }
 
-    /// What was acknowledged so far.
+    /// Returns what was acknowledged so far.
     fn taken(&self) -> Vec<Uuid> {
         self.taken.lock().unwrap().clone()
     }
@@ -60,7 +60,7 @@ impl BackupWriters {
     }
 }
 
-/// Copies until something was acknowledged while one was made: what it held before it began, and the copy.
+/// Copies until something was acknowledged during a copy; returns what was there before, and the copy.
 fn copied_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>, String) {
     for number in 0..50 {
         let name = format!("copy-{number}.db");
@@ -95,7 +95,7 @@ async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_sta
     assert_eq!(judged.iter().map(|row| row.get(0)).collect::<Vec<String>>(), ["ok"]);
     connection.close().await.unwrap();
 
-    // The way back, as the help has it.
+    // The restore procedure of the help.
     server.signal("TERM");
     assert_eq!(server.wait().await.0, Some(0));
     for end in ["", "-wal", "-shm"] {

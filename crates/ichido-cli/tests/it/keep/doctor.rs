@@ -1,4 +1,4 @@
-//! What `ichido doctor` says of real databases and configurations.
+//! The report of `ichido doctor` on real databases and configurations.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ honours_key = true
 keeps_keys_for = "24h"
 "#;
 
-/// What it ended with, and what it told programs; people are told the same.
+/// Returns exit code, JSON report and text; the text must agree with the JSON.
 fn doctor(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value, String) {
     let run = |more: &[&str]| {
         let output = ichido(folder).arg("doctor").args(arguments).args(more).output().unwrap();
@@ -44,7 +44,7 @@ fn doctor(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value, String) {
     (code, told, err)
 }
 
-/// The states of the checks of a name.
+/// Returns the states of the checks with a name.
 fn states<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
     let checks = told["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
     checks.map(|check| check["state"].as_str().unwrap()).collect()
@@ -68,7 +68,7 @@ on_both! {
             told["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
         assert_eq!(all, names);
         for name in names {
-            // Nobody knows how full the disk of this machine is.
+            // The disk of this machine may be full or not.
             let expected = if name == "disk" { states(&told, name) } else { vec!["ok"] };
             assert_eq!(states(&told, name), expected, "{told}");
         }
@@ -101,7 +101,7 @@ on_both! {
         assert!(!found.contains("queue mail"), "{found}");
     }
 
-    /// Without a configuration it is known from what workers published.
+    /// Without a configuration, the published queues tell.
     #[test]
     async fn a_receiver_that_forgets_too_early_is_found_without_a_configuration(fixture) {
         let fixture = fixture.durable().await;
@@ -146,7 +146,7 @@ async fn a_server_that_is_too_small_or_may_lose_what_it_acknowledged_is_found() 
     drop(Store::open(&database.url, 2).await.unwrap());
     let folder = folder::fresh();
     let mut connection = PgConnection::connect(&cluster.url("postgres")).await.unwrap();
-    // Read when the server is told to reload, not when it starts.
+    // Applies on a reload, not only at a start.
     sqlx::query("ALTER SYSTEM SET full_page_writes = off").execute(&mut connection).await.unwrap();
     sqlx::query("SELECT pg_reload_conf()").execute(&mut connection).await.unwrap();
     loop {
@@ -199,7 +199,7 @@ async fn settings_that_forget_too_early_and_settings_that_make_no_sense_are_foun
     let (code, told, _) = doctor(folder.path(), &["--store", &url]);
     assert_eq!((code, states(&told, "configuration")), (Some(1), vec!["finding"]), "{told}");
     assert_eq!(states(&told, "schema"), ["ok"], "the database is looked at all the same");
-    // Only the configuration knows where the store is.
+    // Only the configuration names the store.
     let (code, told, _) = doctor(folder.path(), &[]);
     assert_eq!((code, states(&told, "store")), (Some(1), vec!["unknown"]), "{told}");
 }

@@ -1,4 +1,4 @@
-//! A server that is asked whether it is ready.
+//! Asks a server whether it is ready.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Somebody who answers every connection alike, or not at all.
+/// Starts a server that gives every connection the same response, or none.
 async fn answering(answer: Option<&'static str>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -52,7 +52,7 @@ async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
     let url = format!("http://{}", server.address);
     let said = run(fixture.folder.path(), &["--server", &url]);
     assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
-    // Where the configuration has it listen, everywhere included.
+    // The configured address works, also if it is all interfaces.
     let config = format!("[serve]\nlisten = \"0.0.0.0:{}\"\n", server.address.port());
     let file = fixture.folder.write("elsewhere.toml", &config);
     assert_eq!(run(fixture.folder.path(), &["--config", &file]).0, Some(0));
@@ -96,7 +96,7 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
     assert_eq!(run(folder.path(), &["--config", &file]).0, Some(1));
 }
 
-/// A worker that serves its pages, and ends with its owner.
+/// A worker with a metrics page; it ends when dropped.
 struct HealthWorker {
     child: Child,
     url: String,
@@ -124,13 +124,14 @@ impl HealthWorker {
 
 impl Drop for HealthWorker {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// SPEC E6 for a worker alone: its store is what it lives by.
+/// A worker without a server is ready if its store is.
+// Spec: E6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
     let cluster = Cluster::start(&[]).unwrap();

@@ -1,5 +1,6 @@
-//! What is shipped to run Ichido by names only commands, flags and variables that the program knows. Nothing here runs a container
-//! engine or systemd.
+//! Packaging files name only commands, flags and variables that the program knows.
+//!
+//! Nothing here runs a container engine or systemd.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ const COMPOSE: &str = include_str!("../../../../../packaging/compose.yaml");
 const GUIDE: &str = include_str!("../../../../../docs/guides/packaging.md");
 const PROGRAM: &str = "/usr/local/bin/ichido";
 
-/// The help of a command line as it stands; `None` where the program does not know some part of it.
+/// Returns the help of a command line; `None` if the program does not know a part of it.
 fn help(arguments: &[String]) -> Option<String> {
     let folder = folder::fresh();
     let output = ichido(folder.path()).args(arguments).arg("--help").output().unwrap();
@@ -23,19 +24,19 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The list that follows a word in a line of a file.
+/// Returns the list after a word in a line of a file.
 fn list(text: &str, before: &str) -> Vec<Vec<String>> {
     let lists = text.lines().filter_map(|line| line.trim().split_once(before)).map(|(_, list)| list);
     lists.map(|list| serde_json::from_str(list.trim()).unwrap()).collect()
 }
 
-/// The settings of the unit of a name, in order.
+/// Returns the settings with a name in the unit, in order.
 fn settings<'a>(name: &str) -> Vec<&'a str> {
     let lines = UNIT.lines().filter_map(|line| line.split_once('='));
     lines.filter(|(key, _)| *key == name).map(|(_, value)| value).collect()
 }
 
-/// Seconds of a setting of the file that `config init` writes, as it is left out.
+/// Returns the seconds of a commented setting in the file that `config init` writes.
 fn seconds(default: &str, name: &str) -> u64 {
     let line = default.lines().find_map(|line| line.strip_prefix(&format!("#{name} = \""))).unwrap();
     line.trim_end_matches("s\"").parse().unwrap()
@@ -75,7 +76,7 @@ fn the_unit_names_what_the_program_knows_and_holds_it_in() {
     }
 }
 
-/// Who is killed before it has stopped leaves effects that nobody knows.
+/// A process that is killed before it has stopped leaves unknown effects.
 #[test]
 fn there_is_time_to_stop() {
     let output = ichido(folder::fresh().path()).args(["config", "init", "-"]).output().unwrap();
@@ -119,7 +120,7 @@ fn the_compose_file_runs_what_the_program_knows_in_a_read_only_file_system() {
         assert!(service.contains(&format!("{name}: ")) && serve.contains(&format!("[env: {name}")), "{name}");
     }
     assert!(service.contains("\n    read_only: true\n") && service.contains("cap_drop: [ALL]"));
-    // The server is asked where it listens.
+    // The health check asks the server where it listens.
     assert!(
         commands[0].iter().any(|word| word == "0.0.0.0:4180")
             && checks[0].iter().any(|word| word.ends_with(":4180"))
@@ -143,13 +144,13 @@ fn the_guide_names_what_the_program_knows() {
     }
 }
 
-/// Where systemd is, it reads the unit as we mean it.
+/// Where systemd is installed, it must accept the unit.
 #[test]
 fn systemd_understands_the_unit_where_there_is_one() {
     let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else { return };
     assert!(version.status.success());
     let folder = folder::fresh();
-    // It looks for the program, which a machine that tests need not have where the unit does.
+    // It looks for the program, which may be missing at the unit's path on a test machine.
     let unit = UNIT.replace(PROGRAM, env!("CARGO_BIN_EXE_ichido"));
     let file = folder.write("ichido.service", &unit);
     let judged = Command::new("systemd-analyze").arg("verify").arg(&file).output().unwrap();

@@ -1,4 +1,4 @@
-//! What the tests see of the database, by a connection that nothing befalls.
+//! Reads the database for the tests, over a connection that never fails.
 
 use ichido_core::lifecycle::Stage;
 use ichido_store::Store;
@@ -20,7 +20,7 @@ impl DatabaseProbe {
         Self { store, pool: PgPool::connect(url).await.unwrap() }
     }
 
-    /// The id of the node that was last started under a name.
+    /// Returns the id of the latest node with a name.
     pub(crate) async fn id_of(&self, name: &str) -> Uuid {
         loop {
             let nodes = self.store.nodes().list().await.expect("an answer");
@@ -37,7 +37,7 @@ impl DatabaseProbe {
         sqlx::query_scalar(held).bind(node).fetch_one(&self.pool).await.unwrap()
     }
 
-    /// Whether a transaction was left open by one of these connections, once what they had asked for is done.
+    /// Returns whether one of these connections has left a transaction open, after its statement has ended.
     pub(crate) async fn is_left_open(&self, ports: &[i32]) -> bool {
         let states = "SELECT state FROM pg_stat_activity WHERE client_port = ANY ($1) AND state <> 'idle'";
         loop {
@@ -57,13 +57,13 @@ impl DatabaseProbe {
         }
     }
 
-    /// How many messages were taken back from nodes that showed no sign of life.
+    /// Returns how many messages were rescued from dead nodes.
     pub(crate) async fn rescued(&self) -> i64 {
         let rescued = "SELECT count(*) FROM ichido.events WHERE kind = 'worker_died'";
         sqlx::query_scalar(rescued).fetch_one(&self.pool).await.unwrap()
     }
 
-    /// Waits until what was taken back from one node is sent: who dies with it again would have it given up.
+    /// Waits until rescued messages are sent: a second rescue would give them up.
     pub(crate) async fn until_rescued_is_sent(&self) {
         let open = "SELECT count(*) FROM ichido.message m WHERE m.status <> 'sent' \
             AND EXISTS (SELECT 1 FROM ichido.events e WHERE e.message_id = m.id AND e.kind = 'worker_died')";
@@ -72,24 +72,24 @@ impl DatabaseProbe {
         }
     }
 
-    /// Who has which duty of the upkeep.
+    /// Returns the holder of each singleton task.
     pub(crate) async fn duties(&self) -> Vec<(String, Uuid)> {
         let held = "SELECT duty, node FROM ichido.caretakers WHERE clock_timestamp() < lease_until";
         sqlx::query_as(held).fetch_all(&self.pool).await.unwrap()
     }
 
-    /// Lets the time pass for which a node has its duties.
+    /// Lets a node's singleton tasks expire.
     pub(crate) async fn duties_lapse(&self, node: Uuid) {
         let lapse = "UPDATE ichido.caretakers SET lease_until = clock_timestamp() WHERE node = $1";
         sqlx::query(lapse).bind(node).execute(&self.pool).await.unwrap();
     }
 
-    /// How many entries of the trail are sealed.
+    /// Returns how many entries of the audit trail are sealed.
     pub(crate) async fn sealed(&self) -> u64 {
         self.store.audit().head().await.expect("an answer").map_or(0, |head| head.total)
     }
 
-    /// Waits until nothing is on its way any more.
+    /// Waits until no message is open.
     pub(crate) async fn until_all_ended(&self) {
         let open = [Stage::Queued, Stage::Failed, Stage::Sending];
         let is_open = |count: &ichido_store::message::Count| open.contains(&count.state) && count.count != 0;
@@ -98,7 +98,7 @@ impl DatabaseProbe {
         }
     }
 
-    /// All that was acknowledged is there and sent, all that is there was acknowledged, and each took effect once.
+    /// Checks that exactly the acknowledged messages exist, all are sent, and each took effect once.
     pub(crate) async fn holds_each_once(&self, acknowledged: &[Acknowledged], paper: &MockBroker) {
         let effects = paper.effects().await;
         let effects = effects["keys"].as_object().expect("the keys");

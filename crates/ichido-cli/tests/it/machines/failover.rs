@@ -1,4 +1,4 @@
-//! A database whose machine dies under load, and the standby that takes its place.
+//! The database's machine dies under load, and a standby takes over.
 
 use ichido_store::testing::postgres::Cluster;
 
@@ -8,7 +8,7 @@ use super::node::{FAULTY, ServeNode};
 use super::{in_time, rounds};
 use crate::paper::broker::MockBroker;
 
-/// How many messages are put in before the server dies, and after another one took its place.
+/// How many messages are enqueued before the failover, and after it.
 const MESSAGES: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,7 +24,7 @@ async fn the_database_fails_over() {
         let standby = primary.standby().unwrap();
         (primary, standby)
     });
-    // The first that is written: it waits until the standby follows.
+    // The first write waits until the standby follows.
     let (fresh, paper) = (primary.database().await.unwrap(), MockBroker::start(&FAULTY));
     let mut nodes = Vec::new();
     for name in ["a", "b"] {
@@ -36,7 +36,7 @@ async fn the_database_fails_over() {
     for node in &nodes {
         node.link.lead_to(standby.port());
     }
-    // Nobody tells the nodes.
+    // Nobody informs the nodes.
     load.until_more(MESSAGES).await;
     for node in &nodes {
         node.until_ready().await;

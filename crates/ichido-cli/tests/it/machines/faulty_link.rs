@@ -1,4 +1,4 @@
-//! A way to the database that can be cut, fall silent, be mended, and lead elsewhere.
+//! A TCP link to the database that can be cut, silenced, restored and redirected.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,34 +12,34 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkState {
     Open,
-    /// Connections stand, and nothing arrives: as where a network is parted. What was said arrives when it is mended.
+    /// Connections stay open and nothing arrives, as in a network partition. Data arrives after the link is restored.
     Silent,
-    /// Connections are ended, and new ones too.
+    /// Connections are closed, and so are new ones.
     Cut,
 }
 
-/// How things stand, the same for all its connections.
+/// The state of the link, shared by its connections.
 #[derive(Clone, Copy, Debug)]
 struct LinkSetup {
     state: LinkState,
     server: SocketAddr,
-    /// Raised when all connections of before end.
+    /// Incremented to close all existing connections.
     age: u64,
 }
 
 /// It ends with the test's runtime.
 pub(crate) struct FaultyLink {
-    /// The address of the database by this way.
+    /// The URL of the database through this link.
     pub(crate) url: String,
     setup: Arc<watch::Sender<LinkSetup>>,
     ports: Ports,
 }
 
-/// The ports by which the server knows the connections.
+/// The ports of the connections, as the server sees them.
 type Ports = Arc<Mutex<BTreeSet<u16>>>;
 
 impl FaultyLink {
-    /// To the database of an address, whose server is replaced in it.
+    /// Creates a link to the database of a URL, whose host it replaces.
     pub(crate) async fn to(url: &str) -> Self {
         let (before, rest) = url.split_once('@').expect("a user");
         let (server, after) = rest.split_once('/').expect("a database");
@@ -52,14 +52,14 @@ impl FaultyLink {
         tokio::spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
-                // However it ends, both sides hear of it by their connections.
+                // However a connection ends, both sides see it.
                 tokio::spawn(carry(near, setup_sender.subscribe(), Arc::clone(&listed)));
             }
         });
         Self { url, setup, ports }
     }
 
-    /// The ports by which the server knows what is connected by this way.
+    /// Returns the ports of the connections, as the server sees them.
     pub(crate) fn ports(&self) -> Vec<i32> {
         self.ports.lock().unwrap().iter().copied().map(i32::from).collect()
     }
@@ -72,7 +72,7 @@ impl FaultyLink {
         self.setup.send_modify(|setup| (setup.state, setup.age) = (LinkState::Cut, setup.age + 1));
     }
 
-    /// Leads to another server from now on; what is connected ends.
+    /// Redirects to another server and closes existing connections.
     pub(crate) fn lead_to(&self, port: u16) {
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         self.setup
@@ -95,7 +95,7 @@ async fn carry(near: TcpStream, mut setup: watch::Receiver<LinkSetup>, ports: Po
     let (near_reads, near_writes) = near.into_split();
     let (far_reads, far_writes) = far.into_split();
     let (to_far, to_near) = (setup.clone(), setup.clone());
-    // Whichever ends first ends both.
+    // The first side to end closes both.
     let ended = tokio::select! {
         ended = pass_on(near_reads, far_writes, to_far) => ended,
         ended = pass_on(far_reads, near_writes, to_near) => ended,
@@ -121,7 +121,7 @@ async fn pass_on(
     }
 }
 
-/// Waits until what is said would be heard, or is known to be lost.
+/// Waits until data would be delivered, or is known to be lost.
 async fn until_delivered(setup: &mut watch::Receiver<LinkSetup>) -> LinkSetup {
     *setup.wait_for(|setup| setup.state != LinkState::Silent).await.expect("the way is there")
 }

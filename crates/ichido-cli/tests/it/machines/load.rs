@@ -1,4 +1,4 @@
-//! The load: producers that put messages in over HTTP, at all nodes in turn, each again under its key until it is acknowledged.
+//! Producers that enqueue messages over HTTP at all nodes in turn, each retried under its key until acknowledged.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,12 @@ use crate::serve::client::RawRequest;
 use crate::serve::program::POLL_EVERY;
 
 const PRODUCERS: usize = 12;
-/// After so long a producer asks another node: this one may stand still.
+/// After this a producer tries another node: this one may be stalled.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How long a producer waits for its message to be sent before it puts in the next.
+/// How long a producer waits for its message to be sent before it enqueues the next.
 const SENT_WITHIN: &str = "1s";
 
-/// A message that was acknowledged.
+/// An acknowledged message.
 #[derive(Debug)]
 pub(crate) struct Acknowledged {
     pub(crate) key: String,
@@ -41,7 +41,7 @@ struct ProducerState {
 }
 
 impl Producers {
-    /// Begins, at these nodes.
+    /// Starts producing at these nodes.
     pub(crate) fn start(nodes: &[ServeNode]) -> Self {
         let (acknowledged, is_over) = (watch::Sender::new(0), watch::Sender::new(false));
         let nodes = Mutex::new(nodes.iter().map(ServeNode::address).collect());
@@ -50,19 +50,19 @@ impl Producers {
         Self { shared, producers }
     }
 
-    /// Goes on at these nodes.
+    /// Continues at these nodes.
     pub(crate) fn at(&self, nodes: &[ServeNode]) {
         *self.shared.nodes.lock().unwrap() = nodes.iter().map(ServeNode::address).collect();
     }
 
-    /// Waits until so many more were acknowledged.
+    /// Waits until this many more were acknowledged.
     pub(crate) async fn until_more(&self, count: usize) {
         let mut acknowledged = self.shared.acknowledged.subscribe();
         let wanted = *acknowledged.borrow_and_update() + count;
         acknowledged.wait_for(|acknowledged| wanted <= *acknowledged).await.unwrap();
     }
 
-    /// Ends it, and tells what was acknowledged: all that was put in.
+    /// Stops, and returns the acknowledged messages: all that were enqueued.
     pub(crate) async fn end(self) -> Vec<Acknowledged> {
         self.shared.is_over.send_replace(true);
         self.producers.join_all().await.into_iter().flatten().collect()
@@ -75,7 +75,8 @@ async fn produce(producer: usize, shared: Arc<ProducerState>) -> Vec<Acknowledge
         let key = format!("p{producer}-{}", all.len());
         let id = put(&shared, &key, producer + all.len()).await;
         shared.acknowledged.send_modify(|count| *count += 1);
-        // Once more, at another node: the answer must be the same, and it comes when the message was sent. So what waits stays little.
+        // Sent again at another node, the response must be the same, and it arrives once the message is sent. That
+        // keeps the backlog small.
         let again = format!("/v1/queues/{QUEUE}/messages?wait={SENT_WITHIN}");
         let node = shared.node(producer + all.len() + 1);
         if let Some(answer) = answered(node, &request(&key).to(&again)).await {
@@ -86,7 +87,7 @@ async fn produce(producer: usize, shared: Arc<ProducerState>) -> Vec<Acknowledge
     all
 }
 
-/// Puts a message in, at one node after another, until it is acknowledged.
+/// Enqueues a message at one node after another, until it is acknowledged.
 async fn put(shared: &ProducerState, key: &str, first: usize) -> Uuid {
     for turn in first.. {
         if let Some(answer) = answered(shared.node(turn), &request(key)).await
@@ -110,7 +111,7 @@ fn request(key: &str) -> RawRequest {
     RawRequest::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
 }
 
-/// The whole answer, where one comes in time.
+/// Returns the complete response, if it arrives in time.
 async fn answered(node: SocketAddr, request: &RawRequest) -> Option<HttpMessage> {
     let exchange = async {
         let (read, mut write) = TcpStream::connect(node).await.ok()?.into_split();
@@ -120,7 +121,7 @@ async fn answered(node: SocketAddr, request: &RawRequest) -> Option<HttpMessage>
     tokio::time::timeout(ANSWER_WITHIN, exchange).await.ok()?
 }
 
-/// The message that was acknowledged; `None` where the client is told to ask again.
+/// Returns the acknowledged message; `None` if the client should retry.
 fn acknowledged(answer: &HttpMessage) -> Option<Uuid> {
     match answer.status() {
         200..=202 => Some(answer.json()["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")),

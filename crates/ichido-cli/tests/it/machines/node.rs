@@ -1,4 +1,4 @@
-//! A node: `ichido serve` in a folder of its own, with a way of its own to the database.
+//! A node: `ichido serve` in its own folder, with its own link to the database.
 
 use std::net::SocketAddr;
 
@@ -11,10 +11,10 @@ use crate::serve::program::{POLL_EVERY, ServeProcess};
 
 pub(crate) const QUEUE: &str = "orders";
 
-/// The time that a node may show no sign of life.
+/// How long a node may show no sign of life.
 const LEASE: &str = "3s";
 
-/// A broker that honours keys, and answers late, wrongly or not at all.
+/// A broker that deduplicates by key, and answers late, wrongly or not at all.
 pub(crate) const FAULTY: [&str; 8] = [
     "--latency=20ms",
     "--fault=server_error_before=0.04",
@@ -33,7 +33,7 @@ pub(crate) struct ServeNode {
     _folder: TempFolder,
 }
 
-/// The configuration of a node: schedules scaled down, and what is promised of the broker.
+/// The configuration of a node: short schedules, and the broker's guarantee.
 fn config(name: &str, broker: SocketAddr) -> String {
     format!(
         r#"
@@ -62,7 +62,7 @@ circuit = {{ failures = 1000 }}
 }
 
 impl ServeNode {
-    /// Starts one, and waits until it serves.
+    /// Starts a node, and waits until it serves.
     pub(crate) async fn start(name: &str, url: &str, broker: SocketAddr) -> Self {
         let (folder, link) = (folder::fresh(), FaultyLink::to(url).await);
         folder.write("ichido.toml", &config(name, broker));
@@ -87,21 +87,23 @@ impl ServeNode {
         self.server.signal("CONT");
     }
 
-    /// Ends it without a chance to do anything about it.
+    /// Kills it at once.
     pub(crate) async fn kill(mut self) {
         self.server.signal("KILL");
         self.server.wait().await;
     }
 
-    /// Waits until it would be given requests.
+    /// Waits until it is ready for requests.
     pub(crate) async fn until_ready(&self) {
         while self.server.get("/readyz").await.status() != 200 {
             tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
-    /// Lets something befall it while it holds messages. In the middle of a transaction what it has locked stays locked until the
-    /// server gives that up, for half a minute: such a moment is taken only by who has the time.
+    /// Lets a failure hit the node while it holds messages.
+    ///
+    /// Inside a transaction, its locks stay until the server gives up, for half a minute. Only a test with enough
+    /// time picks such a moment.
     pub(crate) async fn struck_holding(
         &self,
         database: &DatabaseProbe,
@@ -113,7 +115,7 @@ impl ServeNode {
         loop {
             database.until_holding(id, true).await;
             strike(self);
-            // What it held a moment ago it may have settled since.
+            // It may have settled its messages since.
             let is_short = has_time || !database.is_left_open(&self.link.ports()).await;
             if database.is_holding(id).await && is_short {
                 return;

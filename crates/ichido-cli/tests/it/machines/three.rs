@@ -1,4 +1,4 @@
-//! Three nodes on one database, of which one after another falls out.
+//! Three nodes on one database, which fail one after another.
 
 use ichido_store::testing::postgres::durable_database;
 
@@ -9,7 +9,7 @@ use super::{in_time, rounds};
 use crate::paper::broker::MockBroker;
 use crate::serve::program::POLL_EVERY;
 
-/// How many messages are put in between one and the next.
+/// How many messages are enqueued between two failures.
 const MESSAGES: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,7 +27,7 @@ async fn nodes_fall_out(rounds: usize) {
     }
     let load = Producers::start(&nodes);
     for round in 0..rounds {
-        // The first round is all that CI waits for.
+        // CI waits only for the first round.
         let has_time = 0 < round;
         load.until_more(MESSAGES).await;
         let killed = caretaker(&database, &nodes).await;
@@ -46,12 +46,12 @@ async fn nodes_fall_out(rounds: usize) {
     database.until_all_ended().await;
     assert!(0 < database.rescued().await, "no node fell out holding messages");
     database.holds_each_once(&acknowledged, &paper).await;
-    // Nodes that were killed, parted from the database or stopped for a while did nothing against the rules (SPEC F5).
+    // Nodes that were killed, partitioned or stalled have broken no rule. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, [], "an audit accuses nobody");
 }
 
-/// Which of the nodes seals the trail.
+/// Returns which node seals the audit trail.
 async fn caretaker(database: &DatabaseProbe, nodes: &[ServeNode]) -> usize {
     loop {
         let duties = database.duties().await;
@@ -65,7 +65,7 @@ async fn caretaker(database: &DatabaseProbe, nodes: &[ServeNode]) -> usize {
     }
 }
 
-/// What it held is sent by others, and its duties go on with others.
+/// Other nodes send its messages and take over its singleton tasks.
 async fn the_caretaker_is_killed(database: &DatabaseProbe, node: ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
     node.struck_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
@@ -85,7 +85,7 @@ async fn the_caretaker_is_killed(database: &DatabaseProbe, node: ServeNode, has_
     }
 }
 
-/// First nothing arrives any more, for longer than its lease; then its connections end; then all is well again.
+/// First nothing arrives, for longer than its lease; then its connections close; then the link works again.
 async fn one_is_parted_from_the_database(database: &DatabaseProbe, node: &ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
     node.struck_holding(database, has_time, |node| node.link.silence(), |node| node.link.restore()).await;
@@ -97,7 +97,7 @@ async fn one_is_parted_from_the_database(database: &DatabaseProbe, node: &ServeN
     database.until_holding(id, true).await;
 }
 
-/// It stands still for longer than its lease, and then goes on as if nothing had been.
+/// It stalls for longer than its lease, and then continues as if nothing had happened.
 async fn one_stands_still(database: &DatabaseProbe, node: &ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
     node.struck_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;

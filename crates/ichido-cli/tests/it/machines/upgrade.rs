@@ -1,4 +1,4 @@
-//! A release that is rolled out: the first node of the next one brings the schema a version further while nodes of this one run.
+//! A rollout: the first node of the next release migrates the schema while nodes of this release run.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use crate::paper::broker::{MockBroker, order};
 use crate::serve::client::RawRequest;
 use crate::serve::program::{POLL_EVERY, ichido};
 
-/// How many messages are put in before the migration, while it runs, and after it.
+/// How many messages are enqueued before, during and after the migration.
 const MESSAGES: usize = 40;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,7 +35,7 @@ async fn the_next_release_is_rolled_out() {
     let version = migrate(&mut next, &nodes[0]).await;
     load.until_more(MESSAGES).await;
 
-    // Connections that are opened after it are as good.
+    // Connections that are opened later work as well.
     for node in &nodes {
         node.link.cut();
         node.link.restore();
@@ -56,8 +56,9 @@ async fn the_next_release_is_rolled_out() {
     assert_eq!((left.get::<i64, _>(0), left.get::<i64, _>(1)), (all - 1, 1));
 }
 
-/// Adds a table, a column to each table, an index and a wider view, in one transaction that is open until a request has met it, as
-/// the migrator does. Answers the version.
+/// Adds a table, a column to each table, an index and a wider view in one transaction, as the migrator does.
+///
+/// The transaction stays open until a request has met it. Returns the version.
 async fn migrate(next: &mut PgConnection, node: &ServeNode) -> i64 {
     let mut migration = next.begin().await.unwrap();
     let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'ichido' AND tablename <> 'migrations' ORDER BY 1";
@@ -80,7 +81,7 @@ async fn migrate(next: &mut PgConnection, node: &ServeNode) -> i64 {
     let version = "INSERT INTO ichido.migrations (version, description, success, checksum, execution_time) \
         SELECT max(version) + 1, 'next', true, '', 0 FROM ichido.migrations RETURNING version";
     let version = sqlx::query_scalar(version).fetch_one(&mut *migration).await.unwrap();
-    // The tables are locked: who asks is told to ask again, and is not told that anything was done.
+    // The tables are locked: a caller is asked to retry, and not told that anything was done.
     let refused = node.send(&put("meanwhile")).await;
     assert_eq!((refused.status(), refused.code()), (503, "store_unavailable".to_owned()));
     migration.commit().await.unwrap();
@@ -91,7 +92,7 @@ fn put(key: &str) -> RawRequest {
     RawRequest::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
 }
 
-/// A message with something in the column that this release does not know.
+/// Writes a message with a value in a column that this release does not know.
 async fn write_as_the_next_release(next: &mut PgConnection, node: &ServeNode) -> Acknowledged {
     let pause = |verb: &str| RawRequest::post(&format!("/v1/queues/{QUEUE}/{verb}"));
     assert_eq!(node.send(&pause("pause")).await.status(), 200);
@@ -109,7 +110,7 @@ async fn write_as_the_next_release(next: &mut PgConnection, node: &ServeNode) ->
     Acknowledged { key, id }
 }
 
-/// It would not know what else the next release may have changed, and says which program does.
+/// It cannot know what else the next release changed, and names the program that does.
 fn this_release_does_not_start_any_more(url: &str, version: i64) {
     let serve =
         |command: &mut Command| command.args(["serve", "--listen", "127.0.0.1:0", "--store", url]).output();

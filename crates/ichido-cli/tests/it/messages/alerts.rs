@@ -1,4 +1,5 @@
-//! Alerts as their users meet them: told over real HTTP by a real server, and listed (SPEC A15, D8, E5).
+//! Alerts as users see them: sent over real HTTP by a real server, and listed.
+// Spec: A15, D8, E5.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ use crate::serve::program::{POLL_EVERY, ServeProcess};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// Somebody who is told: takes whatever comes.
+/// A receiver of alerts that accepts everything.
 struct AlertReceiver {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<HttpMessage>>>,
@@ -57,12 +58,12 @@ impl AlertReceiver {
     }
 }
 
-/// A free port on this machine.
+/// Returns a free port on this machine.
 fn free() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// Adds receivers to the place's configuration.
+/// Adds receivers to the configuration.
 fn told_at(fixture: &StoreFixture, ops: SocketAddr, chat: SocketAddr) {
     let file = fixture.folder().join("ichido.toml");
     let before = std::fs::read_to_string(&file).unwrap();
@@ -89,7 +90,7 @@ repeatable = true
     std::fs::write(file, before + &receivers).unwrap();
 }
 
-/// The rules that a receiver of webhooks was told of, in order.
+/// Returns the rules that a webhook receiver was notified of, in order.
 fn rules(requests: &[HttpMessage], kind: &str) -> Vec<String> {
     let events: Vec<Value> =
         requests.iter().map(HttpMessage::json).filter(|event| event["type"] == kind).collect();
@@ -116,7 +117,7 @@ both_databases! {
         fixture.dead("orders", 11).await;
         fixture.letters("mail", 2, Failure::InDoubt, Effect::Unknown).await;
         let targets = ServerAndStore::on(fixture);
-        // Ten at once are a surge, too.
+        // Ten at once are a surge as well.
         let told = ops.until(4).await;
         assert_eq!(rules(&told, "alert.opened"), ["dead_letter", "dead_letters", "dead_surge", "parked"]);
         for request in &told {
@@ -139,7 +140,7 @@ both_databases! {
         let parked = objects.iter().find(|alert| alert["rule"] == "parked").unwrap();
         assert_eq!((&parked["about"], &parked["state"], &parked["unit"]), (&"queue mail".into(), &"firing".into(), &"count".into()));
         assert_eq!((parked["value"].as_f64(), parked["samples"].as_u64()), (Some(2.0), Some(2)));
-        // Page by page it is the same.
+        // Paged, the list is the same.
         let all = targets.json(&["alerts", "--all"]);
         assert_eq!(all.len(), 4, "{all:?}");
         let first = targets.server.get("/v1/alerts?limit=3").await.json();
@@ -154,11 +155,11 @@ both_databases! {
         assert_eq!((ops.all().len(), chat.all().len()), (4, 4), "each was told once");
     }
 
-    /// The server is killed after it recorded the alert and before anybody could be told: the next one tells, once.
+    /// The server is killed after recording the alert and before notifying anybody: the next one notifies, once.
     #[test]
     async fn a_server_that_is_killed_between_recording_and_telling_loses_nothing(fixture: StoreFixture) {
         let chat = AlertReceiver::listen(free()).await;
-        // Nobody is there yet.
+        // Nobody listens there yet.
         let away = TcpListener::bind(free()).await.unwrap().local_addr().unwrap();
         told_at(&fixture, away, chat.address);
         fixture.dead("orders", 1).await;

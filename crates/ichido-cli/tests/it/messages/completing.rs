@@ -1,4 +1,4 @@
-//! What a shell is given to complete the command line.
+//! Shell completions of the command line.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `ichido dead` at a running server means what it means on its store.
+//! `ichido dead` means the same at a running server and on its store.
 
 use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
@@ -9,7 +9,7 @@ use crate::dead::fixture::StoreFixture;
 
 const NOBODY: &str = "01995b1c-0000-7000-8000-000000000000";
 
-/// The objects of a list, without where it goes on: a server says that in its own words.
+/// Returns the objects of a list without their cursors, which are a server's own.
 fn without_cursors(lines: &str) -> Vec<Value> {
     let mut all = objects(lines);
     for letter in &mut all {
@@ -45,7 +45,7 @@ async fn letters_are_found_and_shown_alike() {
     let one = ["dead", "show", &dead[1].to_string(), "--json"];
     let (there, here) = (targets.at_server(&one).out, targets.at_store(&one).out);
     assert_eq!(without_cursors(&there), without_cursors(&here));
-    // Page after page.
+    // Page by page.
     let first = targets.at_server(&["dead", "list", "--limit", "2"]);
     let more = first.out.lines().last().unwrap().strip_prefix("there may be more: --after ").unwrap();
     let rest = targets.at_server(&["dead", "list", "--after", more]);
@@ -64,7 +64,7 @@ async fn some_are_requeued_discarded_and_decided_by_their_ids() {
     let parked = fixture.arrived("mail", Failure::InDoubt).await;
     let targets = ServerAndStore::on(fixture);
     let [first, second] = [0, 1].map(|index| dead[index].to_string());
-    // What would happen is the same both ways, and nothing does.
+    // The preview is the same with both transports, and changes nothing.
     let dry = targets.both(&["dead", "requeue", &first, &kept, "--dry-run"]);
     assert_eq!(dry.code, Some(1), "{dry:?}");
     assert!(dry.out.contains(&format!("{first}: would be requeued\n")), "{dry:?}");
@@ -154,10 +154,10 @@ async fn a_new_message_is_made_from_a_dead_one_at_the_server() {
     );
     let shown = targets.success_output(&["dead", "show", &old.to_string()]);
     assert!(shown.contains("replaced by") && shown.contains("mended"), "{shown}");
-    // One that took effect is not done once more by accident.
+    // A message that took effect is not repeated by accident.
     let left = targets.both(&["dead", "edit", &done.to_string(), "--request", "new.json"]);
     assert!(left.code == Some(2) && left.err.contains("--yes: "), "{left:?}");
-    // One that has a successor, and a key that was used.
+    // A message that has a successor, and a key that was used.
     let left = targets.both(&["dead", "edit", &old.to_string(), "--request", "new.json"]);
     assert!(left.code == Some(1) && left.err.contains("a new message was made from it"), "{left:?}");
     let left = targets.both(&[

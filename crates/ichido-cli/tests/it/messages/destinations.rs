@@ -1,11 +1,12 @@
-//! How fast destinations are called, and the end of a pause.
+//! Shows how fast destinations are called, and ends a pause.
 
 use super::fixture::ServerAndStore;
 use crate::dead::fixture::{StoreFixture, both_databases};
 use crate::serve::destinations::paused;
 
 both_databases! {
-    /// SPEC D6: what is paused is seen, and can be called again.
+    /// A pause is visible, and can be ended.
+    // Spec: D6.
     #[test]
     async fn destinations_are_listed_and_a_pause_is_ended(fixture: StoreFixture) {
         let targets = ServerAndStore::on(fixture);

@@ -1,4 +1,4 @@
-//! How commands end: their codes, and what is said.
+//! Exit codes and error messages of commands.
 
 use std::net::TcpListener;
 
@@ -60,7 +60,7 @@ async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
     assert!(!no_store.err.contains("nobody@"), "an address may hold a password: {no_store:?}");
 }
 
-/// A server that takes a change and hangs up: nobody knows, and it is not asked a second time.
+/// A server takes a change and hangs up: the outcome is unknown, and the change is not sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed() {
     let fixture = StoreFixture::on_sqlite().await;

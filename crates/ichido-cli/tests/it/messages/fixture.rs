@@ -1,4 +1,4 @@
-//! One command, two ways: at a server, and straight on its store.
+//! Runs a command both at a server and on its store.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::dead::fixture::{DeadOutput, StoreFixture};
 use crate::serve::program::{ServeProcess, ichido};
 
-/// A place with a server on it, its queues paused so that nothing moves by itself.
+/// A fixture with a server on it, its queues paused so nothing moves automatically.
 pub(crate) struct ServerAndStore {
     pub(crate) fixture: StoreFixture,
     pub(crate) server: ServeProcess,
@@ -34,26 +34,26 @@ impl ServerAndStore {
         run(at(&self.fixture, &format!("http://{}", self.server.address), arguments))
     }
 
-    /// The same both ways, to the letter.
+    /// Checks that both outputs are identical.
     pub(crate) fn both(&self, arguments: &[&str]) -> DeadOutput {
         let (there, here) = (self.at_server(arguments), self.at_store(arguments));
         assert_eq!((there.code, &there.out, &there.err), (here.code, &here.out, &here.err), "{arguments:?}");
         there
     }
 
-    /// What is good, both ways.
+    /// Checks that both succeed; returns the output.
     pub(crate) fn success_output(&self, arguments: &[&str]) -> String {
         let left = self.both(arguments);
         assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{left:?}");
         left.out
     }
 
-    /// The objects, both ways.
+    /// Returns the JSON objects, identical in both outputs.
     pub(crate) fn json(&self, arguments: &[&str]) -> Vec<Value> {
         objects(&self.success_output(&[arguments, &["--json"]].concat()))
     }
 
-    /// A queued message with this request.
+    /// Enqueues a message with this request.
     pub(crate) async fn put(&self, queue: &str, key: &str, request: &str) -> Uuid {
         let queue = QueueName::parse(queue).unwrap();
         let key = IdempotencyKey::parse(key).unwrap();
@@ -69,21 +69,21 @@ pub(crate) fn objects(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A command straight on the store, by olivia.
+/// Returns a command on the store, run by olivia.
 pub(crate) fn store(fixture: &StoreFixture, arguments: &[&str]) -> Command {
     let mut command = bare(fixture);
     command.args(arguments).args(["--store", &fixture.url]).env("USER", "olivia");
     command
 }
 
-/// A command at a server.
+/// Returns a command at a server.
 pub(crate) fn at(fixture: &StoreFixture, server: &str, arguments: &[&str]) -> Command {
     let mut command = bare(fixture);
     command.args(arguments).args(["--server", server]);
     command
 }
 
-/// The binary in the place's folder, told nothing by the environment.
+/// Returns the binary in the fixture's folder, with a clean environment.
 pub(crate) fn bare(fixture: &StoreFixture) -> Command {
     let mut command = ichido(fixture.folder());
     command.env_remove("ICHIDO_SERVER").env_remove("ICHIDO_TOKEN").stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! Actions whose outcome nobody knows, at a server and straight on the store.
+//! Actions of unknown outcome, at a server and on the store.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use super::fixture::{ServerAndStore, objects};
 use crate::dead::fixture::{StoreFixture, both_databases};
 
-/// Puts an action of unknown outcome into the ledger.
+/// Adds an action of unknown outcome to the ledger.
 async fn held(store: &Store, key: &str) {
     let key = IdempotencyKey::parse(key).unwrap();
     let name = RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key };

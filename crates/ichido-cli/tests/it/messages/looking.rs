@@ -1,4 +1,4 @@
-//! Finding messages and looking at one.
+//! Finds messages and shows one.
 
 use ichido_core::key::IdempotencyKey;
 use ichido_store::message::{NewMessage, QueueName};

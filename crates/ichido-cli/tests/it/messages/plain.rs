@@ -1,14 +1,14 @@
-//! Escape codes: a person at a terminal may see colours, and `NO_COLOR` takes them away; a file or a pipe gets none at all.
+//! Escape codes: a terminal may show colours unless `NO_COLOR` is set; a file or a pipe gets none.
 
 use std::process::{Command, Stdio};
 
 use super::fixture::{bare, run, store};
 use crate::dead::fixture::StoreFixture;
 
-/// What begins every escape code.
+/// The start of every escape code.
 const ESCAPE: char = '\u{1b}';
 
-/// Every command, by its names: as the helps list them.
+/// Returns the names of all commands, as the help lists them.
 fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
     let mut command = bare(fixture);
     command.args(path).arg("--help");
@@ -16,7 +16,7 @@ fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
     assert_eq!(help.code, Some(0), "{path:?}: {help:?}");
     let listed = help.out.split_once("\nCommands:\n").map(|(_, rest)| rest).unwrap_or_default();
     let listed = listed.split("\n\n").next().unwrap_or_default();
-    // A name stands two blanks in; what is further in goes on with what was said of it.
+    // A name is indented by two spaces; deeper lines continue a description.
     let names =
         listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let mut all = vec![path.to_vec()];
@@ -26,7 +26,7 @@ fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
     all
 }
 
-/// The same command with a terminal, and all that appears there.
+/// Runs the command in a terminal; returns everything that appears there.
 fn at_terminal(fixture: &StoreFixture, arguments: &[String], no_color: bool) -> String {
     let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
     let line = format!("{} {}", env!("CARGO_BIN_EXE_ichido"), quoted.join(" "));
@@ -41,7 +41,7 @@ fn at_terminal(fixture: &StoreFixture, arguments: &[String], no_color: bool) -> 
     std::fs::read_to_string(fixture.folder().join("typescript")).unwrap()
 }
 
-/// Whether a text has colours: escape codes that end with an `m`.
+/// Returns whether a text has colours: escape codes that end with an `m`.
 fn has_colours(text: &str) -> bool {
     text.split(ESCAPE).skip(1).any(|code| {
         let end = code.trim_start_matches(['[', ';', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);

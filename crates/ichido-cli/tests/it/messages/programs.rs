@@ -1,4 +1,4 @@
-//! `--json`: every command has it, and what it says are objects.
+//! Every command has `--json`, and prints JSON objects.
 
 use serde_json::Value;
 

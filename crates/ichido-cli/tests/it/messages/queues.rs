@@ -1,4 +1,4 @@
-//! How the queues stand, and whether they are delivered.
+//! Shows the state of the queues, and pauses and resumes delivery.
 
 use super::fixture::ServerAndStore;
 use crate::dead::fixture::{StoreFixture, both_databases};
@@ -16,7 +16,7 @@ both_databases! {
         assert!(orders.contains("yes by olivia since 20"), "{table}");
         let counts: Vec<&str> = orders.split_whitespace().skip(1).take(7).collect();
         assert_eq!(counts, ["0", "0", "0", "0", "0", "2", "0"], "{table}");
-        // The server lets nobody but its own machine in, and calls it local.
+        // The server accepts only its own machine, and calls it local.
         for (word, said, by) in [("resume", "orders is not paused; its messages go out\n", None), ("pause", "orders is paused\n", Some("local"))] {
             let left = targets.at_server(&["queues", word, "orders"]);
             assert_eq!((left.code, left.out.as_str()), (Some(0), said), "{left:?}");

@@ -1,4 +1,4 @@
-//! What a person does to one message.
+//! An operator's steps on one message.
 
 use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
@@ -9,7 +9,7 @@ use super::fixture::{ServerAndStore, objects};
 use crate::dead::fixture::{StoreFixture, both_databases};
 
 impl ServerAndStore {
-    /// The same step on one message at the server, and on another straight on the store; what was said, without the ids.
+    /// Takes the same step on one message at the server and on another on the store; returns the output without ids.
     fn each(&self, ids: [Uuid; 2], step: &[&str]) -> String {
         let [there, here] = ids.map(|id| id.to_string());
         let told = [step, &["--reason", "as the broker says"]].concat();
@@ -32,7 +32,7 @@ impl ServerAndStore {
         said[0].clone()
     }
 
-    /// What is refused, both ways alike, as a conflict with how things are.
+    /// Checks that both refuse a step, as a conflict with the current state.
     fn refused(&self, arguments: &[&str], why: &str) {
         let left = self.both(arguments);
         assert_eq!((left.code, left.out.as_str()), (Some(4), ""), "{left:?}");
