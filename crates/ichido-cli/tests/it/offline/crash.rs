@@ -1,8 +1,9 @@
-//! `ichido send --offline-queue`, killed at random in front of a real `ichido serve`, behind a proxy that drops answers: each message stands once,
-//! in order, and nothing that was said to be queued is lost.
+//! `ichido send --offline-queue`, killed at random in front of a real `ichido serve`, behind a proxy that drops
+//! responses.
 //!
-//! It is killed while the proxy holds one of its requests, or while it takes lines in. Then it is run again: with the lines before and further
-//! ones, or with further ones alone.
+//! Each message exists once, in order, and nothing reported as queued is lost. The command is killed while the proxy
+//! holds one of its requests, or while it reads lines. Then it runs again: with the earlier lines and new ones, or
+//! with new ones only.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::folder::{self, TempFolder};
 
-/// How many times it is killed; another number by the environment.
+/// How many times it is killed; the environment sets another number.
 fn kills() -> u64 {
     std::env::var("ICHIDO_QUEUE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40)
 }
@@ -32,7 +33,7 @@ fn ichido(folder: &TempFolder) -> Command {
     command
 }
 
-/// A running `ichido serve`, which ends with its owner.
+/// A running `ichido serve`; it ends when dropped.
 struct CrashServer(Child, SocketAddr);
 
 impl CrashServer {
@@ -59,12 +60,12 @@ impl Drop for CrashServer {
     }
 }
 
-/// Requests until the one whose answer is held back; under zero when none is.
+/// Requests until the one whose response is held back; negative if none is.
 static FUSE: AtomicI64 = AtomicI64::new(-1);
-/// Whether answers are dropped, of a hundred so many.
+/// The percentage of dropped responses.
 static DROPPED: AtomicU32 = AtomicU32::new(2);
 
-/// Stands between: passes on, drops answers, and holds one back when it is told to.
+/// Forwards requests, drops responses, and holds one back on demand.
 async fn proxy(to: SocketAddr, dice: Arc<Mutex<fastrand::Rng>>, held: UnboundedSender<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -76,7 +77,7 @@ async fn proxy(to: SocketAddr, dice: Arc<Mutex<fastrand::Rng>>, held: UnboundedS
                 while let Some(request) = message(&mut from, &mut buffer).await {
                     let is_held = FUSE.fetch_sub(1, Ordering::SeqCst) == 0;
                     let roll = dice.lock().unwrap().u32(0..100);
-                    // Half of those that are held never got through.
+                    // Half of the held requests never reach the server.
                     let answer = if is_held && roll < 50 { Vec::new() } else { ask(to, &request).await };
                     if is_held {
                         held.send(()).expect("the case listens");
@@ -87,7 +88,7 @@ async fn proxy(to: SocketAddr, dice: Arc<Mutex<fastrand::Rng>>, held: UnboundedS
                     if roll < DROPPED.load(Ordering::SeqCst) {
                         return from.set_zero_linger().unwrap();
                     }
-                    // Whoever asked may have been killed.
+                    // The client may have been killed.
                     drop(from.write_all(&answer).await);
                 }
             });
@@ -102,7 +103,7 @@ async fn ask(to: SocketAddr, request: &[u8]) -> Vec<u8> {
     message(&mut stream, &mut Vec::new()).await.expect("the server answers")
 }
 
-/// The next request or answer, whole; `None` when the connection ends before.
+/// Reads the next complete request or response; `None` if the connection ends before.
 async fn message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Vec<u8>> {
     loop {
         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -122,13 +123,13 @@ async fn message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Vec<u8>
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KillPoint {
-    /// After so many results.
+    /// After this many results.
     Said(usize),
-    /// While the answer to this request, from the start, is held back.
+    /// While the response to the request with this number is held back.
     AtServer(i64),
 }
 
-/// What the runs said and were given.
+/// What the runs printed and were given.
 #[derive(Default)]
 struct RunLog {
     given: BTreeSet<String>,
@@ -137,7 +138,7 @@ struct RunLog {
     in_send: u64,
 }
 
-/// One run, killed at a moment unless it ends before; the lines that it was given are named by their keys.
+/// Runs the command once, killed at a point unless it ends before. Keys name its input lines.
 async fn run_and_kill(
     folder: &TempFolder,
     address: SocketAddr,
@@ -159,7 +160,7 @@ async fn run_and_kill(
     let text: Vec<String> =
         keys.iter().map(|key| format!("{{\"key\":\"{key}\",\"body\":{{\"order\":\"{key}\"}}}}\n")).collect();
     let writer = std::thread::spawn(move || {
-        // Line by line, so that they are not all taken in at once. It may be dead by then.
+        // Line by line, so they are not all read at once. The process may be dead by then.
         for line in text {
             if input.write_all(line.as_bytes()).is_err() {
                 return;
@@ -183,7 +184,7 @@ async fn run_and_kill(
                         break false;
                     }
                 }
-                // It was done before its moment came.
+                // It ended before the kill point.
                 None => break false,
             },
             Some(()) = held.recv() => break true,
@@ -197,7 +198,7 @@ async fn run_and_kill(
         lines.push(line);
     }
     for line in lines {
-        // Only the last can be cut off.
+        // Only the last line can be truncated.
         let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
         if line["result"] == "queued" {
             let number = usize::try_from(line["line"].as_u64().unwrap()).unwrap();
@@ -209,7 +210,7 @@ async fn run_and_kill(
     book.in_send += u64::from(was_held);
 }
 
-/// What is at the server: keys, in the order in which they came.
+/// Returns the keys at the server, in order of arrival.
 fn at_server(folder: &TempFolder) -> Vec<String> {
     let listed = ichido(folder)
         .args(["messages", "list", "--json", "--limit", "100000", "--store", "sqlite:server.db"])
@@ -226,7 +227,7 @@ fn at_server(folder: &TempFolder) -> Vec<String> {
     messages.iter().map(|message| text(message, "idempotency_key")).collect()
 }
 
-/// What is left in the file, all of it marked and with its reason.
+/// Returns the entries left in the file; all are marked with a reason.
 fn failed(folder: &TempFolder) -> Vec<String> {
     let listed = ichido(folder)
         .args(["offline", "list", "orders.queue", "--json", "--limit", "100000"])
@@ -256,7 +257,7 @@ async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_i
     let address = proxy(serving.1, Arc::new(Mutex::new(dice.fork())), tell).await;
     let mut book = RunLog::default();
     let mut before: Vec<String> = Vec::new();
-    // Enough of both for the case to say something; how many it takes is chance, and more on a busy machine.
+    // Enough of both for a meaningful test. How many runs that takes is random, and more on a busy machine.
     let has_missed = |book: &RunLog| book.in_accept.min(book.in_send) < kills() / 20;
     let mut round = 0;
     while round < kills() || has_missed(&book) {
@@ -264,7 +265,7 @@ async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_i
         round += 1;
         let count = dice.u64(1..10);
         let new: Vec<String> = (0..count).map(|number| format!("r{round:04}-{number:03}")).collect();
-        // The lines before are given again, or not.
+        // The earlier lines are given again, or not.
         let keys = if dice.bool() { [before, new.clone()].concat() } else { new.clone() };
         let moment =
             if dice.bool() { KillPoint::Said(dice.usize(1..6)) } else { KillPoint::AtServer(dice.i64(0..8)) };
@@ -275,7 +276,7 @@ async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_i
         "{} of {round} kills while lines were taken in, {} while one was sent",
         book.in_accept, book.in_send
     );
-    // From now on nothing fails, and what is left is sent.
+    // From now on nothing fails, and the rest is sent.
     FUSE.store(-1, Ordering::SeqCst);
     DROPPED.store(0, Ordering::SeqCst);
     let mut rest = ichido(&folder);
@@ -300,6 +301,6 @@ async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_i
         assert!(stands.contains(key) || marked.contains(key), "{key} was queued, and is lost");
     }
     assert!(stands.iter().all(|key| book.given.contains(key)), "a key that nobody made");
-    // The names are in the order of acceptance, so that twice or out of order is not rising.
+    // Names are in the order of acceptance, so a duplicate or a wrong order is not increasing.
     assert!(stands.is_sorted_by(|before, after| before < after), "{stands:?}");
 }

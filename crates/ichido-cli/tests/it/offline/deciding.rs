@@ -1,4 +1,4 @@
-//! A person looks, and decides.
+//! A person inspects entries and decides.
 
 use sqlx::{ConnectOptions as _, Connection as _};
 
@@ -7,7 +7,7 @@ use crate::folder::{self, TempFolder};
 use crate::send::program::run;
 use crate::send::server::{FakeServer, ServerAction};
 
-/// As if the clock had been looked at so much earlier.
+/// Moves the stored times back, as if hours had passed.
 async fn hours_pass(folder: &TempFolder, hours: i64) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("orders.queue"));
     let mut connection = options.connect().await.unwrap();
@@ -40,7 +40,7 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
     for part in ["k1", "not done", "schema_broken: the server answered 422: words of the server", "\\u{1b}"] {
         assert!(listed.out.contains(part), "no {part} in {listed:?}");
     }
-    // A run without messages says that there is something to look at.
+    // A run without messages reports that there are marked entries.
     assert_eq!(run(queue_to(&server, &folder, &[]), "").code, Some(1));
     let released = offline(&folder, &["release", "orders.queue", "1"]);
     assert_eq!(released.code, Some(1), "{released:?}");
@@ -62,7 +62,8 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
     assert_eq!(offline(&folder, &["list", "orders.queue"]).out, "no entries fit\n");
 }
 
-/// SPEC A13: sent once, and longer ago than the server keeps keys.
+/// An entry that was sent longer ago than the server keeps keys is held.
+// Spec: A13.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
     let folder = folder::fresh();
@@ -78,7 +79,7 @@ async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
     assert_eq!(held.code, Some(1), "{held:?}");
     assert!(held.lines()[0].starts_with("held entry 1: keys_forgotten: it was sent before"), "{held:?}");
     assert_eq!(server.seen().len(), 1, "it is not sent");
-    // The same line again does not send it either.
+    // The same line does not send it either.
     let same = run(queue_to(&server, &folder, &["--ndjson", "lines"]), "");
     assert_eq!((same.code, server.seen().len()), (Some(1), 1), "{same:?}");
     assert!(same.lines()[0].starts_with("held line 1: keys_forgotten"), "{same:?}");

@@ -1,4 +1,4 @@
-//! The guide to the offline queue: its commands run as they stand there, without the server and then with one.
+//! Runs the commands of the offline queue guide as written, without the server and then with it.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::send::server::FakeServer;
 const GUIDE: &str = include_str!("../../../../../docs/guides/offline-queue.md");
 const ADDRESS: &str = "http://127.0.0.1:4180";
 
-/// The lines of the blocks that are for a shell, in order.
+/// Returns the lines of the shell blocks, in order.
 fn commands() -> Vec<&'static str> {
     let blocks = GUIDE.split("```sh\n").skip(1);
     blocks.flat_map(|block| block.split("\n```").next().expect("it ends").lines()).collect()

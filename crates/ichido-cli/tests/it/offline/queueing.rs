@@ -1,4 +1,4 @@
-//! Into a file first, from there to the server, and again after whatever happened.
+//! Messages go into a file first, from there to the server, and continue after any interruption.
 
 use std::process::{Command, Stdio};
 
@@ -19,14 +19,14 @@ pub(crate) fn queue_to(server: &FakeServer, folder: &TempFolder, flags: &[&str])
     command
 }
 
-/// `ichido offline …` in a folder.
+/// Runs `ichido offline …` in a folder.
 pub(crate) fn offline(folder: &TempFolder, arguments: &[&str]) -> SendOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     command.env_remove("ICHIDO_LOG").current_dir(folder.path()).arg("offline").args(arguments);
     run(command, "")
 }
 
-/// A port where nobody listens.
+/// Returns a URL where nobody listens.
 fn nowhere() -> String {
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     format!("http://{}", address.unwrap())
@@ -75,7 +75,7 @@ async fn each_line_is_queued_and_then_stands_once_in_order() {
     assert_eq!(sent.err, "ichido: 2 queued, 2 new, 0 same, 2 refused\n");
     assert_eq!(server.message("k1"), Some(("{\"n\": 1.0}".to_owned(), 1)), "byte for byte");
     assert_eq!(states(&folder), [""; 0], "nothing is left");
-    // The same again: the server has them.
+    // Sent again, the server already has them.
     let again = run(queue_to(&server, &folder, &["--ndjson", "-", "--json"]), &lines(1..=2));
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.out.contains(r#"{"entry":3,"id":"id-of-2","line":1,"result":"same"}"#), "{again:?}");
@@ -96,7 +96,7 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
         assert!(queued.err.contains(part), "no {part} in {queued:?}");
     }
     assert_eq!(states(&folder), ["k1 waiting", "k2 waiting", "k3 waiting"]);
-    // At another address it is another server; nothing is sent there that was meant for the first.
+    // Another address is another server: entries for the first are not sent there.
     let server = FakeServer::accepting().await;
     let elsewhere = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((elsewhere.code, server.seen().len()), (Some(0), 0), "{elsewhere:?}");
@@ -145,7 +145,7 @@ async fn a_server_that_refuses_all_is_left_alone_and_the_rest_waits() {
         sent.err.contains("refused: token_missing") && sent.err.contains("no further entry was sent"),
         "{sent:?}"
     );
-    // Whether the one in hand beside it went out is chance; the others did not.
+    // Whether the one in flight beside it was sent is random; the others were not.
     assert!(
         server.message("k5").is_none() && states(&folder).contains(&"k2 failed".to_owned()),
         "{:?}",
@@ -173,7 +173,7 @@ async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
     assert!(second.err.contains("another process sends from this file"), "{second:?}");
     first.kill().unwrap();
     first.wait().unwrap();
-    // Nobody waits for a lease: the dead one's lock is free.
+    // No lease has to expire: a dead process releases its lock.
     let third = run(queue_to(&server, &folder, &[]), "");
     assert_eq!(third.code, Some(0), "{third:?}");
     for number in 1..=4 {
@@ -194,7 +194,7 @@ async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
     let mut command = queue_to(&server, &folder, &["--ndjson", "lines"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     server.until_seen("k3").await;
-    // Two at once may be one to it, so that it is told until it has gone.
+    // Two signals at once may count as one, so repeat until it has ended.
     while child.try_wait().unwrap().is_none() {
         signal("INT", child.id());
         tokio::time::sleep(POLL_EVERY).await;
@@ -246,7 +246,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     assert_eq!(std::fs::read_to_string(folder.path().join("diary")).unwrap(), "my diary\n");
 }
 
-/// A disk that is full, as a bound on how large a file may get: what cannot be kept is not said to be.
+/// A file size limit stands for a full disk: a message that cannot be stored is not reported as queued.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_said_to_be_and_what_was_queued_before_stands() {
@@ -268,7 +268,7 @@ async fn a_full_disk_is_said_to_be_and_what_was_queued_before_stands() {
         full.err.contains("the disk have room") && full.err.contains("what was before stands"),
         "{full:?}"
     );
-    // What it said is there, and no more.
+    // Exactly the reported messages are there.
     assert_eq!(states(&folder).len(), full.lines().len(), "{full:?}");
     drop(server);
 }

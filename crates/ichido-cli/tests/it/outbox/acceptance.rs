@@ -1,4 +1,5 @@
-//! The acceptance of the outbox worker (SPEC D16).
+//! The acceptance tests of the outbox worker.
+// Spec: D16.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::sending::config;
 use crate::folder;
 use crate::paper::broker::{MockBroker, order};
 
-/// What happened to a message, and why.
+/// Returns the transitions of a message with their reasons.
 async fn steps(
     database: &OutboxDatabase,
     row: &MessageRow,
@@ -30,7 +31,7 @@ async fn faults(paper: &MockBroker, kind: &str) {
     assert_eq!(paper.put("/paper/faults", &format!("{{\"faults\":{{{rates}}}}}")).await.status, 200);
 }
 
-/// A worker in this process, whose clock can be moved, as a user describes the broker.
+/// Starts a worker in this process whose clock can be moved, configured as a user describes the broker.
 fn worker(store: &Store, paper: &MockBroker) -> Running {
     let conflict = |error: &str, means| AnswerRule {
         status: "409".to_owned(),
@@ -51,11 +52,11 @@ fn worker(store: &Store, paper: &MockBroker) -> Running {
     draft.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
 }
 
-/// How much later than the failure it may be written down. The later waits of the schedule are far longer.
+/// How much later than the failure its record may be written. The later waits of the schedule are far longer.
 const SETTLE_DELAY_S: f64 = 2.0;
 
 both_databases! {
-    /// By processes alone: what each answer leads to, in the audit and on the metrics page.
+    /// With processes only: the result of each response, in the audit trail and on the metrics page.
     #[test]
     async fn d16_each_answer_of_the_broker_leads_where_it_should_and_audit_and_metrics_show_it(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
@@ -63,7 +64,7 @@ both_databases! {
         folder.write("ichido.toml", &config(&database, &paper, quick, "circuit = { failures = 1000 }"));
         let worker = WorkerProcess::start(folder.path(), &[]);
 
-        // The same key put in 10 times at once is sent once.
+        // The same key enqueued 10 times at once is sent once.
         let body = order("ten").body;
         let sent: Vec<_> = std::thread::scope(|scope| {
             let send = || run(folder.path(), &["send", "orders", "--key", "ten", "--identity", "ann"], &body);
@@ -88,13 +89,13 @@ both_databases! {
             assert_eq!((last.1, last.2.as_deref(), last.3), (Stage::Dead, Some(code), Some(status)), "{kind}");
             assert_eq!(paper.counts(kind).await.1, 1, "{kind}");
         }
-        // A 409 that says processed is sent.
+        // A 409 that says processed counts as sent.
         faults(&paper, "conflict_processed").await;
         let id = database.put("conflict_processed").await;
         let row = database.until_stage(id, Stage::Sent).await;
         let last = steps(&database, &row).await.pop().unwrap();
         assert_eq!((last.1, last.2.as_deref(), last.3), (Stage::Sent, Some("CONFLICT_PROCESSED"), Some(409)));
-        // Retried until it succeeds: 5xx, no answer, 429, and a 409 that says in progress.
+        // Retried until it succeeds: 5xx, no response, 429, and a 409 that says in progress.
         for (kind, code) in [
             ("server_error_before", "BROKER_5XX"),
             ("server_error_after", "BROKER_5XX"),
@@ -114,7 +115,7 @@ both_databases! {
             assert_eq!((failed.1, failed.2.as_deref()), (Stage::Failed, Some(code)), "{kind}");
         }
 
-        // What was counted is what happened.
+        // The counters match what happened.
         let outcome = async |outcome| worker.metric("outbox_send_total", &[("outcome", outcome)]).await.unwrap();
         assert!((outcome("success").await, outcome("conflict_processed").await) == (6.0, 1.0));
         assert!((outcome("dead").await, outcome("parked").await) == (3.0, 0.0));
@@ -148,14 +149,15 @@ both_databases! {
             assert!(page.contains(&format!("# HELP {described} ")), "{described}\n{page}");
         }
         assert!(!page.contains("conflict_other"), "no key is a label: {page}");
-        // What waits is looked at now and then.
+        // The queue gauges are updated periodically.
         while worker.metric("outbox_messages", &[("state", "dead")]).await != Some(3.0) {
             tokio::time::sleep(POLL_EVERY).await;
         }
         assert!(worker.metric("outbox_letter_oldest_seconds", &[("state", "dead")]).await.is_some());
     }
 
-    /// SPEC D5, by the schedule itself, whose time is moved.
+    /// Follows the real schedule, with a moved clock.
+    // Spec: D5.
     #[test]
     async fn d16_a_5xx_backs_off_by_the_schedule_and_then_succeeds(database: OutboxDatabase) {
         let paper = MockBroker::start(&["--fault", "server_error_before=1"]);
@@ -165,7 +167,7 @@ both_databases! {
             let row = database.until(id, |row| row.status == Stage::Failed && row.tries == retry).await;
             let waits = row.next_attempt.expect("it is due").since(row.updated_at).as_secs_f64();
             let expected = f64::from(1 << retry);
-            // From the moment of the failure to the settle, which a busy machine does later.
+            // From the failure to the settlement, which a busy machine delays.
             let range = expected * 0.85 - SETTLE_DELAY_S..=expected * 1.1 + SETTLE_DELAY_S;
             assert!(range.contains(&waits), "after failure {retry}: {waits} s");
             assert_eq!(paper.counts("k").await.1, u64::from(retry), "no sooner");
@@ -178,7 +180,8 @@ both_databases! {
         assert_eq!((row.tries, paper.counts("k").await), (9, (1, 9)));
     }
 
-    /// SPEC D6: two workers, and a refusal of one stops both for as long as it asks.
+    /// Two workers: a 429 to one stops both for as long as it asks.
+    // Spec: D6.
     #[test]
     async fn d16_a_429_slows_every_worker(database: OutboxDatabase) {
         let paper = MockBroker::start(&["--fault", "rate_limited=1", "--retry-after", "1800s"]);
@@ -191,7 +194,7 @@ both_databases! {
         let shared = Paces::of(database.store.clone()).read("broker").await.unwrap();
         assert!(row.updated_at.plus(Duration::from_mins(29)) < shared.pace.paused_until, "{shared:?}");
         assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
-        // What comes after it waits as well, whichever worker would take it.
+        // Later messages wait as well, whichever worker would claim them.
         let mut waiting = Vec::new();
         for number in 0..8 {
             waiting.push(database.put(&format!("waiting-{number}")).await);

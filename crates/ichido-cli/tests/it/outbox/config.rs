@@ -11,7 +11,7 @@ fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
     let checked = run(folder.path(), &["config", "check"], "");
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let file = format!("SQLite, {}\n", folder.path().join("ichido.db").display());
-    // Times are in the units in which a file has them.
+    // Durations have the units of the file.
     let times = [
         "every 200ms when idle, stops within 25s, keeps what has ended for 90d",
         " 10m ",
@@ -66,7 +66,7 @@ fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
     }
 }
 
-/// A device has no end, and a pipe may never begin: neither is waited for, and of a file no more is read than a secret may have.
+/// A device has no end and a pipe may never start: neither is read, and of a file at most the length of a secret.
 #[test]
 fn what_a_secret_refers_to_is_a_file_of_bounded_length() {
     let folder = folder::fresh();

@@ -1,4 +1,4 @@
-//! A fresh database, and what the tests ask of it.
+//! A fresh database, and queries for the tests.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use ichido_store::testing::{postgres, sqlite};
 use uuid::Uuid;
 
 pub(crate) const QUEUE: &str = "orders";
-/// How often a condition is looked at.
+/// The interval between polls.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(25);
-/// The longest that a test may take; the long form of the storm is given more.
+/// The time limit of a test; the long storm gets more.
 const CASE_MAX: Duration = Duration::from_mins(8);
 
 pub(crate) struct OutboxDatabase {
@@ -22,13 +22,13 @@ pub(crate) struct OutboxDatabase {
     _kept: DatabaseGuard,
 }
 
-/// What is removed with it.
+/// Removes the database when dropped.
 enum DatabaseGuard {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
 
-/// How often to open a store. Beside storms, a server that has just started may take longer to answer than the store waits.
+/// How often to try opening a store. Beside storms, a new server may take longer to respond than the store waits.
 const OPENS_MAX: usize = 6;
 
 async fn opened(url: &str) -> Store {
@@ -46,7 +46,7 @@ impl OutboxDatabase {
         Self::on_postgres(postgres::fresh_database().await).await
     }
 
-    /// In a server that syncs, for what is killed.
+    /// Creates a database on a server that syncs, for tests that kill processes.
     pub(crate) async fn durable_postgres() -> Self {
         Self::on_postgres(postgres::durable_database().await).await
     }
@@ -64,12 +64,13 @@ impl OutboxDatabase {
         Self { store: opened(&url).await, url, _kept: kept }
     }
 
-    /// Puts an order in, as SPEC D18 has it.
+    /// Enqueues an order.
+    // The form is that of spec D18.
     pub(crate) async fn put(&self, key: &str) -> Uuid {
         self.put_in(QUEUE, key).await
     }
 
-    /// The same in another queue.
+    /// Enqueues an order in another queue.
     pub(crate) async fn put_in(&self, queue: &str, key: &str) -> Uuid {
         let order = NewMessage { queue: QueueName::parse(queue).expect("a name"), ..order(key) };
         match self.store.messages().enqueue(order).await.expect("it is put in") {
@@ -82,7 +83,7 @@ impl OutboxDatabase {
         self.store.messages().get(id).await.expect("an answer").expect("it is there")
     }
 
-    /// Waits until a message is as it should be.
+    /// Waits until a message meets a condition.
     pub(crate) async fn until(&self, id: Uuid, is: impl Fn(&MessageRow) -> bool) -> MessageRow {
         loop {
             let row = self.row(id).await;
@@ -97,13 +98,13 @@ impl OutboxDatabase {
         self.until(id, |row| row.status == stage).await
     }
 
-    /// How many messages are in one of these states.
+    /// Returns how many messages are in one of these states.
     pub(crate) async fn count(&self, stages: &[Stage]) -> i64 {
         let counts = self.store.queues().counts().await.expect("an answer");
         counts.into_iter().filter(|count| stages.contains(&count.state)).map(|count| count.count).sum()
     }
 
-    /// The message under a key.
+    /// Returns the message with a key.
     pub(crate) async fn by_key(&self, text: &str) -> MessageRow {
         let filter = MessageFilter { key: Some(key(text)), ..MessageFilter::default() };
         let mut rows = self.store.messages().list(&filter, 2).await.expect("an answer");
@@ -125,12 +126,12 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::parse(text).expect("a key")
 }
 
-/// A case that waits for ever has failed, and says so.
+/// Fails a test that never ends.
 pub(crate) async fn in_time(times: u32, case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX * times, case).await.expect("the case ends");
 }
 
-/// One behaviour, one test for each database.
+/// Defines one test per database for each behaviour.
 macro_rules! both_databases {
     ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($database:ident: OutboxDatabase) $body:block)+) => { $(
         $(#[doc = $doc])*

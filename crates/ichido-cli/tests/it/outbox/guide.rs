@@ -1,4 +1,4 @@
-//! The guide to running a worker: its commands run as they stand there, and say what it shows.
+//! Runs the commands of the worker guide as written, and compares their output.
 
 use std::process::{Command, Stdio};
 
@@ -12,14 +12,14 @@ use crate::paper::broker::MockBroker;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/run-a-worker.md");
 
-/// The blocks of one kind, in order.
+/// Returns the blocks of one kind, in order.
 fn blocks(kind: &str) -> Vec<&'static str> {
     let fence = format!("```{kind}\n");
     let parts = GUIDE.split(fence.as_str()).skip(1);
     parts.map(|block| block.split("\n```").next().expect("it ends")).collect()
 }
 
-/// Runs a block as a shell would, and gives what it said.
+/// Runs a block in a shell; returns its output.
 fn shell(folder: &TempFolder, block: &str) -> String {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_ichido"));
     let path = format!(
@@ -34,7 +34,7 @@ fn shell(folder: &TempFolder, block: &str) -> String {
     String::from_utf8(ended.stdout).expect("text")
 }
 
-/// With every id replaced, so that two runs can be compared.
+/// Replaces every id, so two runs can be compared.
 fn without_ids(text: &str) -> String {
     let word =
         |word: &str| if word.parse::<uuid::Uuid>().is_ok() { "ID".to_owned() } else { word.to_owned() };
@@ -52,7 +52,7 @@ async fn the_guide_to_running_a_worker_is_true() {
     let [made, works, new, same, effects, counted] = &blocks("text")[..] else { panic!("six answers") };
     assert_eq!(shell(&folder, init).trim(), *made);
 
-    // A test takes free ports, where the guide takes those that are usual.
+    // The test uses free ports, where the guide uses the default ones.
     assert_eq!(*paper, "ichido paper");
     let paper = MockBroker::start(&[]);
     let file = folder.path().join("ichido.toml");

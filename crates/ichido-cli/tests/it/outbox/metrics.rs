@@ -1,4 +1,5 @@
-//! Who may see what a worker measures (SPEC E6).
+//! Access to a worker's metrics.
+// Spec: E6.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use super::program::{ichido, run};
 use crate::folder::{self, TempFolder};
 use crate::serve::client::{RawClient, RawRequest, problem, send};
 
-/// A folder with a queue, and a store of its own.
+/// Creates a folder with a queue and its own store.
 fn place() -> TempFolder {
     let folder = folder::fresh();
     folder.write(
@@ -18,7 +19,7 @@ fn place() -> TempFolder {
     folder
 }
 
-/// A worker that ends with its owner, and the port of its pages.
+/// A worker that ends when dropped, and the port of its pages.
 struct MetricsWorker {
     child: Child,
     port: u16,
@@ -51,7 +52,7 @@ impl MetricsWorker {
 
 impl Drop for MetricsWorker {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -94,7 +95,7 @@ async fn on_loopback_metrics_are_for_requests_that_name_this_machine() {
     }
     let foreign = send(worker.address(), &host("evil.example")).await;
     assert_eq!(problem(&foreign), (403, "host_foreign".to_owned()));
-    // Connections that say nothing keep nobody out.
+    // Silent connections do not block others.
     let mut idle = Vec::new();
     for _ in 0..200 {
         idle.push(RawClient::connect(worker.address()).await);

@@ -1,4 +1,5 @@
-//! `ichido worker` with a language model as a destination: a question goes in, and its answer is delivered like any message.
+//! `ichido worker` with a language model as destination: a question goes in, and its answer is delivered like any
+//! message.
 
 use fake_llm::action::{Action, Fault};
 use fake_llm::script::{Rule, Script};
@@ -31,7 +32,8 @@ fn config(database: &OutboxDatabase, paper: &MockBroker, fake: &fake_llm::Fake) 
 }
 
 both_databases! {
-    /// Throttled once, lost once, then answered; what cannot be asked is dead, and says what it lacks (SPEC A10, B1, B8).
+    /// Throttled once, lost once, then answered; a question that cannot be asked is dead, with the reason.
+    // Spec: A10, B1, B8.
     #[test]
     async fn an_answer_of_a_model_is_delivered_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
@@ -51,7 +53,7 @@ both_databases! {
         while database.count(&[Stage::Sent]).await != 2 || database.count(&[Stage::Dead]).await != 1 {
             tokio::time::sleep(POLL_EVERY).await;
         }
-        // The answer's own key is made of the question's outbound key, and the broker saw it once.
+        // The answer's key derives from the question's outbound key, and the broker saw it once.
         let queue = |name: &str| QueueName::parse(name).unwrap();
         let asked = OutboundKey::Derived.of(&queue("articles"), "ann", &IdempotencyKey::parse("k-1").unwrap());
         let answer = IdempotencyKey::derived("llm-answer", &[asked.as_str().as_bytes()]);
@@ -74,7 +76,7 @@ both_databases! {
         assert!(!log.contains(KEY) && !log.contains("knee"), "{log}");
     }
 
-    /// What is wrong is found before a worker starts, and shows no secret.
+    /// Errors are found before a worker starts, and show no secret.
     #[test]
     async fn a_configuration_with_a_model_is_checked_and_shown(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));

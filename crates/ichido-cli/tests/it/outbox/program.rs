@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// What a command that has ended left.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
@@ -15,7 +15,7 @@ pub(crate) struct CommandOutput {
     pub(crate) err: String,
 }
 
-/// The binary in a folder, with nothing of the environment that it would listen to.
+/// Returns the binary in a folder, with a clean environment.
 pub(crate) fn ichido(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     command
@@ -26,31 +26,31 @@ pub(crate) fn ichido(folder: &Path) -> Command {
     command
 }
 
-/// Runs it to its end, with something to read.
+/// Runs it to its end, with standard input.
 pub(crate) fn run(folder: &Path, arguments: &[&str], input: &str) -> CommandOutput {
     let mut command = ichido(folder);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
-    // It may end without reading, which is as good.
+    // It may end without reading.
     drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// A running `ichido worker`, which ends with its owner.
+/// A running `ichido worker`; it ends when dropped.
 pub(crate) struct WorkerProcess {
-    /// `None` once it was waited for.
+    /// `None` after waiting for it.
     child: Option<Child>,
-    /// What it said when it began.
+    /// Its output while starting.
     pub(crate) said: Vec<String>,
-    /// What it says after that.
+    /// Its output after that.
     says: Option<JoinHandle<Vec<String>>>,
     log: Option<JoinHandle<String>>,
 }
 
 impl WorkerProcess {
-    /// Starts one in a folder with its `ichido.toml`, with a metrics page, and waits until it says that it works.
+    /// Starts a worker in a folder with its `ichido.toml` and a metrics page, and waits until it is running.
     pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
         let mut command = ichido(folder);
         command.args(["worker", "--metrics", "127.0.0.1:0"]).args(flags);
@@ -84,7 +84,7 @@ impl WorkerProcess {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Stops it, and waits until none of its threads runs any more: the signal alone is only on its way.
+    /// Stops it, and waits until none of its threads runs: the signal alone takes effect later.
     pub(crate) async fn stop(&self) {
         self.signal("STOP");
         let tasks = format!("/proc/{}/task", self.pid());
@@ -97,13 +97,13 @@ impl WorkerProcess {
         }
     }
 
-    /// The id under which it stands in the audit.
+    /// Returns its id in the audit trail.
     pub(crate) fn id(&self) -> uuid::Uuid {
         let line = self.said.last().expect("it said something");
         line.split(' ').find_map(|word| word.parse().ok()).expect("an id")
     }
 
-    /// Its metrics page.
+    /// Returns its metrics page.
     pub(crate) async fn metrics(&self) -> String {
         let line = self.said.iter().find_map(|line| line.split_once("http://")).expect("an address").1;
         let address = line.split('/').next().expect("an address");
@@ -116,7 +116,7 @@ impl WorkerProcess {
         page
     }
 
-    /// The number behind a metric's name and labels, in whatever order they stand.
+    /// Returns the value of a metric with these labels, in any order.
     pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let page = self.metrics().await;
         let fits = |line: &&str| {
@@ -127,7 +127,7 @@ impl WorkerProcess {
         line.rsplit(' ').next().and_then(|number| number.trim().parse().ok())
     }
 
-    /// Waits for its end, while the test goes on: its code, and what it logged.
+    /// Waits for its end without blocking the test; returns exit code and log.
     pub(crate) async fn wait(&mut self) -> (Option<i32>, String) {
         let mut child = self.child.take().expect("it was not waited for yet");
         let log = self.log.take().expect("it was not read yet");
@@ -138,12 +138,12 @@ impl WorkerProcess {
         ended.await.expect("it does not panic")
     }
 
-    /// What it said after it had begun to work, once it was waited for.
+    /// Returns its output after starting; call it after waiting for the end.
     pub(crate) fn last_words(&mut self) -> Vec<String> {
         self.says.take().expect("it was not read yet").join().expect("it is read")
     }
 
-    /// Ends it without a chance to do anything about it.
+    /// Kills it at once.
     pub(crate) async fn kill(mut self) {
         self.signal("KILL");
         self.wait().await;
@@ -153,7 +153,7 @@ impl WorkerProcess {
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended already, which is as good.
+            // It may already have ended.
             drop(child.kill());
             drop(child.wait());
         }

@@ -9,7 +9,7 @@ use crate::paper::broker::{MockBroker, order};
 use ichido::worker::OutboundKey;
 use ichido_store::message::QueueName;
 
-/// The configuration of a queue whose orders go to a broker of paper.
+/// The configuration of a queue that delivers to a mock broker.
 pub(crate) fn config(
     database: &OutboxDatabase,
     paper: &MockBroker,
@@ -26,7 +26,8 @@ pub(crate) fn config(
 }
 
 both_databases! {
-    /// What two identities send under one key is two actions at the broker (SPEC D7), and each is one however often it is sent.
+    /// Two identities under one key are two actions at the broker, each taking effect once.
+    // Spec: D7.
     #[test]
     async fn what_is_sent_arrives_once_for_each_identity(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
@@ -56,7 +57,8 @@ both_databases! {
         assert!(!log.contains("k-secret") && !log.contains("ACME"), "{log}");
     }
 
-    /// A further try under another key would be another action to the broker (SPEC D7).
+    /// Another attempt under another key would be another action to the broker.
+    // Spec: D7.
     #[test]
     async fn a_worker_refuses_a_queue_that_went_by_another_kind_of_key(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
@@ -72,7 +74,7 @@ both_databases! {
         }
     }
 
-    /// The first signal lets what is under way end; nothing is lost.
+    /// The first signal lets calls in flight finish; nothing is lost.
     #[test]
     async fn a_stopped_worker_ends_what_it_began(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "300ms"]));
@@ -86,11 +88,11 @@ both_databases! {
         assert_eq!(worker.wait().await.0, Some(0));
         let mut stages = [database.row(first).await, database.row(second).await].map(|row| (row.status, row.tries));
         stages.sort_by_key(|(_, tries)| *tries);
-        // The one that was not begun has its try back; or it was never claimed.
+        // A message whose call was not started gets its attempt back, or was never claimed.
         assert_eq!(stages, [(Stage::Queued, 0), (Stage::Sent, 1)]);
     }
 
-    /// Whoever told it to stop is told what is under way, how long that may take, and when it is over.
+    /// The output says what is in flight, how long that may take, and when the worker has stopped.
     #[test]
     async fn a_worker_says_that_it_stops_and_that_it_has(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
@@ -112,7 +114,7 @@ both_databases! {
         assert_eq!(worker.last_words(), expected);
     }
 
-    /// The second signal ends it at once, with a code of its own; the next worker goes on.
+    /// The second signal stops it at once, with its own exit code; the next worker continues.
     #[test]
     async fn a_second_signal_ends_a_worker_at_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
@@ -126,7 +128,7 @@ both_databases! {
         worker.signal("TERM");
         worker.signal("INT");
         let (code, log) = worker.wait().await;
-        // The first may have found the call just ended by its time-out.
+        // The first signal may arrive when the call has just timed out.
         assert!(code == Some(3) || code == Some(0), "{code:?} {log}");
         paper.put("/paper/faults", r#"{"faults":{}}"#).await;
         let _next = WorkerProcess::start(folder.path(), &[]);
@@ -134,7 +136,7 @@ both_databases! {
         assert_eq!(paper.counts("k1").await.0, 1);
     }
 
-    /// What it serves is said for people; that nobody reads it is no reason to stop.
+    /// A closed standard output does not stop the worker.
     #[test]
     async fn a_worker_whose_output_nobody_reads_works(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
@@ -151,7 +153,7 @@ both_databases! {
         worker.wait().unwrap();
     }
 
-    /// Whoever cut it off knows how long to wait for what was under way.
+    /// The output says how long to wait for the calls that were in flight.
     #[test]
     async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
@@ -183,7 +185,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     let unknown = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], "{}");
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.err.contains("has no [queues.orders]"), "{unknown:?}");
-    // SPEC D11.
+    // Spec: D11.
     let order = order("another-key").body;
     folder.write(
         "ichido.toml",
@@ -195,7 +197,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     assert!(!folder.path().join("x.db").exists(), "nothing was opened");
 }
 
-/// Its receiver would get two keys, and refuse them.
+/// The receiver would get two keys and refuse them.
 #[test]
 fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
     let folder = folder::fresh();
@@ -211,7 +213,7 @@ fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
     }
 }
 
-/// What no receiver could be sent, and what is nobody's, is refused before it is stored.
+/// A message without an identity, or that no receiver could accept, is refused before it is stored.
 #[test]
 fn a_message_without_an_identity_or_with_a_header_in_its_type_is_refused() {
     let folder = folder::fresh();

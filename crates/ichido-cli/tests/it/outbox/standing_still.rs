@@ -1,4 +1,5 @@
-//! A worker process that stands still past its lease, and then goes on (SPEC D12).
+//! A worker process stalls past its lease, and then continues.
+// Spec: D12.
 
 use std::time::Duration;
 
@@ -11,19 +12,20 @@ use super::sending::config;
 use crate::folder;
 use crate::paper::broker::MockBroker;
 
-/// How long a write may take before a stopped process is taken to hold a lock.
+/// How long a write may take before a stopped process is assumed to hold a lock.
 const WRITES_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long anything here is waited for before it is told how things stand.
+/// The longest wait before the current state is reported.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Whether the database can be written: on SQLite, a process that was stopped inside a transaction holds up every other.
+/// Returns whether the database accepts writes: on SQLite, a process that was stopped inside a transaction blocks all
+/// others.
 async fn can_be_written(database: &OutboxDatabase) -> bool {
     let probe = database.store.nodes().beat(Uuid::now_v7(), "probe");
     matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(())))
 }
 
-/// Stops a worker that is calling the broker for a message of its own, between two writes; the message's key and id.
+/// Stops a worker during a call for its own message, between two writes; returns the message's key and id.
 async fn stopped_in_a_call(
     worker: &WorkerProcess,
     database: &OutboxDatabase,
@@ -39,14 +41,14 @@ async fn stopped_in_a_call(
         if can_be_written(database).await && database.row(id).await.status == Stage::Sending {
             return (key, id);
         }
-        // Too late, or at a moment that says nothing.
+        // Too late, or at an inconclusive moment.
         worker.signal("CONT");
         database.until_stage(id, Stage::Sent).await;
     }
     unreachable!("numbers do not end")
 }
 
-/// Waits for a condition; when it does not come, says how things stand.
+/// Waits for a condition; on a timeout, reports the current state.
 async fn until(
     database: &OutboxDatabase,
     id: Uuid,
@@ -68,8 +70,9 @@ async fn until(
 }
 
 both_databases! {
-    /// The worker is stopped during its call, another takes its message over, and then it goes on: its report comes to nothing, the
-    /// broker has seen both fences, and the effect is there once.
+    /// The worker is stopped during its call, another takes over its message, and then it continues.
+    ///
+    /// Its settlement is refused, the broker has seen both fences, and there is one effect.
     #[test]
     async fn a_stuck_worker_cannot_settle_and_the_effect_is_there_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "1500ms"]));

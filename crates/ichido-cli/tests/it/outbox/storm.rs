@@ -1,5 +1,7 @@
-//! The storm: a broker that fails in every way it can, and workers that are killed, over and over. Whatever happens, each message
-//! ends as its errors say, and no key takes effect twice (SPEC D2, D9, D12, E1, F2, F4).
+//! The storm: a broker that fails in every possible way, and workers that are killed over and over.
+//!
+//! Each message ends as its errors say, and no key takes effect twice.
+// Spec: D2, D9, D12, E1, F2, F4.
 
 use std::time::Duration;
 
@@ -13,15 +15,15 @@ use super::program::WorkerProcess;
 use crate::folder;
 use crate::paper::broker::MockBroker;
 
-/// How many messages; the long form is asked for by this variable.
+/// How many messages; the variable sets more.
 const MESSAGES: usize = 800;
 const MESSAGES_VARIABLE: &str = "ICHIDO_STORM_MESSAGES";
-/// From so many messages on, the rarest fault of [`FAULTS`] is certain to be made: fewer than one run in a thousand lacks it.
+/// With this many messages, the rarest fault of [`FAULTS`] occurs: fewer than one run in a thousand lacks it.
 const EVERY_FAULT_FROM: usize = 2_000;
-/// A worker is killed once for so many messages.
+/// A worker is killed once per this many messages.
 const MESSAGES_PER_KILL: i64 = 200;
 const WORKERS: usize = 3;
-/// Three calls of ten fail, in each of the ways there are.
+/// Three of ten calls fail, in every possible way.
 const FAULTS: &str = r#"{"slow_ms":150,"faults":{
     "server_error_before":0.04, "server_error_after":0.04, "reset_before":0.03, "reset_after":0.04,
     "silence_before":0.01, "silence_after":0.015, "cut_after":0.03, "rate_limited":0.004, "slow":0.02,
@@ -32,13 +34,13 @@ fn messages() -> usize {
     std::env::var(MESSAGES_VARIABLE).map_or(MESSAGES, |text| text.parse().expect("a number of messages"))
 }
 
-/// The workers' configuration: schedules scaled down, and what is promised of the broker.
+/// The workers' configuration: short schedules, and the broker's guarantee.
 fn config(database: &OutboxDatabase, paper: &MockBroker, honours_key: bool) -> String {
     let address = paper.address;
     let promise = if honours_key {
         "honours_key = true\nkeeps_keys_for = \"24h\""
     } else {
-        // It cannot be asked either: what is unknown is for a person.
+        // Reconciliation is impossible too, so an unknown effect needs a person.
         "honours_key = false"
     };
     format!(
@@ -73,14 +75,14 @@ rules = [
     )
 }
 
-/// What became of a message.
+/// The final state of a message.
 struct StormResult {
     row: MessageRow,
     steps: Vec<Transition>,
     effects: u64,
 }
 
-/// Lets the storm pass over so many messages, and says what became of each.
+/// Runs the storm over many messages; returns the final state of each.
 async fn storm(database: &OutboxDatabase, honours_key: bool) -> Vec<StormResult> {
     let count = messages();
     let honours = format!("--honours-keys={honours_key}");
@@ -121,7 +123,7 @@ async fn storm(database: &OutboxDatabase, honours_key: bool) -> Vec<StormResult>
     if honours_key {
         ask_after_what_is_parked(database, &paper).await;
     }
-    // Whatever the storm did follows by the rules (SPEC F5).
+    // The audit trail follows the rules. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, [], "an audit accuses nobody");
     let effects = paper.effects().await;
@@ -139,7 +141,7 @@ fn every_fault_was_made(effects: &Value) {
     }
 }
 
-/// A worker in this process, whose clock can be moved, asks the broker.
+/// Starts a worker in this process, whose clock can be moved, to reconcile with the broker.
 async fn ask_after_what_is_parked(database: &OutboxDatabase, paper: &MockBroker) {
     use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
     use ichido_core::retry::Guarantee;
@@ -188,7 +190,7 @@ async fn ended(database: &OutboxDatabase, effects: &Value) -> Vec<StormResult> {
     all
 }
 
-/// Whether its last failure is one that no retry can mend, its tries are spent, or it took two workers with it.
+/// Returns whether its last failure cannot be retried, its attempts are used up, or two workers died with it.
 fn dead_as_its_errors_say(one: &StormResult) -> bool {
     let codes = ["BAD_REQUEST", "UNAUTHORIZED"];
     let deaths = one.steps.iter().filter(|step| step.kind == "worker_died").count();

@@ -1,4 +1,5 @@
-//! Messages that go to a stream of NATS, by the configuration alone (SPEC D7, F2).
+//! Messages to a NATS stream, from the configuration alone.
+// Spec: D7, F2.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
 
 const BODY: &str = r#"{"symbol":"ACME","qty":"10"}"#;
-/// Long enough for a machine with much else to do.
+/// Long enough for a busy machine.
 const TIME_OUT: &str = "connect_time_out = \"20s\"\ntime_out = \"20s\"\n";
 
-/// The configuration of a queue whose orders go to a stream.
+/// The configuration of a queue that delivers to a stream.
 fn config(store: &str, url: &str, more: &str) -> String {
     format!(
         "[store]\nurl = \"{store}\"\n[worker]\nidle_sleep = \"20ms\"\n[queues.orders]\ndestination = \"bus\"\n\
@@ -27,14 +28,15 @@ fn config(store: &str, url: &str, more: &str) -> String {
     )
 }
 
-/// The key under which the stream knows a message of the command line.
+/// Returns the key under which the stream knows a message of the command line.
 fn outbound(text: &str) -> String {
     let queue = QueueName::parse("orders").unwrap();
     OutboundKey::Derived.of(&queue, "local", &key(text)).as_str().to_owned()
 }
 
 both_databases! {
-    /// What the stream has already is in it once, and counts as already done (SPEC D7, D14).
+    /// A message that the stream already has is in it once, and counts as already done.
+    // Spec: D7, D14.
     #[test]
     async fn a_message_is_in_its_stream_once_and_a_duplicate_is_already_done(database: OutboxDatabase) {
         let (folder, server) = (folder::fresh(), Server::start().await);
@@ -43,7 +45,7 @@ both_databases! {
         let checked = run(folder.path(), &["config", "check"], "");
         assert!(checked.code == Some(0) && checked.out.contains("the worker asks it"), "{checked:?}");
 
-        // As a worker left it that died before it heard so.
+        // As left by a worker that died before it got the response.
         let mut headers = HeaderMap::new();
         headers.insert(NATS_MESSAGE_ID, outbound("k2").as_str());
         let admin = server.admin().await;
@@ -72,7 +74,7 @@ both_databases! {
     }
 }
 
-/// What is wrong is said of every destination at once, and a start that fails so may succeed later: code 1.
+/// The errors of all destinations are reported at once. The start may succeed later, so the exit code is 1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
     let (folder, server) = (folder::fresh(), Server::start().await);
@@ -97,7 +99,7 @@ async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
     }
     assert!(!folder.path().join("ichido.db").exists(), "nothing was begun");
 
-    // A publish may be under way for the time-out and a minute.
+    // A publish may be in flight for the timeout and a minute.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::from_secs(30)).await;
     folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
     let refused = run(folder.path(), &["worker"], "");
@@ -112,7 +114,7 @@ async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
     let (folder, server) = (folder::fresh(), Server::start().await);
-    // Two minutes, unless it is made with another.
+    // Two minutes, unless it is created with another value.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
     let mut worker = WorkerProcess::start(folder.path(), &[]);
@@ -123,7 +125,7 @@ async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
     assert!(log.contains("set duplicate_window of stream ORDERS to "), "{log}");
 }
 
-/// A server that says nothing is no reason not to stop.
+/// A silent server does not prevent a stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_still_connects_stops_when_it_is_told_to() {
     let folder = folder::fresh();

@@ -1,4 +1,5 @@
-//! Messages that wait for their destination's pace while their worker's process is killed (SPEC E2).
+//! Messages that wait for their destination's pace while their worker is killed.
+// Spec: E2.
 
 use ichido_core::lifecycle::Stage;
 use uuid::Uuid;
@@ -9,7 +10,7 @@ use super::sending::config;
 use crate::folder;
 use crate::paper::broker::MockBroker;
 
-/// Waits while a worker that is gone holds a message: this one rescues it first.
+/// Waits while a dead worker holds a message, until this one rescues it.
 async fn until_not_left_behind(database: &OutboxDatabase, id: Uuid, worker: Uuid) {
     loop {
         let steps = database.store.messages().transitions(id).await.unwrap();
@@ -22,7 +23,8 @@ async fn until_not_left_behind(database: &OutboxDatabase, id: Uuid, worker: Uuid
 }
 
 both_databases! {
-    /// It was accepted and never called, so it is neither dead nor parked, and is delivered once there is a slot.
+    /// The message was accepted and never called, so it is neither dead nor parked, and is delivered when the pace
+    /// allows.
     #[test]
     async fn a_message_that_waits_for_its_pace_survives_every_kill(database: OutboxDatabase) {
         const KILLS: usize = 3;
@@ -41,7 +43,7 @@ both_databases! {
         first.kill().await;
         for kill in 0..KILLS {
             let worker = WorkerProcess::start(folder.path(), &[]);
-            // Another queue's messages are sent all the while, so the worker has had its chance to claim the one that waits.
+            // Messages of another queue are sent meanwhile, so the worker had time to claim the waiting one.
             for number in 0..5 {
                 let other = database.put_in("other", &format!("other-{kill}-{number}")).await;
                 database.until_stage(other, Stage::Sent).await;

@@ -1,4 +1,4 @@
-//! The binary under test, as a process that ends with its owner, and a caller of it.
+//! The binary under test as a process that ends when dropped, and a client of it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 
 /// A running `ichido paper`.
 pub(crate) struct MockBroker {
-    /// `None` once it was waited for.
+    /// `None` after waiting for it.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
-    /// The line with which it said where it listens.
+    /// The line in which it announced its address.
     pub(crate) line: String,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct BrokerResponse {
     pub(crate) status: u16,
@@ -39,7 +39,7 @@ impl BrokerResponse {
     }
 }
 
-/// One order.
+/// An order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BrokerOrder {
     pub(crate) key: Option<String>,
@@ -47,7 +47,8 @@ pub(crate) struct BrokerOrder {
     pub(crate) body: String,
 }
 
-/// An order under this key, as SPEC D18 has it.
+/// Creates an order with this key.
+// The form is that of spec D18.
 pub(crate) fn order(key: &str) -> BrokerOrder {
     let body = format!(
         r#"{{"idempotency_key":"{key}","symbol":"ACME","intent":"buy","qty":"10","limit_price":"9.5","trace_id":"t","meta":{{}}}}"#
@@ -56,7 +57,7 @@ pub(crate) fn order(key: &str) -> BrokerOrder {
 }
 
 impl MockBroker {
-    /// Starts one on a free port of loopback and waits until it says that it listens.
+    /// Starts a broker on a free loopback port, and waits until it listens.
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
         command.args(["paper", "--listen", "127.0.0.1:0"]).args(flags);
@@ -70,7 +71,7 @@ impl MockBroker {
         Self { child: Some(child), address, line }
     }
 
-    /// Sends a request on a connection of its own; the error where there is no whole answer.
+    /// Sends a request on its own connection; fails without a complete response.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<BrokerResponse, hyper::Error> {
         let stream = TcpStream::connect(self.address).await.expect("it listens");
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -105,12 +106,12 @@ impl MockBroker {
         self.send(request).await.expect("an answer")
     }
 
-    /// All that it did.
+    /// Returns everything that it did.
     pub(crate) async fn effects(&self) -> Value {
         self.get("/paper/effects").await.json()
     }
 
-    /// How often this key took effect, and how often it came.
+    /// Returns how often a key took effect, and how often it was called.
     pub(crate) async fn counts(&self, key: &str) -> (u64, u64) {
         let effects = self.effects().await;
         let count = |name: &str| effects["keys"][key][name].as_u64().unwrap_or(0);
@@ -135,7 +136,7 @@ impl MockBroker {
 impl Drop for MockBroker {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended already, which is as good.
+            // It may already have ended.
             drop(child.kill());
             drop(child.wait());
         }
@@ -154,7 +155,7 @@ pub(crate) fn request_of(order: &BrokerOrder) -> Request<Full<Bytes>> {
     request.body(Full::from(order.body.clone())).expect("a request")
 }
 
-/// Runs the binary to its end: exit code and standard error.
+/// Runs the binary to its end; returns exit code and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     let child = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();

@@ -1,4 +1,4 @@
-//! What it counts, and how its behaviour changes while it runs.
+//! The counters, and changes of behaviour at run time.
 
 use super::broker::{BrokerOrder, MockBroker, order};
 

@@ -1,4 +1,4 @@
-//! The HTTP destination against the broker of paper: what each of its faults is judged to be, and what asking finds out.
+//! The HTTP destination against the mock broker: the verdict on each fault, and the result of reconciliation.
 
 use std::time::Duration;
 
@@ -17,10 +17,11 @@ use uuid::Uuid;
 
 use super::broker::{MockBroker, order};
 
-/// How long a call waits for an answer that never comes. The broker has as long to read the request, on a slow machine too.
+/// How long a call waits for a response that never arrives. The broker has as long to read the request, also on a
+/// slow machine.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// As a user describes the broker.
+/// Returns the settings as a user describes the broker.
 fn described(paper: &MockBroker) -> HttpSettings {
     let conflict = |error: &str, means| AnswerRule {
         status: "409".to_owned(),
@@ -85,7 +86,7 @@ async fn an_order_is_sent_with_its_receipt_and_its_fence() {
     let (verdict, note) = tried(&http, "k", 7).await;
     assert_eq!((verdict.code, verdict.advice), (None, Advice::Accept));
     assert_eq!(note.receipt.as_deref(), Some("paper-1"));
-    // A second try of the same is answered with the same result, so that its digest is the same.
+    // A second attempt gets the same result, so its digest is the same.
     let (_, again) = tried(&http, "k", 9).await;
     assert_eq!((again.result_digest, again.receipt), (note.result_digest, note.receipt));
     let effects = paper.effects().await;
@@ -128,14 +129,14 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
         let http = destination(&settings);
         let (verdict, _) = tried(&http, "k", 1).await;
         assert_eq!((verdict.code, verdict.effect, verdict.advice), (code, effect, advice), "{kind}");
-        // One try is one call, whatever became of it.
+        // One attempt is one call, whatever its outcome.
         let (done, calls) = paper.counts("k").await;
         assert_eq!(calls, 1, "{kind}");
         match effect {
             Done => assert_eq!(done, 1, "{kind}"),
             NotDone => assert_eq!(done, 0, "{kind}"),
             Unknown => {
-                // Asking tells what the answer did not.
+                // Reconciliation finds out what the response did not say.
                 let asked = http.ask(&key("k")).await;
                 assert_eq!(matches!(asked, Asked::Done { .. }), done == 1, "{kind}: {asked:?}");
                 assert_eq!(matches!(asked, Asked::NotDone { .. }), done == 0, "{kind}: {asked:?}");
@@ -144,7 +145,7 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
     }
 }
 
-/// Each call fails in one of many ways; nobody tries again but we, and with the same key.
+/// Each call fails in one of many ways; only this test retries, and with the same key.
 #[tokio::test]
 async fn tried_until_it_is_sent_a_key_takes_effect_once_through_every_fault() {
     const KEYS: usize = 40;

@@ -1,4 +1,4 @@
-//! The ways to fail, each as a caller sees it, and what they do to the effect.
+//! Each kind of fault as a caller sees it, and its effect.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ async fn half_an_answer_begins_and_does_not_end() {
     assert_eq!(paper.counts("k").await, (1, 2));
 }
 
-/// Writes an order on the bare connection.
+/// Writes an order to a raw connection.
 async fn post_by_hand(paper: &MockBroker) -> TcpStream {
     let body = order("k").body;
     let mut stream = TcpStream::connect(paper.address).await.expect("it listens");

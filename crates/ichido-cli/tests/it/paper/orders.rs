@@ -1,4 +1,5 @@
-//! Orders and their answers (SPEC D7, D11, D18).
+//! Orders and their responses.
+// Spec: D7, D11, D18.
 
 use super::broker::{BrokerOrder, MockBroker, order};
 
@@ -53,7 +54,7 @@ async fn a_broker_that_does_not_honour_keys_does_it_each_time() {
     let again = paper.post(&order("k")).await;
     assert_ne!(first.json()["broker_order_id"], again.json()["broker_order_id"]);
     assert_eq!(paper.counts("k").await, (2, 2));
-    // It does not even ask for one.
+    // A key is not required at all.
     let without = paper.post(&BrokerOrder { key: None, ..order("k") }).await;
     assert_eq!(without.status, 200);
     assert_eq!(paper.effects().await["effects_max"], 2);
@@ -94,7 +95,7 @@ async fn an_order_can_be_asked_for_by_its_key() {
 async fn a_body_without_measure_is_refused() {
     let paper = MockBroker::start(&[]);
     let large = BrokerOrder { body: "x".repeat((4 << 20) + 1), ..order("k") };
-    // It answers, and may hang up before all of it was sent.
+    // It responds, and may hang up before the whole request was sent.
     if let Ok(answer) = paper.try_post(&large).await {
         assert_eq!(answer.error(), (413, "too_large".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! Flags: every problem at once.
+//! Errors in the flags are reported all at once.
 
 use super::broker::run;
 

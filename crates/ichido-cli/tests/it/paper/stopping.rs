@@ -1,4 +1,4 @@
-//! Stopping: what is in flight ends, and who was to get no answer gets none.
+//! Stopping: requests in flight finish, and silenced callers still get no response.
 
 use super::broker::{MockBroker, order};
 
@@ -46,7 +46,7 @@ async fn a_second_signal_waits_for_nobody_and_the_code_says_so() {
     assert!(waiting.await.expect("it does not panic").is_none());
 }
 
-/// The status of the answer, if there is one.
+/// Returns the status of the response, if there is one.
 async fn send_to(
     address: std::net::SocketAddr,
     request: http::Request<http_body_util::Full<bytes::Bytes>>,

@@ -1,4 +1,5 @@
-//! The adapter: idempotency in front of any service (SPEC C2 to C7, D11, F1, F2).
+//! The adapter: idempotency in front of any service.
+// Spec: C2 to C7, D11, F1, F2.
 
 mod bodies;
 mod in_flight;

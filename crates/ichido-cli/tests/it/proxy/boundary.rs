@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::folder::TempFolder;
 
 impl TempFolder {
-    /// Writes a file of the starting set, changed as a JSON merge patch says (RFC 7396); answers its path.
+    /// Writes a file of the starting set, changed with a JSON merge patch (RFC 7396); returns its path.
     pub(crate) fn boundary(&self, name: &str, patch: &Value) -> String {
         let (_, text) = STARTING.into_iter().find(|(file, _)| *file == name).expect("it is of the set");
         let mut file = serde_json::from_str(text).expect("it is JSON");

@@ -1,8 +1,9 @@
-//! The whole chain as processes: a stand-in for the browser, bff, gateway, adapter and a counting service (SPEC C2, C4, C6, F2).
+//! The whole chain as processes: a fake browser, bff, gateway, adapter and a counting service.
 //!
-//! Answers are lost after the effect, requests come several times at once, handlers are slow, and the adapter is killed and
-//! started again. A service that honours keys counts one effect per action; one that does not never counts two, and what
-//! nobody knows is held, listed and decided.
+//! Responses are lost after the effect, requests arrive several times at once, handlers are slow, and the adapter is
+//! killed and restarted. A service that deduplicates by key counts one effect per action. One that does not never
+//! counts two, and unknown outcomes are held, listed and decided.
+// Spec: C2, C4, C6, F2.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -19,18 +20,18 @@ use super::service::{Effects, FakeService, ReleaseGate, ServiceAction, answer};
 use crate::folder::{self, TempFolder};
 use crate::http_message::HttpMessage;
 
-/// What befalls an action on its first arrival at the service. Its name begins with the word.
+/// What happens to an action on its first arrival at the service. Its name starts with the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Nothing; but it is sent by several at once.
+    /// Nothing, but it is sent several times at once.
     Plain,
-    /// It is done, and the answer is lost.
+    /// It takes effect, and the response is lost.
     Lost,
-    /// It is not done, and the connection is cut: to the adapter the same as lost.
+    /// It does not take effect, and the connection is cut: to the adapter the same as lost.
     CutBefore,
-    /// It is done, and the answer comes only when the test says so.
+    /// It takes effect, and the response waits for the test.
     Slow,
-    /// It is done, and before the answer comes the adapter is killed.
+    /// It takes effect, and the adapter is killed before the response.
     Killed,
 }
 
@@ -53,7 +54,7 @@ impl Fate {
 const OF_EACH: usize = 4;
 /// How long a crash blocks its keys: short for the test, and long enough to be renewed on a busy machine.
 const LEASE: &str = "3s";
-/// How many send each action at once.
+/// How many clients send each action at once.
 const AT_ONCE: usize = 3;
 
 fn orders() -> Vec<String> {
@@ -64,15 +65,17 @@ fn orders_of(fate: Fate) -> Vec<String> {
     orders().into_iter().filter(|order| Fate::for_order(order) == fate).collect()
 }
 
-/// A service that counts its effects by the order that the body names.
+/// A service that counts its effects by the order named in the body.
 struct CountingService {
     service: FakeService,
     effects: Effects,
-    /// Opens the answers of the slow ones.
+    /// Releases the responses of the slow actions.
     slow: ReleaseGate,
 }
 
-/// `honours_keys`: whether a key that was seen before gets its first answer, and no second effect.
+/// Starts a counting service.
+///
+/// With `honours_keys`, a known key gets its first response and no second effect.
 async fn counting(honours_keys: bool) -> CountingService {
     let effects = Effects::default();
     let (slow, never) = (ReleaseGate::default(), ReleaseGate::default());
@@ -116,7 +119,8 @@ struct Chain {
     _files: TempFolder,
 }
 
-/// The starting set, with timeouts that fit into each other from the bottom up. None of them ends a call unless the machine stalls.
+/// Writes the starting set with timeouts that nest from the bottom up. No timeout ends a call unless the machine
+/// stalls.
 fn files(folder: &TempFolder, effect: &str) -> [String; 4] {
     let times =
         |try_ms: u32, in_all_ms: u32| json!({"upstream_timeout_ms": try_ms, "client_timeout_ms": in_all_ms});
@@ -167,7 +171,7 @@ impl Chain {
         Self { bff, _gateway: gateway, adapter: Some(adapter), address, service, flags, _files: folder }
     }
 
-    /// Kills the adapter as a crash would, and starts it again in the same place.
+    /// Kills the adapter as in a crash, and restarts it at the same address.
     async fn crash(&mut self) {
         self.adapter.take().expect("it runs").kill().await;
         self.adapter =
@@ -179,7 +183,7 @@ fn borrowed(flags: &[String]) -> Vec<&str> {
     flags.iter().map(String::as_str).collect()
 }
 
-/// Sends an order once, as a page would; `None` when no whole answer came.
+/// Sends an order once, as a page would; `None` without a complete response.
 async fn press(bff: SocketAddr, order: &str) -> Option<HttpMessage> {
     let request = ProxyRequest::post("/v1/orders")
         .key(&format!("key-of-{order}"))
@@ -190,8 +194,10 @@ async fn press(bff: SocketAddr, order: &str) -> Option<HttpMessage> {
     client.try_answer().await
 }
 
-/// Sends an order again and again under its one key, until something definite is said (SPEC A8). `processing` counts how
-/// often it was told to come back.
+/// Sends an order repeatedly under one key, until the response is definite.
+///
+/// `processing` counts how often it was told to come back.
+// Spec: A8.
 async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String, HttpMessage) {
     loop {
         let Some(answer) = press(bff, &order).await else { continue };
@@ -203,14 +209,14 @@ async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String,
     }
 }
 
-/// The definite answer to an order.
+/// Returns the definite response to an order.
 async fn definite(chain: &Chain, order: &str) -> HttpMessage {
     insist(chain.bff.address, order.to_owned(), Effects::default()).await.1
 }
 
 type ResponsesByOrder = BTreeMap<String, Vec<HttpMessage>>;
 
-/// Sends orders, each from several places at once.
+/// Sends orders, each several times at once.
 fn send_all(
     chain: &Chain,
     orders: Vec<String>,
@@ -229,7 +235,7 @@ async fn gather(presses: Vec<JoinHandle<(String, HttpMessage)>>, answers: &mut R
     }
 }
 
-/// Sends every order, and lets all their fates happen. Answers by order.
+/// Sends every order and lets all fates happen; returns the responses by order.
 async fn live_through(chain: &mut Chain, counting: &CountingService) -> ResponsesByOrder {
     let (mut answers, processing) = (ResponsesByOrder::new(), Effects::default());
     let calm = orders().into_iter().filter(|order| Fate::for_order(order) != Fate::Killed).collect();
@@ -248,7 +254,7 @@ async fn live_through(chain: &mut Chain, counting: &CountingService) -> Response
     answers
 }
 
-/// Polls until it is so.
+/// Polls until a condition holds.
 async fn until(is_so: impl Fn() -> bool) {
     let polling = async {
         while !is_so() {
@@ -306,7 +312,7 @@ async fn a_service_that_does_not_never_counts_two(store: &str) {
             .map(|answer| (answer.status(), answer.text() == format!("made {order}")))
             .collect();
         assert!(effects <= 1, "{order} took effect {effects} times");
-        // All who sent it are told the same: that it was made, or that nobody knows.
+        // All senders get the same response: that it was made, or that its outcome is unknown.
         match said.iter().collect::<Vec<_>>()[..] {
             [(201, true)] => assert_eq!(effects, 1, "{order}"),
             [(409, false)] => {
@@ -329,7 +335,7 @@ async fn a_service_that_does_not_never_counts_two(store: &str) {
     assert_eq!(unknown(store), BTreeMap::new(), "all are decided");
 }
 
-/// A person looks at the service, and says what came of each.
+/// A person looks at the service, and decides each unknown outcome.
 async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held: &[String]) {
     for order in held {
         let was_done = counting.effects.of(order) == 1;
@@ -364,7 +370,7 @@ async fn never_two_effects_and_the_unknown_are_held_and_decided_on_postgres() {
     a_service_that_does_not_never_counts_two(&database.url).await;
 }
 
-/// What the command lists, by key.
+/// Returns what the command lists, by key.
 fn unknown(store: &str) -> BTreeMap<String, Value> {
     let (code, out, err) = run(&["ledger", "unknown", "--json", "--store", store]);
     assert_eq!(code, Some(0), "{err}");

@@ -1,4 +1,4 @@
-//! A client that sends exactly the bytes a test says.
+//! A client that sends exactly the bytes that a test specifies.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
-/// After this a test has hung. It is no measure of anything.
+/// After this a test hangs. It measures nothing.
 pub(crate) const HUNG: Duration = Duration::from_mins(1);
 
 /// One connection.
@@ -29,7 +29,7 @@ impl ProxyClient {
         self.write.write_all(bytes.as_ref()).await.expect("the other side reads");
     }
 
-    /// The next answer; `None` when the connection ends without one.
+    /// Reads the next response; `None` if the connection ends without one.
     pub(crate) async fn try_answer(&mut self) -> Option<HttpMessage> {
         let answer = tokio::time::timeout(HUNG, self.reader.message(MessageKind::Answer)).await;
         answer.expect("an answer, or an end").ok().flatten()
@@ -39,13 +39,13 @@ impl ProxyClient {
         self.try_answer().await.expect("an answer")
     }
 
-    /// Says that nothing more comes.
+    /// Closes the sending side.
     pub(crate) async fn write_end(&mut self) {
-        // The other side may have closed already.
+        // The other side may already have closed.
         drop(self.write.shutdown().await);
     }
 
-    /// Reads whatever comes, until the connection ends.
+    /// Reads until the connection ends.
     pub(crate) async fn until_end(&mut self) {
         tokio::time::timeout(HUNG, self.reader.drain()).await.expect("an end");
     }
@@ -56,19 +56,19 @@ impl ProxyClient {
     }
 }
 
-/// Sends one request on a connection of its own.
+/// Sends one request on its own connection.
 pub(crate) async fn send(address: SocketAddr, request: &ProxyRequest) -> HttpMessage {
     ProxyClient::connect(address).await.send(request).await
 }
 
-/// Sends bytes, and gives back the answer, if there is one.
+/// Sends bytes; returns the response, if there is one.
 pub(crate) async fn send_bytes(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Option<HttpMessage> {
     let mut client = ProxyClient::connect(address).await;
     client.write(bytes).await;
     client.try_answer().await
 }
 
-/// A request, with a length and a host.
+/// A request with a length and a host.
 #[derive(Clone, Debug)]
 pub(crate) struct ProxyRequest {
     method: String,

@@ -1,4 +1,5 @@
-//! Our own client at our own adapter, in each profile that both speak (SPEC A8, C5, C6, F1).
+//! Our client at our adapter, in each profile that both support.
+// Spec: A8, C5, C6, F1.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,7 @@ async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
         let first = send();
         service.until_seen(1).await;
 
-        // One that waits for nobody says what it was told, and takes it for no outcome.
+        // A client that does not wait reports the response, and does not treat it as an outcome.
         let hasty = client(ClientSettings { retry_after_max: Duration::ZERO, ..settings(&proxy, profile) });
         let told = hasty.send(&order(r#"{"qty":1}"#)).await;
         let Outcome::GaveUp { why: Why::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = told

@@ -1,4 +1,4 @@
-//! The guide to running proxies: its three commands run as they stand there, and answer as it says.
+//! Runs the three commands of the proxy guide as written, and compares the responses.
 
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
@@ -12,20 +12,20 @@ use crate::http_message::HttpMessage;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/run-proxies.md");
 
-/// The words of each `ichido proxy` command, in order.
+/// Returns the words of each `ichido proxy` command, in order.
 fn commands() -> Vec<Vec<String>> {
     let whole = GUIDE.replace("\\\n", " ");
     let lines = whole.lines().filter(|line| line.starts_with("ichido proxy "));
     lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
 }
 
-/// What a command says after `flag`.
+/// Returns the value of a flag.
 fn said<'a>(command: &'a [String], flag: &str) -> &'a str {
     let at = command.iter().position(|word| word == flag).expect("the flag is there");
     &command[at + 1]
 }
 
-/// Everything but where the proxy stands, which a test must choose.
+/// Returns all flags except the addresses, which a test must choose.
 fn flags(command: &[String], place: impl Fn(&str) -> String) -> Vec<String> {
     let mut flags = Vec::new();
     for pair in command["ichido proxy".split(' ').count()..].chunks(2) {
@@ -36,7 +36,7 @@ fn flags(command: &[String], place: impl Fn(&str) -> String) -> Vec<String> {
     flags
 }
 
-/// Statuses and bodies of the answers that the guide shows.
+/// Returns the statuses and bodies of the responses that the guide shows.
 fn answers() -> Vec<(u16, &'static str)> {
     let blocks = GUIDE.split("```http\n").skip(1);
     blocks

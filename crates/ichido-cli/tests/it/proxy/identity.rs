@@ -1,4 +1,5 @@
-//! Who asks: headers, tokens and API keys, and that nobody gets at another's action (SPEC C3).
+//! Identities from headers, tokens and API keys; nobody reaches another caller's action.
+// Spec: C3.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,7 @@ const RSA_PUBLIC: &str = include_str!("keys_for_tests/rsa_pub.pem");
 const EC: &[u8] = include_bytes!("keys_for_tests/ec.pem");
 const EC_PUBLIC: &str = include_str!("keys_for_tests/ec_pub.pem");
 
-/// An adapter in front of a service that numbers its answers.
+/// An adapter in front of a service that numbers its responses.
 struct Guarded {
     service: FakeService,
     proxy: ProxyProcess,
@@ -80,7 +81,7 @@ async fn a_header_that_no_hop_sets_is_explained_once_in_the_log() {
     let store = fresh_file();
     let flags = ["--store", &store.url, "--operation", "POST /orders", "--identity", "header:x-user-id"];
     let mut adapter = ProxyProcess::start_logged("adapter", service.address, &flags);
-    // The bff drops it, as it must: a browser could say anything.
+    // The bff must drop it: a browser could send anything.
     let bff = ProxyProcess::start("bff", adapter.address, &["--drop-headers", "x-user-id"]);
     for key in ["one", "two"] {
         let order = ProxyRequest::post("/orders").key(key).field("x-user-id", "7").body("same");
@@ -189,7 +190,7 @@ async fn public_keys_verify_and_are_no_secret() {
         let guarded = guarded("jwt:sub", |folder| jwt_flags(folder, name, public)).await;
         let signed = encode(&Header::new(algorithm), &claims("alice"), &key).expect("signed");
         assert_eq!(guarded.order_with_token(&signed).await.status(), 201, "{name}");
-        // The public key taken for the secret of HS256: the oldest trick there is.
+        // The public key used as the secret of HS256: a classic attack.
         let forged = EncodingKey::from_secret(public.as_bytes());
         let forged = encode(&Header::new(Algorithm::HS256), &claims("alice"), &forged).expect("signed");
         assert_eq!(guarded.order_with_token(&forged).await.status(), 401, "{name}");

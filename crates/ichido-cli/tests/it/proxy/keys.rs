@@ -1,4 +1,5 @@
-//! `bff` and `gateway`: the key is required, checked, and passed on as it came (SPEC C1, C2).
+//! `bff` and `gateway` require and check the key, and forward it unchanged.
+// Spec: C1, C2.
 
 use serde_json::json;
 
@@ -34,7 +35,7 @@ async fn a_key_that_is_none_is_refused_whatever_is_wrong_with_it() {
         vec![("Idempotency-Key", "\"a")],
         vec![("Idempotency-Key", "\"a\", \"b\"")],
         vec![("Idempotency-Key", "schlüssel")],
-        // Two lines join into one valid string: they are counted before they are read.
+        // Two lines join into one valid string, so they are counted before they are read.
         vec![("Idempotency-Key", "\"foo"), ("Idempotency-Key", "bar\"")],
         vec![("Idempotency-Key", "same"), ("Idempotency-Key", "same")],
         vec![("Idempotency-Key", "one"), ("X-Idempotency-Key", "two")],

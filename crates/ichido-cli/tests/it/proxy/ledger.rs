@@ -1,4 +1,5 @@
-//! `ichido ledger`: what is unknown is shown to a person, who decides it (SPEC F2).
+//! `ichido ledger` shows unknown outcomes to a person, who decides them.
+// Spec: F2.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::client::{HUNG, ProxyClient, ProxyRequest};
 use super::program::{ProxyProcess, run};
 use super::service::{FakeService, ReleaseGate, ServiceAction};
 
-/// Puts an action of unknown outcome into the ledger.
+/// Adds an action of unknown outcome to the ledger.
 async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
     let key = IdempotencyKey::parse(key).expect("a key");
     let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key };
@@ -109,7 +110,7 @@ fn adapter(service: &FakeService, store: &str) -> ProxyProcess {
     ProxyProcess::start("adapter", service.address, &flags)
 }
 
-/// Waits until the lease of the only claim is over.
+/// Waits until the lease of the only claim has expired.
 async fn until_lapsed(store: &Store, name: &RecordName) {
     loop {
         let record = store.keys().get(name).await.expect("an answer").expect("a claim").record;
@@ -121,7 +122,7 @@ async fn until_lapsed(store: &Store, name: &RecordName) {
     }
 }
 
-/// The adapter is killed during its call, and the client does not ask again.
+/// The adapter is killed during its call, and the client does not retry.
 #[tokio::test]
 async fn what_a_crash_left_behind_is_listed_though_nobody_asks_for_it_again() {
     let (file, database) = (fresh_file(), fresh_database().await);

@@ -1,4 +1,4 @@
-//! What passes through: headers, bodies as they come, ids, hops, and HTTP/2.
+//! What passes through: headers, streamed bodies, ids, hops, and HTTP/2.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -186,7 +186,7 @@ async fn a_body_streams_before_it_is_whole_and_is_no_larger_than_it_may_be() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     let proxy = ProxyProcess::start("bff", address, &["--attempts", "3"]);
-    // A PUT is never tried again, so it is not kept; a large POST cannot be.
+    // A PUT is never retried, so it is not buffered; a large POST cannot be.
     let beginning = "x".repeat(2 * 1024 * 1024);
     for (head, first, rest) in [
         ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n", "abc", "def"),
@@ -280,7 +280,7 @@ async fn connections_to_the_upstream_are_kept_and_used_again() {
     for _ in 0..50 {
         assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await.status(), 200);
     }
-    // A connection is given back a moment after its answer was read; a request that comes before that takes another one.
+    // A connection returns to the pool a moment after its response was read; an earlier request opens another one.
     assert_eq!(service.seen().len(), 50);
     assert!(service.connections() < 10, "{}", service.connections());
 }
@@ -345,14 +345,14 @@ async fn http2_requests_with_fields_of_a_connection_are_refused() {
     ] {
         let mut client = ProxyClient::connect(proxy.address).await;
         client.write(http2_bytes(name, value)).await;
-        // A stream or connection error, and no answer; what matters is that nothing was passed on.
+        // A stream or connection error instead of a response; what matters is that nothing was forwarded.
         client.write_end().await;
         client.until_end().await;
     }
     assert_eq!(service.seen().len(), 0);
 }
 
-/// A connection with one request in it that our own client library would not send.
+/// Returns a connection with one request that our client library would not send.
 fn http2_bytes(name: &str, value: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x84]; // :method GET, :scheme http, :path /
     block.extend([0x41, 1, b'a']); // :authority a
@@ -389,14 +389,14 @@ async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
     let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "100ms"]);
     let stream = TcpStream::connect(proxy.address).await.expect("somebody listens");
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-    // The sender is kept, so that the client has no reason of its own to close; it answers every ping.
+    // The sender is kept alive, so the client has no reason to close; it answers every ping.
     let (_sender, connection): (hyper::client::conn::http2::SendRequest<Full<Bytes>>, _) =
         handshake.expect("HTTP/2");
     let ended = tokio::time::timeout(HUNG, connection).await;
     assert!(ended.is_ok(), "the proxy closes it");
 }
 
-/// The answer is read by its encoding; its length, which is another, must not go out beside it.
+/// The body is framed by its encoding; the contradicting length must not be forwarded.
 #[tokio::test]
 async fn an_answer_with_a_length_beside_its_encoding_arrives_whole() {
     let both =

@@ -1,4 +1,4 @@
-//! A browser asks first: its preflight passes the three proxies on the starting set as it is.
+//! A browser's CORS preflight passes the three proxies on the unchanged starting set.
 
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn a_preflight_passes_the_starting_set_and_its_answer_comes_back() {
     let [to_bff, to_gateway, to_adapter, own] =
         ["browser_to_bff.json", "bff_to_gateway.json", "gateway_to_adapter.json", "adapter.json"]
             .map(|name| folder.boundary(name, &unchanged));
-    // The key by which a JWT is verified is no part of the files.
+    // The key that verifies a JWT is not part of the files.
     let flags = ["--store", &store.url, "--identity", "single:shop"];
     let flags = [&flags[..], &["--boundary", &to_adapter, "--boundary", &own]].concat();
     let adapter = ProxyProcess::start("adapter", service.address, &flags);

@@ -1,4 +1,4 @@
-//! The binary under test, as a process that ends with its owner.
+//! The binary under test as a process that ends when dropped.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
@@ -7,25 +7,25 @@ use std::thread::JoinHandle;
 
 /// A running `ichido proxy`.
 pub(crate) struct ProxyProcess {
-    /// `None` once it was waited for.
+    /// `None` after waiting for it.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
-    /// Where its standard error goes, if a test reads it.
+    /// Collects its standard error, if a test reads it.
     log: Option<JoinHandle<String>>,
 }
 
 impl ProxyProcess {
-    /// Starts one on a free port of loopback and waits until it says that it listens.
+    /// Starts a proxy on a free loopback port, and waits until it listens.
     pub(crate) fn start(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::inherit())
     }
 
-    /// The same, on a given address.
+    /// Starts a proxy on a given address.
     pub(crate) fn start_on(listen: SocketAddr, role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
         Self::spawn(&listen.to_string(), role, upstream, flags, Stdio::inherit())
     }
 
-    /// The same, and what it says on standard error can be had at the end.
+    /// Starts a proxy whose standard error can be read at the end.
     pub(crate) fn start_logged(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
         let mut proxy = Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::piped());
         let mut err = proxy.child.as_mut().and_then(|child| child.stderr.take()).expect("it is piped");
@@ -58,19 +58,19 @@ impl ProxyProcess {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// All that it said on standard error, once it has ended.
+    /// Returns its standard error after it has ended.
     pub(crate) fn log(&mut self) -> String {
         self.log.take().expect("it was started with a log").join().expect("it is read")
     }
 
-    /// Waits for its end, while the test's own services go on.
+    /// Waits for its end without blocking the test's own services.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
         let mut child = self.child.take().expect("it was not waited for yet");
         let ended = tokio::task::spawn_blocking(move || child.wait()).await;
         ended.expect("it does not panic").expect("it is our child")
     }
 
-    /// Ends it without a chance to do anything about it.
+    /// Kills it at once.
     pub(crate) async fn kill(mut self) {
         self.child.as_mut().expect("it runs").kill().expect("it is our child");
         self.wait().await;
@@ -80,14 +80,14 @@ impl ProxyProcess {
 impl Drop for ProxyProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended already, which is as good.
+            // It may already have ended.
             drop(child.kill());
             drop(child.wait());
         }
     }
 }
 
-/// Runs the binary to its end: exit code, standard output, standard error.
+/// Runs the binary to its end; returns exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

@@ -1,4 +1,5 @@
-//! When a hop sends again (SPEC C4), and what it says when it does not know.
+//! When a hop retries, and its response if the outcome is unknown.
+// Spec: C4.
 
 use std::net::SocketAddr;
 
@@ -10,7 +11,7 @@ use super::program::{ProxyProcess, run};
 use super::service::{FakeService, ReleaseGate, ServiceAction, answer};
 use crate::folder;
 
-/// Fails as `act` says until the last try, which succeeds.
+/// Starts a service that fails with `act` until the last attempt, which succeeds.
 async fn failing(times: usize, act: ServiceAction) -> FakeService {
     FakeService::start(move |_, before| if before < times { act.clone() } else { ServiceAction::ok("done") })
         .await
@@ -132,7 +133,7 @@ async fn a_large_body_is_sent_once() {
     assert_eq!(service.seen().len(), 4);
 }
 
-/// An address at which nobody listens.
+/// Returns an address at which nobody listens.
 async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     listener.local_addr().expect("an address")
@@ -171,7 +172,7 @@ async fn an_upstream_that_does_not_answer_in_time_may_have_done_it() {
 
 #[tokio::test]
 async fn a_doubt_stays_when_the_next_try_does_not_even_connect() {
-    // The first try is lost; then nobody listens any more.
+    // The first attempt is lost; then nobody listens any more.
     let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
     let proxy = ProxyProcess::start("gateway", service.address, &["--attempts", "2", "--backoff", "400ms"]);
     let request = ProxyRequest::post("/").key("k").body("x");
@@ -188,7 +189,8 @@ async fn a_doubt_stays_when_the_next_try_does_not_even_connect() {
 
 #[tokio::test]
 async fn a_kept_connection_that_dies_on_reuse_does_not_send_a_post_twice() {
-    // A connection is given back a moment after its answer was read, so that the second request may find none to use again.
+    // A connection returns to the pool a moment after its response was read, so the second request may find none to
+    // reuse.
     for _ in 0..20 {
         if second_request_is_cut().await == 1 {
             return;
@@ -197,8 +199,9 @@ async fn a_kept_connection_that_dies_on_reuse_does_not_send_a_post_twice() {
     panic!("no connection was used again");
 }
 
-/// The second request on a connection is taken in and the connection cut: the client library would silently send it again on another one
-/// if it were let. Answers how many connections there were.
+/// Cuts the connection after reading its second request; returns how many connections there were.
+///
+/// The client library would silently resend the request on another connection if it could.
 async fn second_request_is_cut() -> usize {
     let service = FakeService::start(|request, _| match request.one("x-nth") {
         Some("2") => ServiceAction::Cut(Vec::new()),
@@ -218,8 +221,10 @@ async fn second_request_is_cut() -> usize {
 
 #[tokio::test]
 async fn a_kept_connection_that_closed_while_idle_costs_nobody_a_request() {
-    // Every connection is closed after its answer without a word: whether the proxy has noticed by the next request or
-    // not, a request of which nothing was written goes out on another connection, and one that was written does not.
+    // Every connection is closed silently after its response.
+    //
+    // Whether or not the proxy has noticed by the next request, an unwritten request goes out on another connection,
+    // and a written one does not.
     let service = FakeService::start(|_, _| ServiceAction::Cut(answer("200 OK", &[], "ok"))).await;
     let proxy = ProxyProcess::start("gateway", service.address, &["--key-on", "PATCH"]);
     let mut lost = 0;
@@ -237,7 +242,7 @@ async fn a_kept_connection_that_closed_while_idle_costs_nobody_a_request() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
-    // A queue of one that nobody empties: further connections get no answer from the system.
+    // A backlog of one that nobody accepts from: further connections get no response from the system.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("loopback");
     let listener = socket.listen(1).expect("it listens");
@@ -245,7 +250,7 @@ async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
     let fill: Vec<_> = (0..16).map(|_| tokio::spawn(TcpStream::connect(address))).collect();
     let proxy = ProxyProcess::start("gateway", address, &["--connect-timeout", "100ms"]);
     let mut answer = send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await;
-    // The first calls may still find room in the queue, and then wait for an answer in vain.
+    // The first calls may still fit into the backlog, and then wait for a response that never arrives.
     while answer.code() != "upstream_unreachable" {
         answer = send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await;
     }
@@ -279,7 +284,7 @@ async fn the_time_for_an_answer_begins_when_the_body_is_here() {
     let mut client = ProxyClient::connect(proxy.address).await;
     let head = "POST /slow HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n";
     client.write(format!("{head}\r\na")).await;
-    // As long as all tries may take goes by.
+    // The total time of all attempts passes.
     let late = send(proxy.address, &ProxyRequest::post("/never").key("n")).await;
     assert_eq!(late.status(), 504);
     client.write("b").await;
@@ -292,7 +297,7 @@ async fn the_time_for_an_answer_begins_when_the_body_is_here() {
     assert_eq!(client.answer().await.text(), "slow");
 }
 
-/// A hop that has no memory left to hold a body sends it once, as it comes.
+/// A hop without memory to buffer a body sends it once, as it arrives.
 #[tokio::test]
 async fn a_body_for_which_there_is_no_memory_is_sent_once() {
     let service = FakeService::start(|_, _| ServiceAction::status("503 Service Unavailable")).await;

@@ -1,4 +1,4 @@
-//! A service on a real socket that does exactly as its test says, and remembers what it was asked.
+//! A service on a real socket that does exactly what its test says, and records its requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,18 +12,18 @@ use tokio::sync::watch;
 use super::client::HUNG;
 use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
-/// What the service does about one request.
+/// What the service does with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum ServiceAction {
-    /// These bytes are the answer; the connection stays.
+    /// Sends these bytes as the response; the connection stays open.
     Answer(Vec<u8>),
-    /// These bytes, and then the connection is cut.
+    /// Sends these bytes, and then cuts the connection.
     Cut(Vec<u8>),
-    /// The answer, once the gate is opened.
+    /// Sends the response once the gate is open.
     AnswerWhen(ReleaseGate, Vec<u8>),
 }
 
-/// Closed until a test opens it, and open from then on.
+/// Closed until a test opens it; then it stays open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReleaseGate(Arc<watch::Sender<bool>>);
 
@@ -47,7 +47,7 @@ impl ServiceAction {
     }
 }
 
-/// An answer as bytes.
+/// Returns a response as bytes.
 pub(crate) fn answer(status: &str, fields: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in fields {
@@ -67,7 +67,7 @@ pub(crate) struct FakeService {
 }
 
 impl FakeService {
-    /// Starts one that acts as `script` says, given the request and how many came before it.
+    /// Starts a service that acts as `script` says, given the request and the number of earlier ones.
     pub(crate) async fn start(
         script: impl Fn(&HttpMessage, usize) -> ServiceAction + Send + Sync + 'static,
     ) -> Self {
@@ -85,24 +85,24 @@ impl FakeService {
         Self { address, seen, connections, task }
     }
 
-    /// One that says 200 and `ok` to everything.
+    /// Starts a service that answers 200 and `ok` to everything.
     pub(crate) async fn plain() -> Self {
         Self::start(|_, _| ServiceAction::ok("ok")).await
     }
 
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub(crate) fn seen(&self) -> Vec<HttpMessage> {
         self.seen.borrow().clone()
     }
 
-    /// The one request that it was asked.
+    /// Returns the only request.
     pub(crate) fn only(&self) -> HttpMessage {
         let seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen[0].clone()
     }
 
-    /// Waits until it was asked so often.
+    /// Waits until this many requests have arrived.
     pub(crate) async fn until_seen(&self, count: usize) {
         let mut seen = self.seen.clone();
         let asked = tokio::time::timeout(HUNG, seen.wait_for(|seen| count <= seen.len())).await;
@@ -156,7 +156,7 @@ async fn converse(
 pub(crate) struct Effects(Arc<watch::Sender<BTreeMap<String, usize>>>);
 
 impl Effects {
-    /// Takes effect once more; answers how often it has.
+    /// Records one more effect; returns how often the action took effect.
     pub(crate) fn apply(&self, action: &str) -> usize {
         let mut count = 0;
         self.0.send_modify(|effects| {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration is said at once, in words, and the exit code means something.
+//! Configuration errors are reported all at once, in words and with a meaningful exit code.
 
 use serde_json::json;
 

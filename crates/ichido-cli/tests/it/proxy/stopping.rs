@@ -1,4 +1,4 @@
-//! Stopping: what is in flight ends, and nothing new begins.
+//! Stopping: requests in flight finish, and nothing new starts.
 
 use tokio::net::TcpStream;
 
@@ -13,7 +13,7 @@ struct InFlightCall {
     client: ProxyClient,
 }
 
-/// A request in flight that the service holds back, and an idle connection.
+/// Starts a request that the service holds back.
 async fn in_flight(flags: &[&str]) -> InFlightCall {
     let gate = ReleaseGate::default();
     let opened = gate.clone();

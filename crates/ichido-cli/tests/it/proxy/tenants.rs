@@ -1,4 +1,5 @@
-//! Every input of the fingerprint that a file names is compared: no tenant gets another's answer (SPEC C3).
+//! Every fingerprint input that a file names is compared: no tenant gets another's response.
+// Spec: C3.
 
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
@@ -13,7 +14,7 @@ use crate::http_message::HttpMessage;
 
 const ALWAYS: [&str; 4] = ["identity", "route.operation", "idempotency-key", "body_hash"];
 
-/// An adapter whose file includes these inputs, in front of a service that numbers its answers.
+/// An adapter whose file includes these inputs, in front of a service that numbers its responses.
 struct Guarded {
     service: FakeService,
     proxy: ProxyProcess,
@@ -56,14 +57,15 @@ impl Guarded {
         send(self.proxy.address, &request).await
     }
 
-    /// An order by alice, whose token has these claims besides.
+    /// Sends an order as alice, whose token has these additional claims.
     async fn order_by(&self, more: &Value) -> HttpMessage {
         let mut claims = claims("alice");
         claims.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         self.order(&[("Authorization", &format!("Bearer {}", hs256(&claims)))]).await
     }
 
-    /// The first order is made, the same again is replayed, and the others are refused without a word of it.
+    /// Checks that the first order is made, its repetition is replayed, and the others are refused without revealing
+    /// it.
     async fn tells_apart(&self, first: &Value, others: &[Value]) {
         assert_eq!(self.order_by(first).await.text(), "order 0");
         for other in others {
@@ -90,7 +92,7 @@ async fn a_tenant_never_gets_the_answer_of_another() {
     let (file, database) = (fresh_file(), fresh_database().await);
     for store in [&file.url, &database.url] {
         let guarded = guarded(store, &["claims.tenant_id"], &jwt(&json!("sub"))).await;
-        // A token without the claim is not that of a tenant without a name, nor of one called null.
+        // A token without the claim is neither a tenant without a name nor one called null.
         let others =
             [json!({"tenant_id": "t2"}), json!({}), json!({"tenant_id": ""}), json!({"tenant_id": null})];
         guarded.tells_apart(&json!({"tenant_id": "t1"}), &others).await;
@@ -124,7 +126,7 @@ async fn several_claims_name_a_caller_together() {
         let by = json!({"tenant_id": tenant, "actor": {"actor_id": actor}});
         guarded.order_by(&by).await
     };
-    // Each is a caller of its own, whose order is made; no two lists of claims make one name.
+    // Each is a separate caller whose order is made; no two lists of claims make the same name.
     let callers = [("t1", "a"), ("t2", "a"), ("t1", "b"), ("t1\",\"a", "b"), ("t1", "a\",\"b")];
     for round in 0..2 {
         for (index, (tenant, actor)) in callers.into_iter().enumerate() {
@@ -166,13 +168,13 @@ async fn a_header_is_compared_line_by_line() {
         conflicts(&guarded.order(other).await, &json!(other));
     }
     replays(&guarded.order(&[("X-Tenant", "a"), ("accept", "*/*"), ("x-tenant", "b")]).await);
-    // Nobody takes it away before it is compared.
+    // Nothing removes it before it is compared.
     let named = [("connection", "x-tenant"), ("x-tenant", "a"), ("x-tenant", "b")];
     assert_eq!(guarded.order(&named).await.status(), 400);
     assert_eq!(guarded.service.seen().len(), 1);
 }
 
-/// The same list that the adapter reads is the one that is checked.
+/// The adapter reads the same list that is checked.
 #[tokio::test]
 async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
     let (file, folder) = (fresh_file(), folder::fresh());
@@ -184,7 +186,7 @@ async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
         (["tenant_id"], &by_token, &token[..], "cannot read `tenant_id`"),
         (["headers.x_tenant"], &by_token, &token, "does not get the header"),
         (["claims.tenant_id"], &single, &[], "there are no claims"),
-        // The flag wins over the file, and what the file names is still not read.
+        // The flag overrides the file, and the inputs of the file are still not readable.
         (["claims.tenant_id"], &by_token, &["--identity", "single:shop"], "not known by a token"),
     ] {
         let [receiving, sending] = files(&folder, &inputs, identity);
@@ -197,7 +199,7 @@ async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
     }
 }
 
-/// The claims of the flag, with a comma between them.
+/// The claims of the flag, separated by commas.
 #[tokio::test]
 async fn a_flag_names_several_claims_too() {
     let (file, folder) = (fresh_file(), folder::fresh());

@@ -1,4 +1,5 @@
-//! What belongs to no operation reaches the service only if it changes nothing (SPEC C2, C11).
+//! A request outside of all operations reaches the service only if it changes nothing.
+// Spec: C2, C11.
 
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
@@ -26,7 +27,7 @@ async fn a_method_that_may_change_state_passes_by_its_operation_alone() {
             "{method}"
         );
     }
-    // One that an operation declares is guarded.
+    // A declared operation is guarded.
     for _ in 0..2 {
         let put = ProxyRequest::new("PUT", "/orders/7").key("k").body("{}");
         assert_eq!(send(proxy.address, &put).await.status(), 200);
@@ -34,7 +35,7 @@ async fn a_method_that_may_change_state_passes_by_its_operation_alone() {
     assert_eq!(service.seen().len(), 3);
 }
 
-/// Rack, Laravel, Express and others take the method from these where they are told to.
+/// Rack, Laravel, Express and others can take the method from these.
 #[tokio::test]
 async fn a_method_cannot_be_overridden() {
     let (service, store, folder) = (FakeService::plain().await, fresh_file(), folder::fresh());
@@ -68,7 +69,7 @@ async fn a_method_cannot_be_overridden() {
     assert_eq!(service.seen().len(), 0);
     let same = ProxyRequest::get("/orders/7?_method=get").field("X-HTTP-Method-Override", "GET");
     assert_eq!(send(proxy.address, &same).await.status(), 200, "it is the method that it has");
-    // Through the ledger it is guarded by whatever it says, because the query is compared.
+    // Through the ledger it is guarded whatever it says, because the query is compared.
     let guarded = |query: &str| ProxyRequest::post(&format!("/orders{query}")).key("k").body("{}");
     for (query, status) in
         [("?_method=DELETE", 200), ("?_method=DELETE", 200), ("", 409), ("?_method=PUT", 409)]

@@ -1,10 +1,10 @@
-//! What a connection may look like: shapes that are refused, limits, and clocks.
+//! Connections: malformed requests, limits, and timeouts.
 
 use super::client::{ProxyClient, ProxyRequest, send, send_bytes};
 use super::program::ProxyProcess;
 use super::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
-/// Sends the bytes to a proxy and makes sure that the refusal is ours and nothing reached the service.
+/// Sends the bytes to a proxy; checks that the proxy refuses them and nothing reaches the service.
 async fn is_refused(bytes: &str) -> u16 {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("gateway", service.address, &[]);
@@ -16,7 +16,7 @@ async fn is_refused(bytes: &str) -> u16 {
     answer.status()
 }
 
-/// What is left of a request is read as one, where the first was cut in another place.
+/// The rest of a request, which is read as another one if the first is cut elsewhere.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_host_that_is_missing_or_named_twice_is_refused() {
     }
 }
 
-/// Many services read `post` as POST: it would reach them without a key, and past the ledger.
+/// Many services read `post` as POST: it would bypass the key and the ledger.
 #[tokio::test]
 async fn a_method_in_small_letters_gets_past_no_role() {
     let service = FakeService::plain().await;
@@ -135,7 +135,7 @@ async fn websockets_and_tunnels_are_refused_in_words() {
     assert_eq!(service.seen().len(), 0);
 }
 
-/// What Java's client and `curl --http2` send with the first request to a host.
+/// Java's client and `curl --http2` send this with the first request to a host.
 #[tokio::test]
 async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
     let service = FakeService::plain().await;
@@ -144,7 +144,7 @@ async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
     for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
         let proxy = ProxyProcess::start(role, service.address, flags);
         let mut client = ProxyClient::connect(proxy.address).await;
-        // Twice on one connection, which an ignored offer leaves as it is.
+        // Twice on one connection, which an ignored offer does not change.
         for key in ["k1", "k2"] {
             let order = ProxyRequest::post("/orders").key(&format!("{role}-{key}")).body("{}");
             let order = order
@@ -180,7 +180,7 @@ async fn curl_with_http2_gets_its_answer() {
     assert_eq!(service.seen().len(), 3);
 }
 
-/// A service that reads headers as CGI does takes `X_User_Id` for `X-User-Id`.
+/// A service that reads headers like CGI takes `X_User_Id` for `X-User-Id`.
 #[tokio::test]
 async fn a_dropped_header_does_not_come_back_under_another_name() {
     let service = FakeService::plain().await;
@@ -209,7 +209,7 @@ async fn a_dropped_header_does_not_come_back_under_another_name() {
         assert_eq!(seen.one("x-user-name"), Some("ann"));
         assert!(!seen.fields.iter().any(|(_, value)| value == "admin"), "{seen:?}");
     }
-    // A key under such a name is no key.
+    // A key under such a name is not a key.
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let bare = ProxyRequest::post("/orders").field("Idempotency_Key", "k").body("{}");
     assert_eq!(send(proxy.address, &bare).await.code(), "key_missing");
@@ -258,7 +258,7 @@ async fn too_many_and_too_large_headers_are_answered_431() {
 async fn a_client_that_does_not_finish_its_head_is_cut_off() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
-    // Nothing, the beginning of HTTP/2's preface, and half a head: each waits for another clock.
+    // Nothing, the start of the HTTP/2 preface, and half a head: each has its own timeout.
     for bytes in ["", "PRI * HT", "GET / HTTP/1.1\r\nHost: a\r\n"] {
         let mut client = ProxyClient::connect(proxy.address).await;
         client.write(bytes).await;
@@ -320,7 +320,7 @@ async fn an_idle_http2_connection_is_closed() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
     let mut client = ProxyClient::connect(proxy.address).await;
-    // The preface, empty settings, and the acknowledgement of the server's; and then the beginning of a head that never ends.
+    // The preface, empty settings, and the acknowledgement of the server's; then the start of a head that never ends.
     client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     client.write([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await;
     client.write([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]).await;
@@ -337,25 +337,25 @@ async fn a_client_that_does_not_read_its_answer_is_cut_off() {
     let mut deaf = ProxyClient::connect(proxy.address).await;
     deaf.write(ProxyRequest::get("/").bytes()).await;
     service.until_seen(1).await;
-    // There is one place, and the deaf one has it until it is cut off.
+    // There is one permit, and the deaf client has it until it is cut off.
     let mut next = ProxyClient::connect(proxy.address).await;
     next.write(ProxyRequest::get("/").bytes()).await;
     service.until_seen(2).await;
 }
 
-/// The client gives its streams no room, and is otherwise alive: no write ever stalls.
+/// The client gives its streams no window, and is otherwise alive: no write ever stalls.
 #[tokio::test]
 async fn an_http2_stream_that_does_not_take_its_answer_gives_its_place_back() {
     let service = FakeService::plain().await;
-    // Only the clock for answers is short.
+    // Only the timeout for responses is short.
     let flags = ["--connections-max", "2", "--body-idle-timeout", "100ms", "--head-timeout", "1h"];
     let proxy = ProxyProcess::start("bff", service.address, &flags);
     let mut deaf = ProxyClient::connect(proxy.address).await;
-    // The preface, settings with an initial window of nothing, and the acknowledgement of the server's.
+    // The preface, settings with an initial window of zero, and the acknowledgement of the server's.
     deaf.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     deaf.write([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await;
     for stream in [1, 3] {
-        // GET / of the authority "a", whole: the two places for requests are taken.
+        // A complete GET / for the authority "a": both request permits are taken.
         deaf.write([0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x84, 0x41, 1, b'a']).await;
     }
     service.until_seen(2).await;

@@ -1,4 +1,4 @@
-//! Many messages, through a server.
+//! Many messages through a server.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -154,7 +154,7 @@ async fn a_server_that_fails_at_every_line_is_left_alone() {
         sent.err.contains("unknown line 3: ") && sent.err.contains("no further line was sent"),
         "{sent:?}"
     );
-    // Those that were under way beside the third, and no others.
+    // Those in flight beside the third, and no others.
     assert!((3..=10).contains(&sent.lines().len()), "{sent:?}");
 }
 
@@ -170,7 +170,7 @@ fn a_server_that_is_not_there_is_asked_for_no_further_line() {
     assert!(sent.lines()[0].starts_with("unsent line 1: the server cannot be reached: "), "{sent:?}");
 }
 
-/// The first signal lets what is under way end; the second does not wait for it.
+/// The first signal lets requests in flight finish; the second does not wait for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
     let folder = folder::fresh();
@@ -183,7 +183,7 @@ async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
     let mut command = server.send(folder.path(), &flags);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     server.until_seen("k5").await;
-    // Two at once may be one to it, so that it is told until it has gone.
+    // Two signals at once may count as one, so repeat until it has ended.
     while child.try_wait().unwrap().is_none() {
         signal("INT", child.id());
         tokio::time::sleep(POLL_EVERY).await;

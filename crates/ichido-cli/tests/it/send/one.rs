@@ -1,4 +1,4 @@
-//! One message, through a server.
+//! One message through a server.
 
 use super::program::{run, send};
 use super::server::{FakeServer, ServerAction};
@@ -48,7 +48,7 @@ async fn a_key_of_another_body_is_a_conflict_with_a_code_of_its_own() {
     run(server.send(folder.path(), &["--key", "k-secret"]), BODY);
     let refused = run(server.send(folder.path(), &["--key", "k-secret"]), "{}");
     assert_eq!((refused.code, refused.out.as_str()), (Some(4), ""), "{refused:?}");
-    // A terminal does not obey what a server says.
+    // Text from a server cannot control the terminal.
     let expected = "ichido: refused: key_conflict: words of the server\\u{1b}[2J\n";
     assert_eq!(refused.err, expected);
     let refused = run(server.send(folder.path(), &["--key", "k-secret", "--json"]), "{}");

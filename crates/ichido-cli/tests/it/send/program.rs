@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a command that has ended left.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct SendOutput {
     pub(crate) code: Option<i32>,
@@ -13,13 +13,13 @@ pub(crate) struct SendOutput {
 }
 
 impl SendOutput {
-    /// The lines that it said.
+    /// Returns the lines of its output.
     pub(crate) fn lines(&self) -> Vec<&str> {
         self.out.lines().collect()
     }
 }
 
-/// `ichido send orders` in a folder, with nothing of the environment that it would listen to.
+/// Returns `ichido send orders` in a folder, with a clean environment.
 pub(crate) fn send(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     for name in ["SERVER", "TOKEN", "STORE", "CONFIG", "LOG"] {
@@ -29,11 +29,11 @@ pub(crate) fn send(folder: &Path) -> Command {
     command
 }
 
-/// Runs it to its end, with something to read.
+/// Runs it to its end, with standard input.
 pub(crate) fn run(mut command: Command, input: &str) -> SendOutput {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
-    // It may end without reading, which is as good.
+    // It may end without reading.
     drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("text");

@@ -1,4 +1,4 @@
-//! A server that accepts messages as `ichido serve` does, each key once, and misbehaves as a test says.
+//! A server that accepts messages like `ichido serve`, each key once, and misbehaves as a test says.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,20 +11,20 @@ use http_for_tests::{Receiver, Request, with};
 
 use super::program::send;
 
-/// What is done with a request.
+/// What to do with a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ServerAction {
-    /// Accepts the message, and answers.
+    /// Accepts the message, and responds.
     Accept,
-    /// Accepts it, and resets the connection without an answer.
+    /// Accepts it, and resets the connection without a response.
     AcceptAndReset,
-    /// Does nothing, and answers with this status and a problem of this code.
+    /// Does nothing, and responds with this status and problem code.
     Refuse(u16, &'static str),
-    /// Does nothing, and says where else to go.
+    /// Does nothing, and redirects elsewhere.
     Redirect(u16, &'static str),
-    /// Does nothing, and answers that a message stands under this key.
+    /// Does nothing, and responds that a message exists under this key.
     About(&'static str),
-    /// Does nothing, and says nothing for ever.
+    /// Does nothing, and never responds.
     Silence,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum ServerAction {
 struct AcceptedMessages {
     /// The key of each request, in order.
     keys: Vec<String>,
-    /// What stands under each key, and how often it was put in.
+    /// The message under each key, and how often it was enqueued.
     messages: HashMap<String, (String, u32)>,
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct FakeServer {
     book: Arc<Mutex<AcceptedMessages>>,
 }
 
-/// How often a condition is looked at.
+/// The interval between polls.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(5);
 
 impl FakeServer {
-    /// Does as `script` says, which is told how many requests of the same key came before this one.
+    /// Starts a server that acts as `script` says, given the number of earlier requests with the same key.
     pub(crate) async fn start(
         script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
@@ -83,7 +83,7 @@ impl FakeServer {
         Self::start(|_, _| ServerAction::Accept).await
     }
 
-    /// `ichido send orders` to it.
+    /// Returns `ichido send orders` to this server.
     pub(crate) fn send(&self, folder: &Path, flags: &[&str]) -> Command {
         let mut command = send(folder);
         command.args(["--server", &format!("http://{}", self.address)]).args(flags);
@@ -94,14 +94,14 @@ impl FakeServer {
         self.receiver.seen()
     }
 
-    /// Waits until a request with this key came.
+    /// Waits until a request with this key has arrived.
     pub(crate) async fn until_seen(&self, key: &str) {
         while !self.seen().iter().any(|request| request.key() == key) {
             tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
-    /// What stands under a key, and how often it was put in.
+    /// Returns the message under a key, and how often it was enqueued.
     pub(crate) fn message(&self, key: &str) -> Option<(String, u32)> {
         self.book.lock().expect("no test panics in here").messages.get(key).cloned()
     }
@@ -123,7 +123,7 @@ fn accept(book: &mut AcceptedMessages, request: &Request) -> String {
     }
 }
 
-/// A request's body.
+/// Returns a request's body.
 pub(crate) fn text(request: &Request) -> String {
     String::from_utf8(request.body.clone()).expect("text")
 }

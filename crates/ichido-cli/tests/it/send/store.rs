@@ -1,4 +1,4 @@
-//! Straight on the store, both databases.
+//! On the store, with both databases.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn many_lines_stand_once_on_sqlite() {
 
 #[test]
 fn a_store_that_is_not_reached_ends_with_3() {
-    // Nobody listens on this port: it was reserved for discarding what is sent.
+    // Nobody listens on this port, which is reserved for the discard service.
     let ended = sent("postgres://nobody@127.0.0.1:9/nothing", &["--key", "k1"], "{}");
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(

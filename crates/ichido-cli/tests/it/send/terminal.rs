@@ -1,4 +1,4 @@
-//! The bar, for a person at a terminal and for nobody else.
+//! The progress bar, only for a person at a terminal.
 
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ async fn a_person_sees_a_bar_without_colours() {
     folder.write("lines", LINES);
     let binary = env!("CARGO_BIN_EXE_ichido");
     let line = format!("{binary} send orders --ndjson lines --server http://{}", server.address);
-    // Gives it a terminal, and writes down all that appears there.
+    // Provides a terminal, and records everything that appears there.
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "typescript"]).current_dir(folder.path());
     script.env("TERM", "xterm").env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null());

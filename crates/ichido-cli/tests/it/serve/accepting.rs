@@ -1,4 +1,5 @@
-//! Putting messages in (SPEC A1, A3, A4, C5, C9, D1, D3, D11).
+//! Enqueues messages.
+// Spec: A1, A3, A4, C5, C9, D1, D3, D11.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use super::program::{POLL_EVERY, on_both};
 const ORDER: &str = r#"{"symbol":"ACME","intent":"buy","qty":"10","limit_price":1.50}"#;
 
 on_both! {
-    /// Status and body are the same, byte for byte; the marker says that it is a replay; the id of the request is new.
+    /// Status and body are identical, byte for byte; a header marks the replay; the request id is new.
     #[test]
     async fn the_same_request_gets_the_same_answer_and_is_sent_once(fixture) {
         let server = fixture.serve(&[]);
@@ -23,7 +24,7 @@ on_both! {
         assert_eq!((&body["queue"], &body["idempotency_key"], &body["status"]), (&"demo".into(), &"order-1".into(), &"queued".into()));
         server.until_status(&href, "sent").await;
 
-        // It means the same, though it is spelled otherwise; and what became of the message changes nothing.
+        // An equivalent body in another spelling is the same request; the message's outcome changes nothing.
         let spelled = r#"{ "limit_price": 1.5, "qty": "10", "intent": "buy", "symbol": "ACME" }"#;
         for again in [RawRequest::put("order-1", ORDER), RawRequest::put("\"order-1\"", spelled)] {
             let again = server.send(&again).await;
@@ -37,7 +38,8 @@ on_both! {
         assert_eq!(server.effects().await["effects"], 1);
     }
 
-    /// SPEC D16: the same key put in ten times at once is sent once.
+    /// The same key enqueued ten times at once is sent once.
+    // Spec: D16.
     #[test]
     async fn ten_at_once_are_one(fixture) {
         let server = fixture.serve(&[]);
@@ -62,14 +64,14 @@ on_both! {
         let other = server.send(&RawRequest::put("order-1", r#"{"symbol":"ACME","qty":"11"}"#)).await;
         assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
         assert_eq!(other.json()["first"], first.json()["href"]);
-        // Bytes of another type are compared as bytes.
+        // Bodies of another type are compared as bytes.
         let text = |body: &str| RawRequest::post("/v1/queues/demo/messages").key("text-1").field("Content-Type", "text/plain").body(body);
         assert_eq!(server.send(&text("1.0")).await.status(), 201);
         assert_eq!(server.send(&text("1.0")).await.status(), 201);
         assert_eq!(server.send(&text("1.00")).await.status(), 409);
     }
 
-    /// The same key of another identity is another action, and shows nobody else's message.
+    /// The same key of another identity is another action, and reveals nobody else's message.
     async fn the_same_key_of_another_identity_is_another_action(fixture) {
         let server = fixture.serve(&[]);
         let ann = server.send(&RawRequest::put("k", ORDER).field("Ichido-Identity", "ann")).await;
@@ -146,7 +148,7 @@ async fn a_key_that_the_body_repeats_and_a_trace_are_kept() {
     assert_eq!((&shown["trace"], &shown["idempotency_key"]), (&trace.into(), &"k".into()));
 }
 
-/// Without a content type the bytes are bytes, and an empty body is one.
+/// Without a content type the body is bytes, and an empty body is allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_bytes_may_be_a_message() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
@@ -165,7 +167,8 @@ async fn any_bytes_may_be_a_message() {
     }
 }
 
-/// SPEC C5: logs carry the hash of the key, and neither the key nor the body.
+/// Logs contain the hash of the key, and neither the key nor the body.
+// Spec: C5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_logged_has_the_hash_of_the_key_alone() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
@@ -183,7 +186,8 @@ async fn what_is_logged_has_the_hash_of_the_key_alone() {
     assert!(!log.contains("very-secret-key") && !log.contains("4111-1111"), "{log}");
 }
 
-/// SPEC A14: how much has a key, how much had come before, and whose retries those are.
+/// Counts requests with a key, repeated requests, and whose retries those are.
+// Spec: A14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_arrives_is_counted_by_what_it_was_and_by_whose_try() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;

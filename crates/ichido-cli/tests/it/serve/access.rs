@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access control.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -20,7 +20,7 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 }
 
 on_both! {
-    /// Each role, and each thing that it may do or not.
+    /// Each role, and what it may do.
     async fn a_token_allows_what_its_role_does(fixture) {
         let admin = fixture.token(&["root", "--role", "admin"]);
         let operator = fixture.token(&["night watch", "--role", "operator"]);
@@ -86,7 +86,7 @@ on_both! {
         assert_eq!(queue["queues"][0]["paused_by"], "night watch", "the token's name is in the audit");
     }
 
-    /// A proxy in front may have looked at the other one.
+    /// A proxy in front may have checked the other one.
     async fn two_tokens_in_one_request_let_nobody_in(fixture) {
         let token = fixture.token(&["root", "--role", "admin"]);
         let server = fixture.serve(&[]);
@@ -113,7 +113,7 @@ on_both! {
             tokio::time::sleep(POLL_EVERY).await;
         }
         assert_eq!(refusal(&server, &ask).await, refused(401, "token_invalid"));
-        // It was the last one: that opens nothing.
+        // It was the last token, and revoking it does not open the server.
         assert_eq!(refusal(&server, &RawRequest::get("/v1/queues")).await, refused(401, "token_missing"));
         let (code, _, err) = fixture.run(&["token", "revoke", id]);
         assert_eq!(code, Some(1), "{err}");
@@ -141,7 +141,7 @@ async fn without_a_good_token_nobody_is_let_in() {
     let basic = ask().field("Authorization", &format!("Basic {token}"));
     assert_eq!(refusal(&server, &basic).await, refused(401, "token_invalid"));
     assert_eq!(server.send(&ask().token(&token)).await.status(), 200);
-    // With a token the host does not matter: nobody's browser has it by itself.
+    // With a token the host does not matter: no browser sends it automatically.
     assert_eq!(server.send(&ask().token(&token).field("Host", "ichido.example")).await.status(), 200);
     for public in ["/", "/livez", "/readyz", "/openapi.json"] {
         assert_eq!(server.get(public).await.status(), 200, "{public}");
@@ -153,7 +153,7 @@ async fn without_a_good_token_nobody_is_let_in() {
     assert!(!log.contains(secret), "no secret is logged");
 }
 
-/// Whoever makes the first token closes the door, without a restart.
+/// The first token requires authentication at once, without a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_token_ends_that_everybody_is_let_in() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -193,7 +193,7 @@ async fn beyond_loopback_it_does_not_start_without_a_token() {
         let err = refused_start(address);
         assert!(err.contains("ichido token create"), "{err}");
     }
-    // One that lets nobody in is as good as none.
+    // A revoked token is as good as none.
     fixture.token(&["gone", "--role", "admin"]);
     fixture.token(&["short", "--role", "admin", "--lives", "1ms"]);
     let listed: serde_json::Value =
@@ -211,7 +211,7 @@ async fn beyond_loopback_it_does_not_start_without_a_token() {
     assert_eq!(problem(&client.send(&RawRequest::get("/v1/queues")).await), refused(401, "token_missing"));
 }
 
-/// DNS rebinding and CSRF: a browser on this machine is nobody's way in.
+/// DNS rebinding and CSRF: a browser on this machine must not give access.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_tokens_foreign_hosts_and_pages_are_refused() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -235,7 +235,7 @@ async fn without_tokens_foreign_hosts_and_pages_are_refused() {
     assert_eq!(server.send(&page(&here)).await.status(), 201, "its own page may");
 }
 
-/// There is no Host there: the target names it.
+/// HTTP/2 has no Host header: the target names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_its_own_may_ask_over_http2_and_another_may_not() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;

@@ -1,4 +1,4 @@
-//! Queues with bounds: what they cannot deliver in time they do not take in.
+//! Bounded queues refuse what they cannot deliver in time.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::client::{RawRequest, problem, send};
 use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
 use crate::http_message::HttpMessage;
 
-/// A server whose queue `orders` has these settings, and another, `free`, none.
+/// Starts a server whose queue `orders` has these settings; another queue, `free`, has none.
 fn serve(fixture: &ServerFixture, broker: &ServeProcess, settings: &str) -> ServeProcess {
     let config = format!(
         "[destinations.p]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.free]\ndestination = \"p\"\n[queues.orders]\ndestination = \"p\"\n{settings}\n",
@@ -20,7 +20,7 @@ fn put(queue: &str, key: &str) -> RawRequest {
     RawRequest::put(key, "{}").to(&format!("/v1/queues/{queue}/messages"))
 }
 
-/// A refusal that says when to ask again.
+/// Returns whether this is a refusal with a time to retry.
 fn is_full(answer: &HttpMessage) -> bool {
     if answer.status() != 429 {
         assert_eq!(answer.status(), 201, "{}", answer.text());
@@ -44,7 +44,7 @@ on_both! {
         for queue in ["orders", "free"] {
             assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
         }
-        // All at once: between two looks at the store no more come in than may.
+        // All at once: between two reads of the store no more are admitted than allowed.
         let puts: Vec<RawRequest> = (0..20).map(|at| put("orders", &format!("k{at}"))).collect();
         let (mut taken, mut refused) = (0, 0);
         let mut answers = tokio::task::JoinSet::new();
@@ -64,7 +64,7 @@ on_both! {
         for at in 0..10 {
             assert_eq!(server.send(&put("free", &format!("k{at}"))).await.status(), 201, "another queue has no bound");
         }
-        // They leave, and there is room again.
+        // They leave, and there is space again.
         assert_eq!(server.post("/v1/queues/orders/resume").await.status(), 200);
         while is_full(&server.send(&put("orders", "late")).await) {
             tokio::time::sleep(POLL_EVERY).await;
@@ -76,7 +76,7 @@ on_both! {
         let broker = elsewhere.serve(&[]);
         let server = serve(&fixture, &broker, "drain_within = \"20s\"");
         assert_eq!(server.post("/v1/queues/orders/pause").await.status(), 200);
-        // It takes a while until it counts as slow; up to then everything is taken.
+        // It takes a while until the queue counts as slow; until then everything is accepted.
         let mut taken = 0;
         while !is_full(&server.send(&put("orders", &format!("k{taken}"))).await) {
             taken += 1;
@@ -84,7 +84,7 @@ on_both! {
         }
         assert!(2 < taken, "{taken}");
         assert_eq!(queued(&server).await, taken, "nothing of what was refused was put in");
-        // It runs again, those who wait leave, and there is room.
+        // It runs again, the waiting messages leave, and there is space.
         assert_eq!(server.post("/v1/queues/orders/resume").await.status(), 200);
         while is_full(&server.send(&put("orders", "late")).await) {
             tokio::time::sleep(POLL_EVERY).await;
@@ -92,7 +92,7 @@ on_both! {
     }
 }
 
-/// Without bounds an outage of the receiver is none of the API.
+/// Without bounds, an outage of the receiver does not affect the API.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bounds_that_make_no_sense_are_said_at_their_place() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::client::{RawRequest, problem};
 use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
-/// A way to the database that can be closed.
+/// A connection to the database that can be closed.
 struct DatabaseGate {
     url: String,
     is_open: Arc<watch::Sender<bool>>,
@@ -32,7 +32,7 @@ impl DatabaseGate {
                         return;
                     }
                     let mut far = TcpStream::connect(database).await.unwrap();
-                    // Whichever ends first ends both.
+                    // The first side to end closes both.
                     tokio::select! {
                         ended = copy_bidirectional(&mut near, &mut far) => drop(ended),
                         closed = gate.wait_for(|is_open| !is_open) => drop(closed),

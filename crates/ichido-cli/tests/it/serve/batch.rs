@@ -67,7 +67,7 @@ on_both! {
         assert_eq!((stored.text(), stored.one("content-type")), ("null", Some("application/vnd.a+json")));
     }
 
-    /// More lines than are put in at once: the order holds, and the whole again puts nothing in.
+    /// More lines than one write takes: the order is kept, and sending the whole again adds nothing.
     async fn a_long_batch_keeps_its_order_and_may_be_sent_again(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -123,7 +123,9 @@ async fn a_batch_has_its_bounds() {
 
 const LINE: &str = "{\"key\":\"a\",\"body\":1}\n";
 
-/// A batch whose last byte is held back. It has its place: who expects to be told to go on is told when the server reads.
+/// Sends a batch except for its last byte.
+///
+/// It holds a permit: the server asks for the body when it starts to read.
 async fn held(server: &ServeProcess, token: Option<&str>) -> RawClient {
     let request = token.into_iter().fold(batch(LINE).field("Expect", "100-continue"), RawRequest::token);
     let mut client = RawClient::connect(server.address).await;
@@ -167,7 +169,7 @@ async fn one_token_does_not_take_the_places_of_all_batches() {
     let refused = server.send(&batch(LINE).token(&greedy)).await;
     assert_eq!((problem(&refused), refused.one("retry-after")), ((429, "token_busy".to_owned()), Some("1")));
     assert_eq!(server.send(&batch(LINE).token(&other)).await.status(), 200);
-    // Who hangs up leaves its place.
+    // A client that hangs up releases its permit.
     batches.clear();
     while server.send(&batch(LINE).token(&greedy)).await.status() != 200 {
         tokio::time::sleep(POLL_EVERY).await;

@@ -1,4 +1,4 @@
-//! A client that sends exactly the bytes a test says.
+//! A client that sends exactly the bytes that a test specifies.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
-/// After this a test has hung. It is no measure of anything.
+/// After this a test hangs. It measures nothing.
 pub(crate) const HUNG: Duration = Duration::from_mins(2);
 
 /// One connection.
@@ -24,18 +24,18 @@ impl RawClient {
         Self::over(TcpStream::connect(address).await.expect("somebody listens"))
     }
 
-    /// Over a connection that is there.
+    /// Uses an existing connection.
     pub(crate) fn over(stream: TcpStream) -> Self {
         let (read, write) = stream.into_split();
         Self { reader: HttpReader::new(read), write }
     }
 
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
-        // Who has heard enough may have closed; its answer tells.
+        // The server may have responded early and closed; its response tells.
         drop(self.write.write_all(bytes.as_ref()).await);
     }
 
-    /// The next answer; `None` when the connection ends without one.
+    /// Reads the next response; `None` if the connection ends without one.
     pub(crate) async fn try_answer(&mut self) -> Option<HttpMessage> {
         let answer = tokio::time::timeout(HUNG, self.reader.message(MessageKind::Answer)).await;
         answer.expect("an answer, or an end").ok().flatten()
@@ -51,7 +51,7 @@ impl RawClient {
     }
 }
 
-/// A request, with a length and a host.
+/// A request with a length and a host.
 #[derive(Clone, Debug)]
 pub(crate) struct RawRequest {
     method: String,
@@ -73,12 +73,12 @@ impl RawRequest {
         Self::new("POST", target)
     }
 
-    /// A message of JSON for the built-in queue.
+    /// Creates a JSON message for the built-in queue.
     pub(crate) fn put(key: &str, body: &str) -> Self {
         Self::post("/v1/queues/demo/messages").key(key).field("Content-Type", "application/json").body(body)
     }
 
-    /// The same, to another target.
+    /// Changes the target.
     pub(crate) fn to(self, target: &str) -> Self {
         Self { target: target.to_owned(), ..self }
     }
@@ -119,12 +119,12 @@ impl RawRequest {
     }
 }
 
-/// Sends one request on a connection of its own.
+/// Sends one request on its own connection.
 pub(crate) async fn send(address: SocketAddr, request: &RawRequest) -> HttpMessage {
     RawClient::connect(address).await.send(request).await
 }
 
-/// The status and the code of a problem.
+/// Returns the status and the code of a problem.
 pub(crate) fn problem(answer: &HttpMessage) -> (u16, String) {
     let code = answer.code();
     let body = answer.json();

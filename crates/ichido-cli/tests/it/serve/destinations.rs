@@ -1,4 +1,4 @@
-//! Destinations: how they stand, and how fast they are called.
+//! Destinations: their state, and how fast they are called.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn destination(server: &ServeProcess, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {name} in {listed}")).clone()
 }
 
-/// The row of a destination that asked not to be called for half an hour.
+/// Adds the row of a destination that asked not to be called for half an hour.
 pub(crate) async fn paused(fixture: &StoreFixture) {
     let until = fixture.store.now().await.unwrap().plus(Duration::from_mins(30)).as_micros();
     let row = json!({
@@ -80,7 +80,7 @@ both_databases! {
 }
 
 on_both! {
-    /// What a destination asks for is seen by whoever looks.
+    /// A pause that a destination asks for is visible.
     async fn a_destination_that_asks_to_be_left_alone_is_shown_so(fixture) {
         let server = fixture.serve(&[]);
         let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
@@ -100,7 +100,8 @@ on_both! {
 }
 
 both_databases! {
-    /// SPEC D6: a pause is listed with its end, and an operator ends it.
+    /// A pause is listed with its end, and an operator ends it.
+    // Spec: D6.
     #[test]
     async fn a_pause_is_listed_and_lifted_and_that_is_in_the_audit(fixture: StoreFixture) {
         let server = serve(&fixture).await;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::client::{HUNG, RawClient, RawRequest, problem};
 use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
 
-/// One who listens.
+/// A subscriber.
 struct Listener {
     client: RawClient,
     text: String,
@@ -27,7 +27,7 @@ impl Listener {
         Self::new(server, &RawRequest::get(&format!("/v1/events{query}"))).await
     }
 
-    /// Reads on; `false` when the stream has ended.
+    /// Reads more; returns `false` if the stream has ended.
     async fn more(&mut self) -> bool {
         let chunk = self.client.reader.chunk().await.expect("a chunk, or the last one");
         self.text.push_str(std::str::from_utf8(&chunk).expect("text"));
@@ -41,7 +41,7 @@ impl Listener {
         !chunk.is_empty()
     }
 
-    /// The next event; `None` when the stream has ended.
+    /// Returns the next event; `None` if the stream has ended.
     async fn next(&mut self) -> Option<(String, Value)> {
         while self.events.is_empty() {
             if !self.more().await {
@@ -56,7 +56,9 @@ impl Listener {
         ended.expect("the stream ends");
     }
 
-    /// The first event of a name that fits. Those of one look come in any order, so that the others are kept.
+    /// Returns the first event with a name that matches.
+    ///
+    /// Events of one poll arrive in any order, so the others are kept.
     async fn until(&mut self, name: &str, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let found = self.events.iter().position(|(known, data)| known == name && fits(data));
@@ -96,7 +98,7 @@ on_both! {
         assert!(told["queues"][0]["oldest_waiting_at"].is_string(), "{told}");
     }
 
-    /// Each transition once and in order, those included that were before.
+    /// Each transition arrives once and in order, including earlier ones.
     async fn the_transitions_of_a_watched_message_are_told(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -120,7 +122,7 @@ on_both! {
         }
     }
 
-    /// One that is good goes on meanwhile.
+    /// A valid token continues meanwhile.
     async fn a_token_that_was_revoked_or_has_expired_hears_no_more(fixture) {
         let good = fixture.token(&["root", "--role", "admin"]);
         let revoked = fixture.token(&["screen", "--role", "viewer"]);
@@ -197,7 +199,7 @@ async fn one_token_does_not_take_the_seats_of_all_others() {
     assert!(refused.one("retry-after").is_some());
     Listener::new(&server, &listen(&other)).await.until("queues", |_| true).await;
     listening.pop();
-    // Who hangs up is noticed by the next look.
+    // The next poll notices a client that hangs up.
     while server.send_head(&listen(&greedy)).await != 200 {
         tokio::time::sleep(POLL_EVERY).await;
     }

@@ -1,4 +1,4 @@
-//! Queues with a JSON Schema: what does not fit is refused with the place of each fault, whichever way it comes.
+//! Queues with a JSON Schema refuse a mismatch with the location of each error, however it arrives.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const SCHEMA: &str = r#"{
   "properties": { "symbol": { "type": "string" }, "qty": { "type": "string", "pattern": "^[0-9]+$" } }
 }"#;
 
-/// A queue with a schema, paused, so that what stands in it stays.
+/// Starts a server with a paused queue that has a schema, so its messages stay.
 async fn serve(fixture: &ServerFixture) -> ServeProcess {
     let server = serve_with(fixture, SCHEMA);
     assert_eq!(server.post("/v1/queues/orders/pause").await.status(), 200);
@@ -52,11 +52,11 @@ on_both! {
         }
         let text = RawRequest::post("/v1/queues/orders/messages").key("k").field("Content-Type", "text/plain").body("hi");
         assert_eq!(problem(&server.send(&text).await), (415, "media_type_unsupported".to_owned()));
-        // The key is looked at first.
+        // The key is checked first.
         assert_eq!(problem(&server.send(&put("k k", "[]")).await), (400, "key_invalid".to_owned()));
         assert_eq!(queued(&server).await, 0);
         assert_eq!(server.send(&put("k", r#"{"symbol":"ACME","qty":"10"}"#)).await.status(), 201);
-        // A large one is looked at aside, and its first fault told.
+        // A large body is checked on another thread, and its first error reported.
         let large = format!("{{\"symbol\":7,\"more\":\"{}\"}}", "x".repeat(100_000));
         let answer = server.send(&put("k2", &large)).await;
         assert_eq!((problem(&answer).0, &answer.json()["faults"][0]["pointer"]), (422, &json!("/symbol")));
@@ -89,7 +89,7 @@ on_both! {
         assert_eq!(first.json()["id"], again.json()["id"]);
         let other = server.send(&put("k", r#"{"symbol":"EMCA","trace_id":"t-1"}"#)).await;
         assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
-        // Straight on the store it is the same message too.
+        // On the store it is the same message too.
         fixture.folder.write("lines", "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\",\"trace_id\":\"t-3\"}}\n");
         let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("0 new, 1 same, 0 refused")), (Some(0), true), "{out}{err}");
@@ -110,12 +110,12 @@ on_both! {
         let first = server.send(&put("k", r#"{"symbol":"ACME"}"#)).await;
         assert_eq!(first.status(), 201);
         drop(server);
-        // From now on it takes numbers alone.
+        // From now on it accepts only numbers.
         let server = serve_with(&fixture, &SCHEMA.replace("\"string\" }", "\"number\" }"));
         let again = server.send(&put("k", r#"{ "symbol" : "ACME" }"#)).await;
         assert_eq!((again.status(), again.one("idempotency-replayed")), (201, Some("true")), "{again:?}");
         assert_eq!(again.body, first.body);
-        // Another request under the key is that, and not a misfit; a key that nobody used is free for what fits.
+        // Another request under the key is a conflict, not a mismatch; an unused key is free for a valid body.
         assert_eq!(problem(&server.send(&put("k", r#"{"symbol":"B"}"#)).await), (409, "key_conflict".to_owned()));
         assert_eq!(problem(&server.send(&put("k2", r#"{"symbol":"ACME"}"#)).await), (422, "schema_broken".to_owned()));
         let lines = "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k2\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k3\",\"body\":{\"symbol\":3}}\n";

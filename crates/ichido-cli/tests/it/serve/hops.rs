@@ -1,4 +1,4 @@
-//! The way a message came, from the header to the receiver and back.
+//! The hops of a message, from the header to the receiver and back.
 
 use std::net::TcpListener;
 
@@ -9,7 +9,7 @@ use super::program::{POLL_EVERY, ServeProcess, ServerFixture, on_both};
 
 const BFF: &str = r#"bff;t=1800000000000;r="7f1c""#;
 
-/// A server whose queue delivers into itself.
+/// Starts a server whose queue delivers to itself.
 fn ring(fixture: &ServerFixture) -> ServeProcess {
     // A port that was free a moment ago.
     let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
@@ -78,7 +78,7 @@ on_both! {
         assert_eq!(server.get(&shown(id(&taken))).await.json()["hops"], full);
         let broken = server.send(&put("broken").field("Ichido-Hops", "not hops;")).await;
         assert_eq!(server.get(&shown(id(&broken))).await.json()["hops"], Value::Null);
-        // The same with a message of this queue on the way goes round in circles, by itself or in a batch.
+        // The same with a message of this queue among the hops is a loop, alone or in a batch.
         let round = vec![hop("outbox", &id(&own)); 8].join(", ");
         let refused = server.send(&put("round").field("Ichido-Hops", &round)).await;
         assert_eq!(problem(&refused), (422, "loop_detected".to_owned()));

@@ -1,4 +1,5 @@
-//! The ledger over HTTP (SPEC A6, F2).
+//! The ledger over HTTP.
+// Spec: A6, F2.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::client::{RawRequest, problem};
 use super::program::{ServeProcess, ServerFixture, on_both};
 use crate::http_message::HttpMessage;
 
-/// Lets a request under a key come to an end.
+/// Settles a request under a key.
 async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
     let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).expect("a policy"));
     let name = RecordName {

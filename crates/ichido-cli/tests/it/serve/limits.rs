@@ -1,4 +1,4 @@
-//! The bounds, all in force: heads, bodies, connections and their times.
+//! The limits in force: heads, bodies, connections and their timeouts.
 
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -45,7 +45,7 @@ async fn a_body_that_breaks_off_puts_nothing_in() {
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
 }
 
-/// One that says how long it is is not waited for; one that does not is read up to the bound.
+/// A body with a declared length is refused at once; one without is read up to the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_too_large_is_answered_413() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -61,7 +61,7 @@ async fn a_body_that_is_too_large_is_answered_413() {
         client.write(&chunk).await;
     }
     assert_eq!(problem(&client.answer().await), (413, "body_too_large".to_owned()));
-    // As much as there may be is taken.
+    // A body of the maximum size is accepted.
     let most = RawRequest::post("/v1/queues/demo/messages").key("k").body("x".repeat(4 << 20));
     assert_eq!(server.send(&most).await.status(), 201);
 }
@@ -75,7 +75,7 @@ async fn too_many_and_too_large_header_fields_are_answered_431() {
     assert_eq!(problem(&server.send(&many).await), (431, "head_too_large".to_owned()));
     let large = RawRequest::get("/livez").field("x-large", &"a".repeat(17 * 1024));
     assert_eq!(problem(&server.send(&large).await), (431, "head_too_large".to_owned()));
-    // Beyond the bounds of the parser there is the status alone.
+    // Beyond the parser's limits there is only the status.
     let more =
         (0..150).fold(RawRequest::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
     assert_eq!(server.send(&more).await.status(), 431);
@@ -83,7 +83,7 @@ async fn too_many_and_too_large_header_fields_are_answered_431() {
     assert_eq!(server.send(&larger).await.status(), 431);
 }
 
-/// Sends a head that says that so many bytes follow, and waits until the server begins to read them: it asks for them then.
+/// Sends a head that announces this many bytes, and waits until the server starts to read and asks for them.
 async fn hold(server: &ServeProcess, request: &str, bytes: usize) -> Result<RawClient, HttpMessage> {
     let mut client = RawClient::connect(server.address).await;
     let head = format!("{request}Content-Length: {bytes}\r\nExpect: 100-continue\r\n\r\n");
@@ -96,13 +96,13 @@ async fn hold(server: &ServeProcess, request: &str, bytes: usize) -> Result<RawC
     Err(HttpMessage { body, ..head })
 }
 
-/// A message with a token, or without one.
+/// Returns a message with a token, or without one.
 fn held_put(key: &str, token: Option<&str>) -> String {
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     format!("POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: {key}\r\n{token}")
 }
 
-/// Nobody may hold more than 64 MiB of bodies, and all together 256 MiB; what is given back is free again.
+/// One caller may hold 64 MiB of bodies, and all together 256 MiB; released bytes are free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
     const LARGEST: usize = 4 << 20;
@@ -137,21 +137,22 @@ async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
     assert_eq!(problem(&one_more), (503, "bodies_full".to_owned()));
     assert_eq!(one_more.one("retry-after"), Some("1"));
     assert_eq!(server.get("/livez").await.status(), 200);
-    // A body that has come is no more in flight.
+    // A complete body is no longer in flight.
     held[0].write(vec![b'x'; LARGEST]).await;
     assert_eq!(held[0].answer().await.status(), 201);
     held[1].write(vec![b'x'; LARGEST]).await;
     assert_eq!(held[1].answer().await.status(), 201);
     held.push(hold(&server, &put(64), LARGEST).await.expect("what was given back"));
     assert_eq!(server.send(&small).await.status(), 201, "and its own, too");
-    // So is one whose client has gone.
+    // Neither is one whose client has gone.
     held.clear();
     while hold(&server, &put(65), LARGEST).await.is_err() {
         tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
-/// Without tokens everybody is one caller, which has all; a body that does not say its length is counted as it comes.
+/// Without tokens everybody is one caller, which has the whole limit; a body without a length is counted as it
+/// arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_without_a_length_is_counted_as_it_comes() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -159,7 +160,7 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
     let mut holding = Vec::new();
     for number in 0..64 {
         let put = held_put(&format!("k-{number}"), None);
-        // All but 1 KiB of what there is.
+        // All but 1 KiB of the limit.
         let bytes = if number == 0 { (4 << 20) - 1024 } else { 4 << 20 };
         holding.push(hold(&server, &put, bytes).await.expect("within the limit"));
     }
@@ -173,7 +174,8 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
     assert_eq!(chunked("small", 1024).await.status(), 201);
 }
 
-/// An idle connection gives its place up; one with a request in flight keeps it, and the next waits or is told why not.
+/// An idle connection gives up its permit; one with a request in flight keeps it, and the next waits or is told why
+/// not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -196,7 +198,7 @@ async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
     assert_eq!(refused.one("retry-after"), Some("1"));
 }
 
-/// What filled the server without a token: connections that say nothing, opened anew all the time.
+/// This once filled the server without a token: silent connections, opened again all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_keep_nobody_out() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -210,7 +212,7 @@ async fn idle_connections_keep_nobody_out() {
     }
 }
 
-/// One HTTP/2 connection carries as many requests as all may have; none of them is in the way of health.
+/// One HTTP/2 connection carries as many requests as are allowed in total; none blocks the health check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_on_one_http2_connection_are_not_in_the_way_of_health() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -251,7 +253,7 @@ async fn two_lengths_are_refused_before_anything_is_read() {
     assert!(answer.json()["detail"].as_str().unwrap().contains("both Content-Length and Transfer-Encoding"));
     assert!(answer.one("x-request-id").is_some() && answer.one("date").is_some(), "{answer:?}");
     assert!(client.reader.is_at_end().await);
-    // What came before it on the same connection is answered as ever.
+    // An earlier request on the same connection is answered as usual.
     let mut client = RawClient::connect(server.address).await;
     client.write([RawRequest::get("/livez").bytes(), smuggled.into()].concat()).await;
     assert_eq!(client.answer().await.status(), 200);
@@ -266,7 +268,7 @@ async fn two_lengths_are_refused_before_anything_is_read() {
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
 }
 
-/// What an operator chose under `[serve]` is what holds, and its refusals say so.
+/// The settings under `[serve]` are in force, and refusals name them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -284,7 +286,7 @@ async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
     let refused = server.send(&put("a", 1025)).await;
     assert_eq!(problem(&refused), (413, "body_too_large".to_owned()));
     assert!(refused.json()["detail"].as_str().unwrap().contains("more than 1 KiB"), "{}", refused.json());
-    // There is no place to wait at, so that it is told at once that it has not ended.
+    // There is no permit for waiting, so the response says at once that it has not ended.
     assert_eq!(server.send(&put("a", 1024)).await.status(), 202);
 
     let batch = |lines: &[String]| {

@@ -7,17 +7,17 @@ use tokio::net::TcpStream;
 use super::client::{RawClient, RawRequest};
 use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
-/// A server that has not ended by then does not end.
+/// A server that has not ended by then never does.
 const LOOKS_MAX: u32 = 2_000;
 
-/// What comes of a request: its status, or nothing from a server that has stopped listening.
+/// Returns the status of a request, or none from a server that no longer listens.
 async fn status(server: &ServeProcess, request: &RawRequest) -> Option<u16> {
     let mut client = RawClient::over(TcpStream::connect(server.address).await.ok()?);
     client.write(request.bytes()).await;
     client.try_answer().await.map(|answer| answer.status())
 }
 
-/// Does harm to the file of a server that has accepted a message; gives back where it is kept.
+/// Damages the file of a server that has accepted a message; returns its fixture.
 async fn after(harm: fn(&Path)) -> ServerFixture {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&[]);
@@ -45,8 +45,10 @@ async fn after(harm: fn(&Path)) -> ServerFixture {
     fixture
 }
 
-/// The message that was accepted is there. One whose commit found the loss may be there too: its client was not told that it was
-/// accepted, and sends it again under its key.
+/// Checks that the accepted message is there.
+///
+/// A message whose commit found the loss may be there too: its client was not told that it was accepted, and retries
+/// under its key.
 async fn assert_kept(fixture: &ServerFixture) {
     let next = fixture.serve(&[]);
     let again = next.send(&RawRequest::put("before", "{}")).await;
@@ -57,7 +59,7 @@ async fn assert_kept(fixture: &ServerFixture) {
 async fn a_server_whose_database_is_removed_accepts_nothing_more_and_ends() {
     let removed = |folder: &Path| {
         for file in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
-            // A server that has found the loss already removes the other two as it closes.
+            // A server that has already found the loss removes the other two files as it closes.
             drop(std::fs::remove_file(folder.join(file)));
         }
     };

@@ -1,4 +1,5 @@
-//! Operations on many dead messages (SPEC D17, E4).
+//! Bulk operations on dead messages.
+// Spec: D17, E4.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,7 @@ async fn begin(server: &ServeProcess, told: &Value) -> HttpMessage {
     server.send(&request.body(told.to_string())).await
 }
 
-/// Begins one that goes on for as long as its queue is paused: a canary that waits for its first message.
+/// Starts an operation that runs while its queue is paused: a canary that waits for its first message.
 async fn begin_canary(server: &ServeProcess) -> String {
     begin_canary_of(server, "orders").await
 }
@@ -41,7 +42,7 @@ async fn until_state(server: &ServeProcess, href: &str, state: &str) -> Value {
     tokio::time::timeout(HUNG, reached).await.expect("the operation comes to its state")
 }
 
-/// What came of one that has ended: known a moment after its record says so.
+/// Returns the result of an ended operation, known a moment after its record says so.
 async fn result(server: &ServeProcess, href: &str) -> Value {
     let known = async {
         loop {
@@ -56,7 +57,7 @@ async fn result(server: &ServeProcess, href: &str) -> Value {
 }
 
 both_databases! {
-    /// What a person agreed to is what is done.
+    /// Only confirmed messages are changed.
     #[test]
     async fn an_operation_leaves_alone_what_died_after_its_preview(fixture: StoreFixture) {
         fixture.dead("orders", 2).await;
@@ -64,7 +65,7 @@ both_databases! {
         let mut told = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
         let preview = begin(&server, &told).await.json()["preview"].clone();
         assert_eq!(preview["would_go"], 2, "{preview}");
-        // No worker serves this queue, so that the test's own takes it.
+        // No worker serves this queue, so the test's own worker takes it.
         fixture.dead("forgotten", 1).await;
         told["as_of"] = preview["as_of"].clone();
         told["preview"] = false.into();
@@ -143,7 +144,7 @@ both_databases! {
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
     }
 
-    /// What it did is done, its record says that it was stopped, and the process ends as it should.
+    /// Its work is kept, its record says that it was stopped, and the process ends cleanly.
     #[test]
     async fn a_server_that_stops_halts_its_operations_and_says_so(fixture: StoreFixture) {
         fixture.dead("orders", 20).await;

@@ -1,4 +1,5 @@
-//! What is shipped for Prometheus and Grafana names only what a real server shows (SPEC A14, D19).
+//! The files for Prometheus and Grafana name only metrics of a real server.
+// Spec: A14, D19.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,14 +19,16 @@ fn shipped(name: &str) -> String {
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// One metric as an expression names it, and one of its labels with a value.
+/// A metric in an expression, with one of its labels and a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MetricReference {
     metric: String,
     label: Option<(String, String)>,
 }
 
-/// Everything that an expression of Prometheus names of ours. What a label must not be, and what a variable stands for, is left out.
+/// Returns our metrics in a Prometheus expression.
+///
+/// Negative matchers and variables are left out.
 fn named(text: &str) -> BTreeSet<MetricReference> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
@@ -53,7 +56,7 @@ fn named(text: &str) -> BTreeSet<MetricReference> {
     found
 }
 
-/// The expressions and the variables of a dashboard.
+/// Returns the expressions and the variables of a dashboard.
 fn expressions(dashboard: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let members: Vec<(&str, &Value)> = match dashboard {
@@ -71,7 +74,7 @@ fn expressions(dashboard: &Value) -> Vec<String> {
     found
 }
 
-/// Whether a page of metrics has it.
+/// Returns whether a metrics page contains it.
 fn shows(page: &str, named: &MetricReference) -> bool {
     page.lines().filter_map(|line| line.strip_prefix(named.metric.as_str())).any(|rest| {
         rest.starts_with(['{', ' '])
@@ -96,7 +99,7 @@ fn what_is_named_is_read_out_of_an_expression() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
     let dashboard: Value = serde_json::from_str(&shipped("grafana-dashboard.json")).expect("JSON");
-    // What stands in a comment counts as well: it must not mislead anybody.
+    // Comments count as well: they must not mislead.
     let mut names = named(&shipped("prometheus-alerts.yml"));
     let drawn = expressions(&dashboard);
     assert!(30 < drawn.len(), "{drawn:?}");
@@ -122,7 +125,7 @@ async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
     assert!(is_shown, "no server shows {missing:#?}");
 }
 
-/// The name by which a heading of Markdown is linked to, as GitHub makes it.
+/// Returns the anchor of a Markdown heading, as GitHub makes it.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()

@@ -1,4 +1,4 @@
-//! The binary under test, as a process that ends with its owner.
+//! The binary under test as a process that ends when dropped.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
@@ -14,17 +14,17 @@ use super::client::{RawClient, RawRequest, send};
 use crate::folder::{self, TempFolder};
 use crate::http_message::HttpMessage;
 
-/// How often a condition is looked at.
+/// The interval between polls.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Where messages are kept.
+/// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseKind {
     Sqlite,
     Postgres,
 }
 
-/// A folder, and a database of its own.
+/// A folder and its own database.
 pub(crate) struct ServerFixture {
     pub(crate) folder: TempFolder,
     pub(crate) url: String,
@@ -46,7 +46,7 @@ impl ServerFixture {
         }
     }
 
-    /// The same with an empty database in a server that syncs, where it is PostgreSQL.
+    /// Replaces a PostgreSQL database with an empty one on a server that syncs.
     pub(crate) async fn durable(self) -> Self {
         if self.database.is_none() {
             return self;
@@ -63,7 +63,7 @@ impl ServerFixture {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
-    /// Makes a token, and gives its text.
+    /// Creates a token; returns its text.
     pub(crate) fn token(&self, arguments: &[&str]) -> String {
         let (code, out, err) = self.run(&[&["token", "create"], arguments].concat());
         assert_eq!(code, Some(0), "{err}");
@@ -75,7 +75,7 @@ impl ServerFixture {
     }
 }
 
-/// The binary in a folder, with nothing of the environment that it would listen to.
+/// Returns the binary in a folder, with a clean environment.
 pub(crate) fn ichido(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
     for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG"] {
@@ -90,16 +90,16 @@ pub(crate) fn ichido(folder: &Path) -> Command {
 
 /// A running `ichido serve`.
 pub(crate) struct ServeProcess {
-    /// `None` once it was waited for.
+    /// `None` after waiting for it.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
-    /// What it said when it began.
+    /// Its output while starting.
     pub(crate) said: String,
     log: Option<JoinHandle<String>>,
 }
 
 impl ServeProcess {
-    /// Starts one on a free port, of loopback unless the flags say otherwise, and waits until it says that it serves.
+    /// Starts a server on a free port, on loopback unless the flags say otherwise, and waits until it serves.
     pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
         let mut command = ichido(folder);
         command.arg("serve").args(flags);
@@ -109,7 +109,7 @@ impl ServeProcess {
         Self::spawn(&mut command)
     }
 
-    /// Starts one by a command that is written out, and waits in the same way.
+    /// Starts a server with a given command, and waits until it serves.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
@@ -139,7 +139,7 @@ impl ServeProcess {
         send(self.address, request).await
     }
 
-    /// The status alone, of an answer whose body need not end.
+    /// Returns only the status of a response whose body need not end.
     pub(crate) async fn send_head(&self, request: &RawRequest) -> u16 {
         let mut client = RawClient::connect(self.address).await;
         client.write(request.bytes()).await;
@@ -154,25 +154,25 @@ impl ServeProcess {
         self.send(&RawRequest::post(target)).await
     }
 
-    /// The broker of paper behind the built-in queue.
+    /// Returns the address of the mock broker behind the built-in queue.
     pub(crate) fn broker(&self) -> SocketAddr {
         let line = self.said.lines().find_map(|line| line.split_once("goes to paper at http://"));
         line.and_then(|(_, address)| address.parse().ok()).expect("an address")
     }
 
-    /// What the broker did.
+    /// Returns what the broker did.
     pub(crate) async fn effects(&self) -> Value {
         send(self.broker(), &RawRequest::get("/paper/effects")).await.json()
     }
 
-    /// The built-in queue, or another, as it stands.
+    /// Returns the state of the built-in queue, or another.
     pub(crate) async fn queue(&self, name: &str) -> Value {
         let queues = self.get("/v1/queues").await.json();
         let found = queues["queues"].as_array().expect("a list").iter().find(|queue| queue["name"] == name);
         found.unwrap_or_else(|| panic!("no {name} in {queues}")).clone()
     }
 
-    /// Waits until a message is in a state, and shows it.
+    /// Waits until a message is in a state, and returns it.
     pub(crate) async fn until_status(&self, href: &str, status: &str) -> Value {
         loop {
             let message = self.get(href).await.json();
@@ -183,7 +183,7 @@ impl ServeProcess {
         }
     }
 
-    /// Waits until as many requests wait for their messages.
+    /// Waits until this many requests wait for their messages.
     pub(crate) async fn until_waiting(&self, count: usize) {
         let line = format!("ichido_http_waiting {count}");
         while !self.get("/metrics").await.text().lines().any(|found| found == line) {
@@ -197,7 +197,7 @@ impl ServeProcess {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Waits for its end, while the test goes on: its code, and what it logged.
+    /// Waits for its end without blocking the test; returns exit code and log.
     pub(crate) async fn wait(&mut self) -> (Option<i32>, String) {
         let mut child = self.child.take().expect("it was not waited for yet");
         let log = self.log.take().expect("it was not read yet");
@@ -212,14 +212,14 @@ impl ServeProcess {
 impl Drop for ServeProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended already, which is as good.
+            // It may already have ended.
             drop(child.kill());
             drop(child.wait());
         }
     }
 }
 
-/// One behaviour, one test for each database.
+/// Defines one test per database for each behaviour.
 macro_rules! on_both {
     ($($(#[doc = $doc:literal])* $(#[test])? async fn $name:ident($fixture:ident) $body:block)+) => { $(
         $(#[doc = $doc])*

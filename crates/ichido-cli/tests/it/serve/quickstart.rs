@@ -1,4 +1,4 @@
-//! The README's first minute: its commands run as they stand there, in an empty folder, and say what it shows.
+//! Runs the commands of the README's quick start as written, in an empty folder, and compares their output.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use crate::folder;
 const README: &str = include_str!("../../../../../README.md");
 const ADDRESS: &str = "127.0.0.1:4180";
 
-/// The commands of the section, each with what it shows.
+/// Returns the commands of the section, each with its output.
 fn steps() -> Vec<(&'static str, &'static str)> {
     let (_, section) = README.split_once("\n## In a minute\n").expect("the section");
     let section = section.split("\n## ").next().expect("its text");
@@ -17,7 +17,7 @@ fn steps() -> Vec<(&'static str, &'static str)> {
     steps.map(|step| (block(step), block(step.split("```text\n").nth(1).expect("what it shows")))).collect()
 }
 
-/// Whether a text has what is shown, in order; `…` stands for anything.
+/// Returns whether a text contains the shown output, in order; `…` matches anything.
 fn has(text: &str, shown: &str) -> bool {
     let parts = shown.split(['…', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let mut rest = text;
@@ -39,7 +39,7 @@ async fn the_first_minute_of_the_readme_is_true() {
     assert_eq!(steps.len(), 4);
     for (command, shown) in steps {
         assert!(command.contains(ADDRESS), "{command}");
-        // A test takes a free port, where the page takes the usual one.
+        // The test uses a free port, where the page uses the default one.
         let command = command.replace(ADDRESS, &server.address.to_string());
         let ran = Command::new("sh").args(["-ec", &command]).stderr(Stdio::inherit()).output();
         let said = String::from_utf8(ran.expect("a shell").stdout).expect("text");

@@ -1,4 +1,5 @@
-//! Looking at messages, queues, nodes and the server itself (SPEC D1, D13, D18, E6).
+//! Reads messages, queues, nodes and the server's own state.
+// Spec: D1, D13, D18, E6.
 
 use super::client::{RawRequest, problem, send};
 use super::program::{DatabaseKind, POLL_EVERY, ServerFixture, on_both};
@@ -36,7 +37,8 @@ on_both! {
         assert_eq!((&nodes["nodes"][0]["id"], &nodes["nodes"][0]["alive"]), (&node.unwrap().into(), &true.into()));
     }
 
-    /// SPEC D7: what the earlier call gave is not known, and the word for that stands in its place.
+    /// The result of the earlier call is unknown, and a fixed word replaces it.
+    // Spec: D7.
     #[test]
     async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(fixture) {
         let server = fixture.serve(&[]);
@@ -53,7 +55,7 @@ on_both! {
         assert_eq!(of(1), (&"sent".into(), &"sha256:from-conflict".into()));
     }
 
-    /// A pause holds on every node, and says whose it is; messages are still taken in.
+    /// A pause applies on every node, and names who paused; messages are still accepted.
     async fn a_queue_is_paused_and_resumed(fixture) {
         let server = fixture.serve(&[]);
         let paused = server.post("/v1/queues/demo/pause").await;

@@ -1,4 +1,5 @@
-//! Looking for messages: filters, pages, fields of requests (issue 7).
+//! Searches messages: filters, pages, fields of requests.
+// Issue 7.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::client::{RawClient, RawRequest, problem};
 use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, on_both};
 
-/// The keys on a page, and where the next one begins.
+/// Returns the keys on a page, and the cursor of the next one.
 async fn page(server: &ServeProcess, query: &str) -> (Vec<String>, Option<String>) {
     let answer = server.get(&format!("/v1/messages?{query}")).await;
     assert_eq!(answer.status(), 200, "{query}: {answer:?}");
@@ -20,7 +21,7 @@ fn keys(page: &Value) -> (Vec<String>, Option<String>) {
     (keys.collect(), page["next"].as_str().map(str::to_owned))
 }
 
-/// The keys of all pages, each of so many at most.
+/// Returns the keys of all pages, each of limited size.
 async fn all(server: &ServeProcess, query: &str) -> Vec<String> {
     let (mut found, mut next) = page(server, query).await;
     while let Some(cursor) = next {
@@ -76,7 +77,7 @@ on_both! {
         assert_eq!(server.get(shown["href"].as_str().unwrap()).await.json()["id"], shown["id"]);
     }
 
-    /// However many there are, one request looks at a bounded number, and says where to go on.
+    /// One request scans a bounded number of messages, and returns where to continue.
     async fn a_rare_field_is_found_page_by_page(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -157,14 +158,14 @@ async fn a_query_that_makes_no_sense_is_refused() {
     assert_eq!(problem(&answer), (400, "key_invalid".to_owned()));
 }
 
-/// How many requests are being answered, the one that asks included.
+/// Returns how many requests are in flight, including this one.
 async fn under_way(server: &ServeProcess, token: &str) -> usize {
     let page = server.send(&RawRequest::get("/metrics").token(token)).await;
     let line = page.text().lines().find_map(|line| line.strip_prefix("ichido_http_under_way "));
     line.expect("it is measured").parse().expect("a count")
 }
 
-/// A producer whose listings are slow, and many, keeps an operator's from none of its turns.
+/// Many slow listings of a producer do not delay an operator's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operators_listing_goes_ahead_of_a_producers() {
     const LISTINGS: usize = 8;
@@ -174,7 +175,7 @@ async fn an_operators_listing_goes_ahead_of_a_producers() {
     let server = fixture.serve(&[]);
     let pause = RawRequest::post("/v1/queues/demo/pause").token(&operator);
     assert_eq!(server.send(&pause).await.status(), 200);
-    // Each takes a while to be understood when a field is looked for in it.
+    // Each takes a while to parse when a field is searched in it.
     let large = format!("[{}1]", "1,".repeat(500_000));
     for number in 0..32 {
         let put = RawRequest::put(&format!("k-{number}"), &large).token(&producer);
@@ -192,7 +193,7 @@ async fn an_operators_listing_goes_ahead_of_a_producers() {
     }
     let listed = server.send(&RawRequest::get("/v1/messages?limit=1").token(&operator)).await;
     assert_eq!(listed.status(), 200);
-    // In one line with them it would have come after all had begun, four at a time, so that three at most were left.
+    // In one line with them it would have started after all others, four at a time, and at most three would be left.
     let left = under_way(&server, &operator).await - 1;
     assert!(LISTINGS / 2 < left, "{left} of {LISTINGS} are not answered yet");
 }

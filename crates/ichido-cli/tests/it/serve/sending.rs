@@ -1,4 +1,4 @@
-//! `ichido send` to a running server, and past it on its store: both mean the same.
+//! `ichido send` to a running server and on its store mean the same.
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};

@@ -1,4 +1,5 @@
-//! Starting with nothing, and with a configuration (SPEC F6).
+//! Starts with nothing, and with a configuration.
+// Spec: F6.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use super::client::{RawRequest, problem};
 use super::program::{DatabaseKind, ServeProcess, ServerFixture, ichido};
 use crate::folder;
 
-/// An empty folder, no flag but the port: what it says to try works as it stands.
+/// In an empty folder, with only a port, the suggested command works as written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
     let folder = folder::fresh();
@@ -47,7 +48,7 @@ async fn a_configuration_that_is_there_is_served() {
     assert_eq!(elsewhere.queue("orders").await["counts"]["sent"], 0, "--store wins over the file");
 }
 
-/// Ten machines are the same system: one takes in, another delivers, and both show it.
+/// Several machines are one system: one accepts, another delivers, and both show it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_on_one_store_are_one_system() {
     let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
@@ -83,7 +84,7 @@ async fn what_makes_no_sense_does_not_start() {
     assert!(!folder.path().join("ichido.db").exists(), "nothing was made");
 }
 
-/// The file, then the environment, then flags; and who said what is shown.
+/// The file, then the environment, then flags; the origin of each is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_environment_wins_over_the_file_and_flags_over_both() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -121,7 +122,7 @@ async fn the_environment_wins_over_the_file_and_flags_over_both() {
     );
 }
 
-/// `[serve]` is in force, variables win over it, and flags over both.
+/// `[serve]` is in force, variables override it, and flags override both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -136,7 +137,7 @@ async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
         .unwrap();
     let err = String::from_utf8(taken.stderr).unwrap();
     assert!(taken.status.code() == Some(1) && err.contains("cannot listen on 192.0.2.1:1"), "{err}");
-    // With one connection at a time nobody may wait for the end of a message; the flag wins over that.
+    // With one connection at a time no request may wait for a message's end; the flag overrides that.
     let elsewhere = folder::fresh();
     let broker = ServeProcess::start(elsewhere.path(), &[]);
     let config = format!(

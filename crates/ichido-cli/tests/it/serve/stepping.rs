@@ -1,4 +1,5 @@
-//! What operators do to one message over HTTP (SPEC D17, E4, F2).
+//! An operator's steps on one message over HTTP.
+// Spec: D17, E4, F2.
 
 use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
@@ -10,7 +11,7 @@ use super::program::{DatabaseKind, ServeProcess};
 use crate::dead::fixture::{StoreFixture, both_databases};
 use crate::http_message::HttpMessage;
 
-/// A server on the letters of a place, its queues paused so that each step is seen.
+/// Starts a server on the fixture's letters, with paused queues so each step is visible.
 pub(crate) async fn serve(fixture: &StoreFixture) -> ServeProcess {
     let server = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
     for queue in ["orders", "ledger", "mail"] {
@@ -25,7 +26,7 @@ async fn step(server: &ServeProcess, id: Uuid, step: &str, told: &Value) -> Http
     server.send(&request.field("Content-Type", "application/json").body(told)).await
 }
 
-/// The reason of a refusal, which changed nothing.
+/// Returns the reason of a refusal, which changed nothing.
 async fn refused(server: &ServeProcess, id: Uuid, name: &str, told: &Value) -> String {
     let target = format!("/v1/messages/{id}/events");
     let before = server.get(&target).await.json();
@@ -35,7 +36,7 @@ async fn refused(server: &ServeProcess, id: Uuid, name: &str, told: &Value) -> S
     answer.json()["reason"].as_str().expect("a reason").to_owned()
 }
 
-/// The last entry of a message's history.
+/// Returns the last entry of a message's history.
 async fn last(server: &ServeProcess, id: Uuid) -> Value {
     let events = server.get(&format!("/v1/messages/{id}/events")).await.json();
     events["events"].as_array().expect("a list").last().expect("some").clone()
@@ -187,7 +188,7 @@ async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
 }
 
 both_databases! {
-    /// The new message must be what the queue takes in.
+    /// The new message must satisfy the queue.
     #[test]
     async fn a_replacement_that_breaks_the_queues_schema_makes_nothing(fixture: StoreFixture) {
         let old = fixture.dead("orders", 1).await[0];

@@ -1,4 +1,4 @@
-//! Stopping: what is in flight ends, and nothing that was accepted is lost.
+//! Stopping: requests in flight finish, and no accepted message is lost.
 
 use tokio::net::TcpStream;
 
@@ -22,7 +22,7 @@ on_both! {
         assert_eq!(next.effects().await["effects"], 1);
     }
 
-    /// What was answered 201 stands, whatever becomes of the process.
+    /// A message answered with 201 exists, whatever happens to the process.
     #[test]
     async fn what_was_accepted_survives_a_kill(fixture) {
         let mut first = fixture.serve(&[]);
@@ -36,7 +36,7 @@ on_both! {
     }
 }
 
-/// Who copies `ichido.db` after a stop has everything: nothing of it is left in a log beside it.
+/// A copy of `ichido.db` after a stop is complete: nothing is left in a log beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
     let folder = folder::fresh();
@@ -54,17 +54,17 @@ async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
     assert_eq!(next.queue("demo").await["counts"]["sent"], 1);
 }
 
-/// A request whose body still comes is answered; nobody new is.
+/// A request whose body still arrives is answered; new connections are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&["--log", "info"]);
     let mut client = RawClient::connect(server.address).await;
     let head = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\n";
-    // The first answer on the connection says that it is served; the second request is begun and not ended.
+    // The first response shows that the connection is served; the second request is started and not finished.
     assert_eq!(client.send(&RawRequest::get("/livez")).await.status(), 200);
     client.write(format!("{head}ab")).await;
-    // Another request is answered after the head above was written; what was begun by then is what the drain waits for.
+    // A response to another request shows that the head above was read; the drain waits for what was started by then.
     while !begun(&server).await {}
     server.signal("TERM");
     while TcpStream::connect(server.address).await.is_ok() {
@@ -75,14 +75,14 @@ async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
     assert_eq!(server.wait().await.0, Some(0));
 }
 
-/// Whether the server has the head of the request that hangs: the gauge of requests under way says so.
+/// Returns whether the server has read the head of the hanging request, as its gauge shows.
 async fn begun(server: &ServeProcess) -> bool {
     let metrics = server.get("/metrics").await;
-    // The one that hangs, and the one that asks.
+    // The hanging request, and this one.
     metrics.text().lines().any(|line| line == "ichido_http_under_way 2")
 }
 
-/// The worker's calls may end too: a slow receiver is waited for.
+/// The worker's calls may finish too: a slow receiver is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_under_way_ends_before_the_process_does() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -116,7 +116,7 @@ async fn a_second_signal_ends_it_at_once() {
     assert_eq!(server.wait().await.0, Some(3));
 }
 
-/// The time to answer is over, and the worker still ends in good order: its call is not given up on.
+/// The time to respond is over, and the worker still stops cleanly: its call is not given up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_never_ends_does_not_cost_a_call_its_end() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;

@@ -1,4 +1,4 @@
-//! Waiting for a message to end.
+//! Waits for a message to end.
 
 use tokio::task::JoinSet;
 
@@ -19,10 +19,10 @@ on_both! {
         assert_eq!(message["result"]["receipt"], "paper-1");
         let shown = server.get(sent.one("location").unwrap()).await;
         assert_eq!(shown.body, sent.body, "as it is shown there");
-        // A duplicate of one that has ended is told at once, and that it is one.
+        // A duplicate of an ended message is answered at once, and marked.
         let again = server.send(&waiting("k-1", "30s")).await;
         assert_eq!((again.status(), again.one("idempotency-replayed"), &again.body), (200, Some("true"), &sent.body));
-        // No retry can mend a body that the broker refuses.
+        // No retry can fix a body that the broker refuses.
         let refused = RawRequest::put("k-2", "{}").to("/v1/queues/demo/messages?wait=30s");
         let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"bad_request":1.0}}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
@@ -30,7 +30,8 @@ on_both! {
         assert_eq!((dead.status(), &dead.json()["status"]), (200, &"dead".into()), "{dead:?}");
     }
 
-    /// The client knows this answer (SPEC A8, C6): the same key is asked again.
+    /// The client knows this response: it retries with the same key.
+    // Spec: A8, C6.
     async fn who_waited_in_vain_is_told_to_ask_again(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -44,7 +45,7 @@ on_both! {
     }
 }
 
-/// Nobody knows whether it was done, and the broker would do it twice: a person decides, and who waits is told.
+/// The effect is unknown, and the broker would act twice: a person decides, and waiting callers are told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_message_that_is_parked_is_told() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -63,12 +64,12 @@ async fn who_waits_for_a_message_that_is_parked_is_told() {
     assert_eq!((&message["status"], &message["effect"]), (&"parked".into(), &"unknown".into()), "{message}");
 }
 
-/// With two connections to the database, fifty wait, and all others are answered meanwhile.
+/// With two database connections, fifty callers wait, and all others are answered meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_holds_no_connection_to_the_database() {
     let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
     let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
-    // A server of its own has a broker for us.
+    // Another server provides a broker.
     let elsewhere = paper.serve(&[]);
     let config = format!(
         "[store]\nconnections_max = 2\n[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.demo]\ndestination = \"paper\"\n",
@@ -133,7 +134,7 @@ async fn a_refused_message_is_not_waited_for() {
     assert_eq!(problem(&server.send(&other).await), (409, "key_conflict".to_owned()));
 }
 
-/// Half of the requests at once may wait: the others have room, and whoever is one too many is told at once.
+/// Half of all concurrent requests may wait: the others have space, and one too many is refused at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn those_who_wait_leave_room_for_others() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;

@@ -1,4 +1,4 @@
-//! A small collector: takes exports over HTTP or HTTPS and reads their JSON.
+//! A small collector that accepts exports over HTTP or HTTPS and parses their JSON.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
-/// The answer to an export that is taken.
+/// The response to an accepted export.
 const TAKEN: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 21\r\n\r\n{\"partialSuccess\":{}}";
 
-/// A span as it came.
+/// A span as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportedSpan {
     pub(crate) trace: String,
@@ -39,12 +39,12 @@ impl Collector {
         Self::launch(None, Vec::new()).await
     }
 
-    /// One behind TLS.
+    /// Starts a collector behind TLS.
     pub(crate) async fn start_tls(acceptor: TlsAcceptor) -> Self {
         Self::launch(Some(acceptor), Vec::new()).await
     }
 
-    /// One that gives these answers first, and takes nothing with them.
+    /// Starts a collector that gives these responses first, and accepts nothing with them.
     pub(crate) async fn answering(answers: &[&'static str]) -> Self {
         Self::launch(None, answers.to_vec()).await
     }
@@ -72,7 +72,7 @@ impl Collector {
         Self { address, requests }
     }
 
-    /// The exports that were taken.
+    /// Returns the accepted exports.
     pub(crate) fn requests(&self) -> Vec<HttpMessage> {
         self.requests.lock().unwrap().clone()
     }
@@ -100,7 +100,7 @@ async fn take(
     }
 }
 
-/// The attributes of the process, as an `ExportTraceServiceRequest` has them.
+/// Returns the attributes of the process in an `ExportTraceServiceRequest`.
 pub(crate) fn resource_of(request: &Value) -> BTreeMap<String, String> {
     attributes(&request["resourceSpans"][0]["resource"]["attributes"])
 }

@@ -1,4 +1,4 @@
-//! One trace from whoever asked to whoever was called.
+//! One trace from the caller to the receiver.
 
 use super::collector::{Collector, ExportedSpan, resource_of};
 use crate::serve::client::RawRequest;
@@ -7,7 +7,7 @@ use crate::serve::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixtur
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
-/// A server whose queue goes to an address where nobody listens, or to its own broker of paper.
+/// Starts a server whose queue delivers to an address where nobody listens, or to its own mock broker.
 fn serve(fixture: &ServerFixture, collector: &Collector) -> ServeProcess {
     let endpoint = format!("http://{}", collector.address);
     fixture.folder.write(
@@ -41,7 +41,7 @@ async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
         let put = RawRequest::put("s3cret-key", "{\"s3cret\":1}").field("traceparent", &parent);
         let accepted = server.send(&put).await;
         assert_eq!(accepted.status(), 201, "{accepted:?}");
-        // Nobody listens there, so that there are two tries.
+        // Nobody listens there, so there are two attempts.
         let spans = until(&collector, |spans| spans.len() == 3).await;
         let of =
             |name: &str| -> Vec<&ExportedSpan> { spans.iter().filter(|span| span.name == name).collect() };
@@ -63,7 +63,7 @@ async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
             assert_eq!(request.first, "POST /v1/traces HTTP/1.1");
             assert_eq!(resource_of(&request.json())["service.name"], "ichido");
         }
-        // The stored trace is what links them.
+        // The stored trace links them.
         let shown = server.get(accepted.json()["href"].as_str().unwrap()).await.json();
         assert_eq!(shown["trace"], format!("00-{TRACE}-{}-01", accept.id));
     }
@@ -82,7 +82,7 @@ async fn without_a_trace_one_begins_and_what_nobody_wants_recorded_is_not() {
     assert!(spans.iter().all(|span| span.trace != TRACE && span.trace == spans[0].trace), "{spans:?}");
 }
 
-/// A collector that is away, or that never answers, holds nobody up.
+/// A collector that is down or never responds delays nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_waits_for_a_collector_that_does_not_answer() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -96,7 +96,7 @@ async fn nothing_waits_for_a_collector_that_does_not_answer() {
     for key in 0..50 {
         assert_eq!(server.send(&RawRequest::put(&format!("k{key}"), "{}")).await.status(), 201);
     }
-    // It stops in good order all the same.
+    // It still stops cleanly.
     server.signal("TERM");
     let (code, log) = server.wait().await;
     assert_eq!(code, Some(0), "{log}");

@@ -67,7 +67,7 @@ async fn spans_that_a_collector_rejects_are_counted() {
     let collector = Collector::answering(&[partial]).await;
     let url = format!("http://{}", collector.address);
     let server = serve(&fixture, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &url)]);
-    // One export follows another, so the first is counted when the second is taken.
+    // Exports follow one another, so the first is counted when the second is accepted.
     for key in 0.. {
         if !collector.spans().is_empty() {
             break;

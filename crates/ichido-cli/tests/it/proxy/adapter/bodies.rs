@@ -28,7 +28,7 @@ async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Sends a head that says that 1 MiB follows, and waits until the proxy begins to read it, or says why not.
+/// Sends a head that announces 1 MiB, and waits until the proxy starts reading, or refuses.
 async fn hold(proxy: &ProxyProcess, key: &str) -> (ProxyClient, u16) {
     let mut client = ProxyClient::connect(proxy.address).await;
     let head = format!(
@@ -39,7 +39,7 @@ async fn hold(proxy: &ProxyProcess, key: &str) -> (ProxyClient, u16) {
     (client, head.status())
 }
 
-/// What an adapter has in memory, 64 MiB of one address, is bounded by its bytes, for as long as it has it.
+/// The bodies in an adapter's memory, 64 MiB per address, are bounded in bytes while it holds them.
 #[tokio::test]
 async fn bodies_are_bounded_in_bytes_until_the_service_has_answered() {
     let file = fresh_file();
@@ -59,7 +59,7 @@ async fn bodies_are_bounded_in_bytes_until_the_service_has_answered() {
     let refused = send(proxy.address, &order("other")).await;
     assert_eq!((refused.status(), refused.code().as_str()), (429, "bodies_full"));
     assert_eq!((refused.one("retry-after"), &refused.json()["effect"]), (Some("1"), &json!("not_done")));
-    // One that is with the service is still in memory, though its client has gone.
+    // A body at the service is still in memory, though its client has gone.
     let mut first = held.remove(0);
     first.write(vec![b'x'; MEBIBYTE]).await;
     service.until_seen(1).await;

@@ -1,4 +1,4 @@
-//! Work in flight: duplicates that wait, clients that hang up, and an adapter that stops.
+//! Requests in flight: waiting duplicates, clients that hang up, and an adapter that stops.
 
 use ichido_store::testing::sqlite::fresh_file;
 
@@ -97,7 +97,7 @@ async fn work_that_nobody_waits_for_is_bounded_too() {
         (503, "adapter_busy", Some("1"))
     );
     gate.open();
-    // The keys of the two are settled by and by, and then there is room.
+    // Both keys are settled eventually, and then there is space.
     let mut answered = send(proxy.address, &order("k2")).await;
     while answered.status() == 503 {
         answered = send(proxy.address, &order("k2")).await;

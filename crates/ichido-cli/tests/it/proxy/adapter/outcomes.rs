@@ -1,4 +1,4 @@
-//! What an answer of the service, or none, means for the key.
+//! What the service's response, or none, means for the key.
 
 use ichido_store::testing::sqlite::fresh_file;
 use tokio::net::TcpListener;
@@ -20,7 +20,7 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
     let failed = send(proxy.address, &order("k")).await;
     assert_eq!((failed.status(), failed.code().as_str()), (502, "upstream_unreachable"));
     assert_eq!(failed.json()["effect"], "not_done");
-    // The service comes up, and the same key runs, even with another body: nothing holds it.
+    // The service starts, and the same key runs, even with another body: nothing is stored for it.
     let listener = TcpListener::bind(address).await.expect("the port is free");
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the adapter");
@@ -37,7 +37,7 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
 #[tokio::test]
 async fn what_a_service_says_decides_what_is_kept() {
     let file = fresh_file();
-    // 429 proves that nothing was done, 400 is refused for good, 500 proves nothing.
+    // 429 proves that nothing was done, 400 is final, 500 proves nothing.
     for (status, again, asked) in [
         ("429 Too Many Requests", 429, 2),
         ("400 Bad Request", 400, 1),
@@ -86,7 +86,8 @@ async fn a_lost_answer_is_held_where_it_does_not() {
         let key = service.address.to_string();
         let mut client = ProxyClient::connect(proxy.address).await;
         client.write(order(&key).bytes()).await;
-        // Cut before the answer began it is a problem; cut inside, it is cut here too, and never looks whole.
+        // Cut before its start, the response becomes a problem; cut inside, it is cut here too, and never looks
+        // complete.
         let first = client.try_answer().await;
         assert!(first.is_none_or(|first| first.code() == "upstream_lost"));
         let again = send(proxy.address, &order(&key)).await;
@@ -113,7 +114,7 @@ async fn a_service_that_is_still_at_it_is_no_outcome() {
 #[tokio::test]
 async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     let file = fresh_file();
-    // It echoes the key it was given, as many do.
+    // It echoes the key it was given, as many services do.
     let service = FakeService::start(|request, _| {
         let key = request.one("idempotency-key").expect("a key");
         ServiceAction::Answer(answer("201 Created", &[("idempotency-key", key)], "made"))
@@ -143,7 +144,7 @@ async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
         [seen[0].one("idempotency-key").expect("a key"), seen[1].one("idempotency-key").expect("a key")];
     assert_ne!(keys[0], keys[1]);
     assert!(!keys.contains(&"k"), "the client's key stays here");
-    // One caller, or a service that scopes keys by itself, gets the client's own.
+    // With one caller, or a service that scopes keys itself, the client's own key is sent.
     let flags = [&flags[..], &["--service-key", "client"]].concat();
     let proxy = ProxyProcess::start("adapter", service.address, &flags);
     let made = send(proxy.address, &order("\"k2\"").field("x-user-id", "alice")).await;

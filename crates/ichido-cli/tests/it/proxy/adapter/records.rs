@@ -1,4 +1,4 @@
-//! What the ledger records, and how long.
+//! What the ledger records, and for how long.
 
 use std::sync::Arc;
 use std::time::Duration;

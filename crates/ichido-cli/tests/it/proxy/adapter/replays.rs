@@ -50,7 +50,7 @@ async fn another_request_under_the_same_key_is_refused() {
         assert!(!refused.text().contains("order 0"));
     }
     assert_eq!(service.seen().len(), 1);
-    // Another operation is another action (SPEC C3): its name is the route's pattern, not the path.
+    // Another operation is another action: its name is the route's pattern, not the path. Spec: C3.
     assert_eq!(send(proxy.address, &json("/orders/7", "{\"qty\": 1}")).await.status(), 201);
     let same_pattern = send(proxy.address, &json("/orders/8", "{\"qty\": 1}")).await;
     assert_eq!((same_pattern.status(), same_pattern.code().as_str()), (409, "key_conflict"));

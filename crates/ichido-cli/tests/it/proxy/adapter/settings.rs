@@ -1,4 +1,4 @@
-//! What flags and boundary files decide.
+//! The settings of flags and boundary files.
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::RecordName;
