@@ -236,7 +236,7 @@ impl ApiClient {
             for item in items.into_iter().take(left as usize) {
                 left -= 1;
                 if self.json {
-                    out::print_line((list.for_programs)(decode_value(item)?))?;
+                    out::print_line((list.to_json)(decode_value(item)?))?;
                 } else {
                     rows.push(row(decode_value(item)?));
                 }
@@ -282,7 +282,7 @@ pub(crate) struct List<'a, const N: usize> {
     /// The text to print if the list is empty.
     pub(crate) none: &'static str,
     /// Converts an item to its JSON output.
-    pub(crate) for_programs: fn(Map<String, Value>) -> Value,
+    pub(crate) to_json: fn(Map<String, Value>) -> Value,
 }
 
 impl<'a, const N: usize> List<'a, N> {
@@ -297,7 +297,7 @@ impl<'a, const N: usize> List<'a, N> {
             after: None,
             head,
             none: "there are none",
-            for_programs: Value::Object,
+            to_json: Value::Object,
         }
     }
 }

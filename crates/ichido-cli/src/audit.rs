@@ -98,14 +98,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let report = admin::verify(&store, key, head).await;
             let report = report.map_err(|error| unreadable(error.into()))?;
             match format {
-                Format::Human => out::print(&report::human(&report, head.is_some()))?,
-                Format::Json => out::print_line(report::json(&report))?,
+                Format::Human => out::print(&report::render_text(&report, head.is_some()))?,
+                Format::Json => out::print_line(report::render_json(&report))?,
             }
             if report.is_whole() { Ok(()) } else { Err(Exit::Findings) }
         }
         Command::Head => match (admin::head(&store).await?, format) {
             (Some(head), Format::Human) => out::print_line(head),
-            (Some(head), Format::Json) => out::print_line(report::head(&head)),
+            (Some(head), Format::Json) => out::print_line(report::render_head(&head)),
             (None, _) => Err(Exit::Failed("nothing is sealed yet; `ichido audit seal` does it".to_owned())),
         },
         Command::Seal => report_sealed(admin::seal(&store, key).await?, key.is_some(), format),

@@ -34,20 +34,20 @@ use report::{CheckReport, print};
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match args.task() {
         CheckTask::List if args.json => {
-            let rules: Vec<Value> = rules().map(for_programs).collect();
+            let rules: Vec<Value> = rules().map(to_json).collect();
             print(&format!("{}\n", json!({ "rules": rules })))
         }
         CheckTask::List => print(&list()),
         CheckTask::Explain(id) => {
             let rule = naming::find(id).map_err(|what| Exit::invalid("--explain", what))?;
-            print(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page.to_owned() })
+            print(&if args.json { format!("{}\n", to_json(rule)) } else { rule.page.to_owned() })
         }
         CheckTask::Init => starting::write(args.json),
         CheckTask::Diff => diff::run(args),
         CheckTask::Check => {
             let mut allowed = AllowList::parse(&args.allow, CheckSubject::Files)?;
-            let files = read_all(&args.files).map_err(|unread| unread.end(args.format()))?;
-            let (open, allowed) = allowed.sift(check(&files));
+            let files = read_all(&args.files).map_err(|unread| unread.into_exit(args.format()))?;
+            let (open, allowed) = allowed.split(check(&files));
             CheckReport::of_files(Findings { open: &open, allowed: &allowed }, &files).show(args.format())?;
             fail_on(&open)
         }
@@ -60,7 +60,7 @@ fn list() -> String {
     table(["RULE", "SEVERITY", "SPEC", "WHAT MUST HOLD"], rows)
 }
 
-fn for_programs(rule: &Rule) -> Value {
+fn to_json(rule: &Rule) -> Value {
     let Rule { id, severity, spec, title, why, mend, .. } = rule;
     json!({ "id": id, "severity": severity.as_str(), "spec": spec, "title": title, "why": why, "mend": mend })
 }

@@ -83,11 +83,11 @@ const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
-    let matches = documented(Cli::command(), exit::HELP).get_matches();
+    let matches = with_exit_codes(Cli::command(), exit::HELP).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // The demo reports each fault itself, as part of its scenario.
     let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };
-    log(cli.log.and_then(|level| level.parse().ok()).unwrap_or(usual));
+    init_logging(cli.log.and_then(|level| level.parse().ok()).unwrap_or(usual));
     let ended = match cli.command {
         Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Serve(args) => on_runtime(serve::run(args)),
@@ -129,7 +129,7 @@ fn path(mut matches: &ArgMatches) -> String {
 }
 
 /// Sets up the log on standard error and, if traces are exported, the trace layer.
-fn log(level: LevelFilter) {
+fn init_logging(level: LevelFilter) {
     let said = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
     tracing_subscriber::registry().with(said).with(ichido_server::traces::layer()).init();
 }
@@ -137,7 +137,7 @@ fn log(level: LevelFilter) {
 /// Adds the exit codes to the help of every command.
 ///
 /// A command that does not describe its exit codes inherits the text of its parent.
-fn documented(command: clap::Command, inherited: &str) -> clap::Command {
+fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {
     let own = command.get_after_help().map(ToString::to_string);
     let codes =
         own.as_deref().and_then(|text| text.split("\n\n").find(|part| part.starts_with(exit::HELP_BEGINS)));
@@ -148,7 +148,7 @@ fn documented(command: clap::Command, inherited: &str) -> clap::Command {
         Some(text) => command.after_help(format!("{codes}\n\n{text}")),
         None => command.after_help(codes.clone()),
     };
-    command.mut_subcommands(|command| documented(command, &codes))
+    command.mut_subcommands(|command| with_exit_codes(command, &codes))
 }
 
 fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        documented(Cli::command(), exit::HELP).debug_assert();
+        with_exit_codes(Cli::command(), exit::HELP).debug_assert();
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             let below = command.get_subcommands();
             1 + below.map(|below| check(below, &format!("{path} {}", below.get_name()))).sum::<usize>()
         }
-        let commands = check(&documented(Cli::command(), exit::HELP), "ichido");
+        let commands = check(&with_exit_codes(Cli::command(), exit::HELP), "ichido");
         assert!(30 < commands, "{commands} commands are too few to be all");
     }
 
@@ -203,7 +203,7 @@ mod tests {
             }
             below.iter().map(|below| check(below, &format!("{path} {}", below.get_name()))).sum()
         }
-        let mut all = documented(Cli::command(), exit::HELP);
+        let mut all = with_exit_codes(Cli::command(), exit::HELP);
         all.build();
         let commands =
             all.get_subcommands().filter(|command| !NOT_FOR_PROGRAMS.contains(&command.get_name()));

@@ -88,8 +88,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         }
         Command::Show { file, store, listen, bounds, origin } => {
             let traced = load_traced(file)?;
-            let over = over(store.as_deref(), *listen, bounds)?;
-            let shown = traced.shown(&over);
+            let overrides = overrides(store.as_deref(), *listen, bounds)?;
+            let shown = traced.shown(&overrides);
             if args.json {
                 out::print_line(show::json(&shown))
             } else {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         Command::Check { file } => {
             let checked = load(file);
             if args.json {
-                out::print_line(checked.as_ref().map_or_else(for_programs, summary::json))?;
+                out::print_line(checked.as_ref().map_or_else(to_json, summary::json))?;
             }
             let config = checked?;
             if args.json { Ok(()) } else { out::print(&summary::text(&config)) }
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
 }
 
 /// Returns the settings that flags, or a variable in place of a flag, override.
-fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
+fn overrides(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
     let mut faults = Faults::default();
     let resolved = bounds.resolve(Limits::default(), &mut faults);
     faults.or(Some(resolved))?;
@@ -150,7 +150,7 @@ fn init(file: &Path) -> Result<(), Exit> {
 }
 
 /// Renders errors as JSON, each with its location.
-fn for_programs(faults: &Faults) -> Value {
+fn to_json(faults: &Faults) -> Value {
     let problems: Vec<Value> =
         faults.0.iter().map(|Fault { place, what }| json!({ "place": place, "what": what })).collect();
     json!({ "problems": problems })

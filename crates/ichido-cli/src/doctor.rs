@@ -4,10 +4,10 @@
 //! could not be made is reported and is not a finding. For other users' transactions it shows the owner, not the
 //! statement.
 //!
-//! Start at [`run`]; `judge` evaluates what was read, without I/O.
+//! Start at [`run`]; `evaluate` interprets what was read, without I/O.
 
 mod disk;
-mod judge;
+mod evaluate;
 mod queues;
 mod report;
 
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 /// Runs the checks and prints the report.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let config = load_config(args.config);
-    let mut checks = judge::configuration(config.as_ref().map(Option::as_ref));
+    let mut checks = evaluate::configuration(config.as_ref().map(Option::as_ref));
     let looked = if let Some(inspection) = inspection(args.store, config) {
         inspect(&inspection?, &mut checks).await
     } else {
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         checks.push(DoctorCheck::unknown("store", why));
         Ok(())
     };
-    out::print(&if args.json { report::json(&checks) } else { report::human(&checks) })?;
+    out::print(&if args.json { report::render_json(&checks) } else { report::render_text(&checks) })?;
     looked?;
     if checks.iter().any(DoctorCheck::is_finding) { Err(Exit::Findings) } else { Ok(()) }
 }
@@ -103,26 +103,26 @@ async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Resu
     checks.extend(
         sqlite_file(&inspection.url)
             .filter(|file| file.exists())
-            .map(|file| judge::disk(disk::disk_space(file))),
+            .map(|file| evaluate::disk(disk::disk_space(file))),
     );
     looked
 }
 
 async fn inspect_database(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
     let seen = match check_exists(&inspection.url) {
-        Ok(()) => vitals::look(&inspection.url, clock::now, judge::OPEN_FOR_MAX).await.map_err(|error| {
+        Ok(()) => vitals::look(&inspection.url, clock::now, evaluate::OPEN_FOR_MAX).await.map_err(|error| {
             (error.in_full(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
         }),
         Err(why) => Err((why, false)),
     };
     match seen {
         Ok(vitals) => {
-            checks.extend(judge::vitals(&vitals, inspection.connections_max));
-            checks.extend(queues::judge(&vitals.queues, inspection.has_config));
+            checks.extend(evaluate::vitals(&vitals, inspection.connections_max));
+            checks.extend(queues::evaluate(&vitals.queues, inspection.has_config));
             Ok(())
         }
         Err((why, was_reached)) => {
-            checks.push(DoctorCheck::finding("store", why.clone(), judge::UNREACHABLE_HELP));
+            checks.push(DoctorCheck::finding("store", why.clone(), evaluate::UNREACHABLE_HELP));
             if was_reached { Ok(()) } else { Err(Exit::Unreachable(why)) }
         }
     }

@@ -177,7 +177,7 @@ async fn ask(
     output.write(&lines).map_err(|error| {
         Exit::Failed(format!("{path} cannot be written: {error}; what was judged is kept, run it again"))
     })?;
-    report::ended(args.json, plan, &report, quiet)
+    report::finish(args.json, plan, &report, quiet)
 }
 
 async fn forget(args: &Args) -> Result<(), Exit> {

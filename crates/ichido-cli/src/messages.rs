@@ -102,6 +102,6 @@ async fn change(
     }
     let answer = api.post(&format!("/v1/messages/{id}/{word}"), &body).await?;
     api.print(&answer, |message: MessageFacts| {
-        format!("{id} is {}, its effect {}", message.status, show::words(&message.effect))
+        format!("{id} is {}, its effect {}", message.status, show::format_effect(&message.effect))
     })
 }

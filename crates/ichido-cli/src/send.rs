@@ -141,11 +141,12 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     // All errors are reported at once.
     let settings = Settings::resolve(args).map_err(|more| faults.join(more)).ok();
     let (key, settings) = faults.or(key.zip(settings))?;
-    if let Some(warning) = settings.known().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
+    if let Some(warning) =
+        settings.queue_config().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
     {
         out::eprint(&warning);
     }
-    let outcome = settings.sender(args).await?.put(key, body).await;
+    let outcome = settings.sender(args).await?.enqueue(key, body).await;
     let has_id = matches!(outcome, SendOutcome::New { .. } | SendOutcome::Same { .. });
     // Errors go to standard error; with `--json` they are on standard output too.
     if args.json || has_id {
@@ -167,7 +168,7 @@ async fn send_many(args: &Args, file: &Path) -> Result<(), Exit> {
         key_from: settings.key_from.clone(),
         parallel: usize::from(args.parallel),
         json: args.json,
-        queue: settings.known().cloned(),
+        queue: settings.queue_config().cloned(),
     };
     let template = if bytes.is_some() { "{bar:30} {percent:>3}% {msg}" } else { "{spinner} {msg}" };
     bulk.run(lines, Bar::new(bytes, template)).await

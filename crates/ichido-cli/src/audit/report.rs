@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use ichido_core::settings::duration;
 
 /// Renders the report as text: the findings first, then what it could not prove.
-pub(super) fn human(report: &Report, head_given: bool) -> String {
+pub(super) fn render_text(report: &Report, head_given: bool) -> String {
     let mut out = String::new();
     for finding in &report.findings {
-        _ = writeln!(out, "{}", line(finding));
+        _ = writeln!(out, "{}", render_finding(finding));
     }
     let listed = report.findings.len() as u64;
     if listed < report.found {
@@ -34,7 +34,7 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
     };
     _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them forgotten since");
     if let Some(set_back) = &report.set_back {
-        _ = writeln!(out, "note: {}", clock(set_back));
+        _ = writeln!(out, "note: {}", render_clock(set_back));
     }
     for limit in limits(report, head_given) {
         _ = writeln!(out, "note: {limit}");
@@ -57,7 +57,7 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
 }
 
 /// Describes how far the database's clock went back.
-fn clock(set_back: &SetBack) -> String {
+fn render_clock(set_back: &SetBack) -> String {
     let SetBack { seals, entries, max } = set_back;
     // Rounded up to minutes if it is more than one: seconds add nothing.
     let secs = match max.as_secs() {
@@ -71,7 +71,7 @@ fn clock(set_back: &SetBack) -> String {
 }
 
 /// Formats a finding: `changed: message … entry 4.0 in seal 3, of 2026-…: why`.
-fn line(finding: &Finding) -> String {
+fn render_finding(finding: &Finding) -> String {
     let mut line = format!("{}:", finding.kind.as_str());
     if let Some(message) = &finding.message {
         _ = write!(line, " message {message}");
@@ -129,7 +129,7 @@ fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
 }
 
 /// Renders the report as one JSON object.
-pub(super) fn json(report: &Report) -> Value {
+pub(super) fn render_json(report: &Report) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
             "kind": finding.kind.as_str(),
@@ -171,6 +171,6 @@ pub(super) fn json(report: &Report) -> Value {
 }
 
 /// Renders the last seal as JSON.
-pub(super) fn head(head: &Head) -> Value {
+pub(super) fn render_head(head: &Head) -> Value {
     json!({ "head": head.to_string(), "seal": head.number, "entries": head.total })
 }

@@ -46,7 +46,7 @@ impl AllowList {
     }
 
     /// Splits findings into open ones and accepted ones with their reasons.
-    pub(super) fn sift(&mut self, findings: Vec<Finding>) -> (Vec<Finding>, Vec<report::Allowed>) {
+    pub(super) fn split(&mut self, findings: Vec<Finding>) -> (Vec<Finding>, Vec<report::Allowed>) {
         let (mut open, mut accepted) = (Vec::new(), Vec::new());
         for finding in findings {
             match self.0.iter_mut().find(|one| one.rule == finding.rule) {

@@ -10,7 +10,7 @@ use ichido_core::text::visible;
 use super::allowed::{AllowList, CheckSubject, note};
 use super::args::Args;
 use super::fail_on;
-use super::reading::{has_no_files, read_all, shown};
+use super::reading::{display_path, has_no_files, read_all};
 use super::report::CheckReport;
 use crate::exit::Exit;
 
@@ -26,18 +26,18 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let before: Vec<PathBuf> = pairs.iter().map(|(before, _)| PathBuf::clone(before)).collect();
     let (old, new) = match (read_all(&before), read_all(new_paths)) {
         (Ok(old), Ok(new)) => (old, new),
-        (Err(unread), Ok(_)) | (Ok(_), Err(unread)) => return Err(unread.end(args.format())),
-        (Err(old), Err(new)) => return Err(old.and(new).end(args.format())),
+        (Err(unread), Ok(_)) | (Ok(_), Err(unread)) => return Err(unread.into_exit(args.format())),
+        (Err(old), Err(new)) => return Err(old.merge(new).into_exit(args.format())),
     };
     match_up(pairs.into_iter(), &old, &new).or(Some(()))?;
     let all = if old.is_empty() { Vec::new() } else { loosened(&old, &new) };
     for (path, _) in missing {
         note(&format!(
             "{}: there is no boundary file in the old version; nothing was compared",
-            visible(&shown(path))
+            visible(&display_path(path))
         ));
     }
-    let (open, allowed) = allowed.sift(all);
+    let (open, allowed) = allowed.split(all);
     let findings = Findings { open: &open, allowed: &allowed };
     let summary = summary(&findings, &old, &new);
     CheckReport { findings, files: &new, summary }.show(args.format())?;
@@ -80,13 +80,14 @@ fn match_up<'a>(
 ) -> Faults {
     let mut faults = Faults::default();
     for (before, after) in pairs {
-        let both = format!("{} and {}, its new version by its position,", shown(before), shown(after));
+        let both =
+            format!("{} and {}, its new version by its position,", display_path(before), display_path(after));
         let how = "give all old ones first and the new ones in the same order, or two folders";
         if before.is_dir() != after.is_dir() {
             faults.add(FLAG, format!("{both} are not both files or both folders; {how}"));
         }
         let name = |files: &[Boundary], path| {
-            files.iter().find(|file| file.file() == shown(path)).map(Boundary::name)
+            files.iter().find(|file| file.file() == display_path(path)).map(Boundary::name)
         };
         if let (Some(was), Some(is)) = (name(old, before), name(new, after))
             && was != is

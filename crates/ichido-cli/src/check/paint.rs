@@ -6,7 +6,7 @@ const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
 /// Colours the headings and labels of a report, without changing its text.
-pub(super) fn painted(text: &str) -> String {
+pub(super) fn colourize(text: &str) -> String {
     text.split_inclusive('\n').map(line).collect()
 }
 
@@ -32,17 +32,17 @@ mod tests {
 
     #[test]
     fn headings_and_labels_are_coloured_and_nothing_else() {
-        let painted = painted(REPORT);
-        assert!(painted.starts_with("\u{1b}[1;31merror ICH-B002\u{1b}[0m: A key: needed\n"), "{painted}");
-        assert!(painted.contains("\u{1b}[2m  what:\u{1b}[0m  error ICH-B001: not me\n"), "{painted}");
-        assert!(painted.contains("\u{1b}[1;33mwarning ICH-B090\u{1b}[0m: Logs\n"), "{painted}");
-        assert!(painted.ends_with("\n\n1 file: 1 error, 1 warning\n"), "{painted}");
+        let coloured = colourize(REPORT);
+        assert!(coloured.starts_with("\u{1b}[1;31merror ICH-B002\u{1b}[0m: A key: needed\n"), "{coloured}");
+        assert!(coloured.contains("\u{1b}[2m  what:\u{1b}[0m  error ICH-B001: not me\n"), "{coloured}");
+        assert!(coloured.contains("\u{1b}[1;33mwarning ICH-B090\u{1b}[0m: Logs\n"), "{coloured}");
+        assert!(coloured.ends_with("\n\n1 file: 1 error, 1 warning\n"), "{coloured}");
     }
 
     #[test]
     fn no_word_is_lost() {
         let bare =
-            [RED, YELLOW, FAINT, PLAIN].iter().fold(painted(REPORT), |text, code| text.replace(code, ""));
+            [RED, YELLOW, FAINT, PLAIN].iter().fold(colourize(REPORT), |text, code| text.replace(code, ""));
         assert_eq!(bare, REPORT);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Unreadable {
 
 impl Unreadable {
     fn no_text(path: &Path, why: impl Into<String>) -> Self {
-        Self::NoText { file: shown(path), why: why.into() }
+        Self::NoText { file: display_path(path), why: why.into() }
     }
 
     /// Adds the error to the list, with line and column if known.
@@ -62,7 +62,7 @@ impl UnreadableFiles {
     ///
     /// Machine formats get a report with only these findings: without the missing files, the others cannot be checked
     /// together.
-    pub(super) fn end(self, format: Format) -> Exit {
+    pub(super) fn into_exit(self, format: Format) -> Exit {
         let mut faults = Faults::default();
         for one in &self.0 {
             one.add_to(&mut faults);
@@ -75,7 +75,7 @@ impl UnreadableFiles {
     }
 
     /// Combines two lists.
-    pub(super) fn and(mut self, other: Self) -> Self {
+    pub(super) fn merge(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
@@ -86,7 +86,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
     let mut unread = Vec::new();
     let mut files = Vec::new();
     for path in paths {
-        match found(path) {
+        match expand(path) {
             Ok(found) => files.extend(found),
             Err(error) => unread.push(error),
         }
@@ -111,11 +111,11 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
 }
 
 /// Returns the files of a path: itself, or the `*.json` of a folder.
-fn found(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
+fn expand(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let files = listed(path).map_err(|error| Unreadable::no_text(path, words(&error)))?;
+    let files = json_files(path).map_err(|error| Unreadable::no_text(path, describe_io_error(&error)))?;
     if files.is_empty() {
         let why = "there is no *.json in this folder; name the folder that holds the boundary files, or run \
                    `ichido check --init` in it";
@@ -125,7 +125,7 @@ fn found(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
 }
 
 /// Lists the `*.json` of a folder.
-fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let file = entry?.path();
@@ -144,19 +144,19 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
 pub(super) fn has_no_files(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Err(error) => error.kind() == ErrorKind::NotFound,
-        Ok(_) => path.is_dir() && listed(path).is_ok_and(|files| files.is_empty()),
+        Ok(_) => path.is_dir() && json_files(path).is_ok_and(|files| files.is_empty()),
     }
 }
 
 /// Reads one file.
 pub(crate) fn read_file(path: &Path) -> Result<Boundary, Unreadable> {
     let bytes = read_bounded(path)?;
-    Boundary::read(&shown(path), &bytes).map_err(|error| Unreadable::NoBoundary(error.into()))
+    Boundary::read(&display_path(path), &bytes).map_err(|error| Unreadable::NoBoundary(error.into()))
 }
 
 /// Reads at most one byte more than allowed: enough to detect a file that is too large.
 fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
-    let unread = |error: io::Error| Unreadable::no_text(path, words(&error));
+    let unread = |error: io::Error| Unreadable::no_text(path, describe_io_error(&error));
     // Checked before opening: opening a pipe waits for a writer, possibly forever.
     let kind = fs::metadata(path).map_err(unread)?.file_type();
     if kind.is_dir() {
@@ -172,7 +172,7 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     Ok(bytes)
 }
 
-fn words(error: &io::Error) -> String {
+fn describe_io_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         ErrorKind::PermissionDenied => "it may not be read; see its permissions".to_owned(),
@@ -183,7 +183,7 @@ fn words(error: &io::Error) -> String {
 /// Formats a path as in the repository, because annotations are matched by it.
 ///
 /// Callers escape it for display.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn display_path(path: &Path) -> String {
     let path = path.strip_prefix(".").ok().filter(|rest| !rest.as_os_str().is_empty()).unwrap_or(path);
     let shown = path.display().to_string();
     if cfg!(windows) { shown.replace('\\', "/") } else { shown }

@@ -33,7 +33,7 @@ impl<'a> CheckReport<'a> {
                 let worst = self.findings.open.iter().min_by_key(|finding| finding.rule.severity);
                 let why = worst.map(|worst| format!("why: ichido check --explain {}\n", worst.rule.id));
                 let text = report::people(&self.findings) + &why.unwrap_or_default() + &self.summary;
-                print_painted(&text)
+                print_colourized(&text)
             }
             Format::Mermaid => {
                 // A diagram has no space for reasons.
@@ -70,11 +70,11 @@ fn machine_report(findings: &Findings<'_>, files: usize, format: Format) -> Resu
 }
 
 /// Prints in colour if standard output is a terminal that supports it.
-fn print_painted(text: &str) -> Result<(), Exit> {
+fn print_colourized(text: &str) -> Result<(), Exit> {
     let setting = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
     if io::stdout().is_terminal() && setting("NO_COLOR").is_none() && !is_dumb {
-        print(&paint::painted(text))
+        print(&paint::colourize(text))
     } else {
         print(text)
     }

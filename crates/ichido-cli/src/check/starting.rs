@@ -31,7 +31,10 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
         });
         if let Err(error) = written {
             let made = set.iter().take(index + usize::from(is_made));
-            return Err(Exit::invalid(*name, format!("this cannot be written: {error}{}", take_back(made))));
+            return Err(Exit::invalid(
+                *name,
+                format!("this cannot be written: {error}{}", remove_written(made)),
+            ));
         }
     }
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
@@ -43,7 +46,7 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
 }
 
 /// Removes the files that were written, and describes whether any are left.
-fn take_back<'a>(made: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
+fn remove_written<'a>(made: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
     let left: Vec<&str> = made.map(|(name, _)| *name).filter(|name| fs::remove_file(name).is_err()).collect();
     if left.is_empty() {
         "; nothing was written".to_owned()

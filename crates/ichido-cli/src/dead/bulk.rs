@@ -43,7 +43,7 @@ impl DeadLetters {
         match begun.operation {
             Some(operation) => self.watch(operation, &begun.preview, signals, action).await,
             None if self.api.json => out::print_line(json!({ "report": { "moved": 0, "ended": "ended" } })),
-            None => out::print_line(format_args!("0 {}", action.done())),
+            None => out::print_line(format_args!("0 {}", action.past_tense())),
         }
     }
 
@@ -59,7 +59,7 @@ impl DeadLetters {
                 "refused": refused,
             } }));
         }
-        let mut text = format!("{would_go} of {matched} dead letters would be {}\n", action.done());
+        let mut text = format!("{would_go} of {matched} dead letters would be {}\n", action.past_tense());
         if 0 < *would_go {
             for (name, counts) in [("QUEUE", queues), ("ERROR", errors)] {
                 let row = |(name, count): (&String, &u64)| {
@@ -83,7 +83,7 @@ impl DeadLetters {
 fn confirm(count: u64, action: LetterAction) -> Result<(), Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let what = format!("{count} letters would be {}; say so by --yes", action.done());
+        let what = format!("{count} letters would be {}; say so by --yes", action.past_tense());
         return Err(Exit::invalid("--yes", what));
     }
     out::eprint(&format!("type {count} to go on: "));

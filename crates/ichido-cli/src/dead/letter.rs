@@ -25,7 +25,12 @@ pub(super) fn row(letter: Letter) -> [String; 8] {
 }
 
 /// Formats a letter in full, for people.
-pub(super) fn whole(letter: Letter, sent_as: String, message: &MessageFacts, events: &[Event]) -> String {
+pub(super) fn render_in_full(
+    letter: Letter,
+    sent_as: String,
+    message: &MessageFacts,
+    events: &[Event],
+) -> String {
     let state = match letter.standing.as_str() {
         "open" => letter.state,
         closed => format!("{}, {closed}", letter.state),
@@ -67,7 +72,7 @@ fn history(events: &[Event]) -> String {
 }
 
 /// Formats a letter of a list as JSON.
-pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
+pub(super) fn to_json(letter: Map<String, Value>) -> Value {
     let error = letter.get("last_error").cloned().unwrap_or_default();
     let added = [
         ("key", letter.get("idempotency_key").cloned()),
@@ -78,7 +83,7 @@ pub(super) fn for_programs(letter: Map<String, Value>) -> Value {
 }
 
 /// Formats a letter in full as JSON.
-pub(super) fn whole_for_programs(
+pub(super) fn to_json_in_full(
     letter: Map<String, Value>,
     message: MessageFacts,
     events: Vec<Map<String, Value>>,
@@ -88,7 +93,7 @@ pub(super) fn whole_for_programs(
         let added = [("error", event.get("error_code").cloned()), ("text", event.get("error_text").cloned())];
         renamed(event, &NOT_SHOWN, added)
     };
-    let mut all = for_programs(letter);
+    let mut all = to_json(letter);
     all["sent_as"] = sent_as;
     all["content_type"] = message.content_type.into();
     all["request_digest"] = message.request_digest.into();

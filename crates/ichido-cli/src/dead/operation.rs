@@ -88,7 +88,7 @@ impl DeadLetters {
         let watched = watched.as_ref().map(|Watched { waiting, well, ill }| {
             format!("; watching: {well} sent, {ill} failed, {waiting} under way")
         });
-        let line = format!("{moved} of {of} {}{}", action.done(), watched.unwrap_or_default());
+        let line = format!("{moved} of {of} {}{}", action.past_tense(), watched.unwrap_or_default());
         if std::io::stderr().is_terminal() {
             out::eprint(&format!("\r\u{1b}[2K{line}"));
         } else {
@@ -152,7 +152,7 @@ impl DeadLetters {
                 visible(detail)
             ));
         };
-        out::print_line(format_args!("{moved} {}", action.done()))?;
+        out::print_line(format_args!("{moved} {}", action.past_tense()))?;
         if 0 < *gone {
             out::print_line(format_args!("{gone} were taken by somebody else meanwhile"))?;
         }
@@ -177,7 +177,7 @@ impl DeadLetters {
     pub(super) async fn bulks(&self) -> Result<(), Exit> {
         let list = List {
             none: "nothing was done to many letters at once",
-            for_programs,
+            to_json,
             ..List::new("/v1/operations", "operations", ["BEGUN", "ID", "WHAT", "WHO", "STATE", "DETAIL"])
         };
         let row = |bulk: Operation| {
@@ -188,7 +188,7 @@ impl DeadLetters {
 }
 
 /// Formats an operation of a list as JSON.
-fn for_programs(mut bulk: Map<String, Value>) -> Value {
+fn to_json(mut bulk: Map<String, Value>) -> Value {
     let shown_as = [
         ("begun", "begun_at"),
         ("id", "id"),

@@ -34,7 +34,7 @@ impl DeadLetters {
             limit,
             after,
             none: if filter.is_of_parked() { "no parked letters fit" } else { "no dead letters fit" },
-            for_programs: letter::for_programs,
+            to_json: letter::to_json,
             ..List::new("/v1/letters", "letters", HEAD)
         };
         match self.api.list(list, letter::row).await? {
@@ -55,7 +55,7 @@ impl DeadLetters {
         let Events { events } =
             api_client::decode(&self.api.get(&format!("/v1/messages/{id}/events")).await?)?;
         if self.api.json {
-            return out::print_line(letter::whole_for_programs(letter, message, events));
+            return out::print_line(letter::to_json_in_full(letter, message, events));
         }
         let mut letter: Letter = api_client::decode_value(letter.into())?;
         let events: Vec<Event> = api_client::decode_value(events.into())?;
@@ -65,7 +65,7 @@ impl DeadLetters {
                 letter.queue
             )
         });
-        out::print(&letter::whole(letter, sent_as, &message, &events))
+        out::print(&letter::render_in_full(letter, sent_as, &message, &events))
     }
 
     pub(super) async fn message(&self, id: Uuid) -> Result<MessageFacts, Exit> {

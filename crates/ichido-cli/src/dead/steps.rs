@@ -48,7 +48,7 @@ ichido_core::words! {
 
 impl LetterAction {
     /// Returns the past tense, for messages.
-    pub(super) const fn done(self) -> &'static str {
+    pub(super) const fn past_tense(self) -> &'static str {
         match self {
             Self::Requeue => "requeued",
             Self::Discard => "discarded",
@@ -126,7 +126,7 @@ impl DeadLetters {
             return self.preview_each(&ids, action).await;
         }
         self.each(&ids, action.as_str(), &json!({ "reason": args.reason }), |id, ended| match ended {
-            Ok(_) => json!({ "id": id, "done": true, "told": action.done() }),
+            Ok(_) => json!({ "id": id, "done": true, "told": action.past_tense() }),
             Err(why) => json!({ "id": id, "done": false, "told": why }),
         })
         .await
@@ -143,7 +143,7 @@ impl DeadLetters {
             };
             is_refused |= refused.is_some();
             let text = refused
-                .map_or_else(|| format!("would be {}", action.done()), |why| format!("refused: {why}"));
+                .map_or_else(|| format!("would be {}", action.past_tense()), |why| format!("refused: {why}"));
             self.print_result(
                 &id.to_string(),
                 &json!({ "id": id.to_string(), "done": false, "told": text }),

@@ -6,13 +6,13 @@ use ichido_core::settings::duration::shown;
 use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::node::Node;
 
-use super::judge::forgets;
+use super::evaluate::short_memory_finding;
 use super::report::DoctorCheck;
 
 const NAME: &str = "queues";
 
 /// Checks that nodes agree and, without a configuration, that receivers remember keys long enough.
-pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<DoctorCheck> {
+pub(super) fn evaluate(queues: &[PublishedQueue], has_config: bool) -> Vec<DoctorCheck> {
     if queues.is_empty() {
         return vec![DoctorCheck::unknown(NAME, "no worker has published a queue yet")];
     }
@@ -20,7 +20,7 @@ pub(super) fn judge(queues: &[PublishedQueue], has_config: bool) -> Vec<DoctorCh
         queues.iter().filter(|queue| queue.is_disputed()).map(disagreement).collect();
     if checks.is_empty() {
         let what = format!("{} published by workers, and the nodes of each agree", queues.len());
-        checks.push(DoctorCheck::well(NAME, what));
+        checks.push(DoctorCheck::passed(NAME, what));
     }
     if !has_config {
         checks.extend(queues.iter().filter_map(forgets_early));
@@ -55,5 +55,5 @@ fn forgets_early(queue: &PublishedQueue) -> Option<DoctorCheck> {
     let Guarantee::HonoursKeys { keeps_for } = guarantee else { return None };
     let help = "have the receiver remember keys for longer, or shorten the queue's retries".to_owned();
     let memory = ShortMemory { keeps_for, horizon, mend: help };
-    (keeps_for < horizon).then(|| forgets(queue.queue.as_str(), "its receiver", &memory))
+    (keeps_for < horizon).then(|| short_memory_finding(queue.queue.as_str(), "its receiver", &memory))
 }

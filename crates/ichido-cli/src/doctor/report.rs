@@ -19,7 +19,7 @@ ichido_core::words! {
     /// The result of a check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum State {
-        Well = "ok",
+        Passed = "ok",
         Finding = "finding",
         /// It works now, but will not for long.
         Warning = "warning",
@@ -29,16 +29,16 @@ ichido_core::words! {
 }
 
 impl DoctorCheck {
-    pub(super) fn well(name: &'static str, what: impl Into<String>) -> Self {
-        Self { name, what: what.into(), state: State::Well, help: None }
+    pub(super) fn passed(name: &'static str, what: impl Into<String>) -> Self {
+        Self { name, what: what.into(), state: State::Passed, help: None }
     }
 
     pub(super) fn unknown(name: &'static str, what: impl Into<String>) -> Self {
-        Self { state: State::Unknown, ..Self::well(name, what) }
+        Self { state: State::Unknown, ..Self::passed(name, what) }
     }
 
     pub(super) fn finding(name: &'static str, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { state: State::Finding, help: Some(help.into()), ..Self::well(name, what) }
+        Self { state: State::Finding, help: Some(help.into()), ..Self::passed(name, what) }
     }
 
     pub(super) fn warning(name: &'static str, what: impl Into<String>, help: impl Into<String>) -> Self {
@@ -51,7 +51,7 @@ impl DoctorCheck {
 }
 
 /// Renders one line per check, the help under each finding, and the number of findings.
-pub(super) fn human(checks: &[DoctorCheck]) -> String {
+pub(super) fn render_text(checks: &[DoctorCheck]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for DoctorCheck { name, what, state, help } in checks {
@@ -74,7 +74,7 @@ pub(super) fn human(checks: &[DoctorCheck]) -> String {
 }
 
 /// Renders the report as one JSON object.
-pub(super) fn json(checks: &[DoctorCheck]) -> String {
+pub(super) fn render_json(checks: &[DoctorCheck]) -> String {
     let shown = |DoctorCheck { name, what, state, help }: &DoctorCheck| -> Value {
         let mut shown = json!({ "name": name, "state": state.as_str(), "what": what });
         if let Some(help) = help {

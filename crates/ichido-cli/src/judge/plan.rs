@@ -12,7 +12,7 @@ use ichido_llm::articles::ANSWER_TOKENS_MAX;
 use ichido_llm::judge::{Known, Settings};
 use serde_json::{Value, json};
 
-use super::seconds::shown;
+use super::seconds::format_duration;
 
 /// The estimated time and cost of a run.
 pub(super) struct Plan {
@@ -90,8 +90,8 @@ impl Plan {
             text,
             "{} at a time, {} apart, about {} a call, up to {} retries",
             self.parallel,
-            shown(self.interval),
-            shown(self.latency),
+            format_duration(self.interval),
+            format_duration(self.latency),
             self.retries
         );
         let Estimate { best, likely, worst } = self.takes;
@@ -100,7 +100,7 @@ impl Plan {
             ("likely", likely, Assumption::LIKELY),
             ("worst", worst, Assumption::WORST),
         ] {
-            _ = writeln!(text, "  {name:<7}{:>8}  {}", shown(takes), self.assumed(&assumption));
+            _ = writeln!(text, "  {name:<7}{:>8}  {}", format_duration(takes), self.assumed(&assumption));
         }
         _ = write!(text, "about {tokens} tokens in, at most {} out", self.tokens_out());
         match self.cost() {
@@ -151,7 +151,7 @@ impl Plan {
 }
 
 fn deadline(within: Duration, proposal: &Proposal) -> String {
-    let within = shown(within);
+    let within = format_duration(within);
     match proposal {
         Proposal::AsItIs => format!("the worst case fits into {within}"),
         Proposal::Change(tuning) => {

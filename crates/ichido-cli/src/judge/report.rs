@@ -12,7 +12,12 @@ use crate::exit::Exit;
 use crate::out;
 
 /// Prints the result, and returns the command's result.
-pub(super) fn ended(as_json: bool, plan: &Plan, report: &Report<Judgement>, quiet: bool) -> Result<(), Exit> {
+pub(super) fn finish(
+    as_json: bool,
+    plan: &Plan,
+    report: &Report<Judgement>,
+    quiet: bool,
+) -> Result<(), Exit> {
     let fallbacks = report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Fallback(_))).count();
     if as_json {
         out::print_line(json!({ "plan": plan.to_json(), "summary": summary(report, fallbacks) }))?;

@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats a duration such as `7m 30s` or `2.5s`.
-pub(super) fn shown(duration: Duration) -> String {
+pub(super) fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
@@ -55,7 +55,7 @@ mod tests {
             (7_260_000, "2h 01m"),
             (1_050_000, "17m 30s"),
         ] {
-            assert_eq!(shown(Duration::from_millis(millis)), text);
+            assert_eq!(format_duration(Duration::from_millis(millis)), text);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ichido_llm::judge::{Counts, Judge, Stop};
 use serde::de::DeserializeOwned;
 
-use super::seconds::shown;
+use super::seconds::format_duration;
 use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
@@ -25,14 +25,14 @@ pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
         // While stored judgements are looked up, a bar of length zero would be full.
         if 0 < counts.missing {
             let done = counts.answered + counts.fallbacks;
-            bar.set(Some(counts.missing), done, told(&counts, began.elapsed()));
+            bar.set(Some(counts.missing), done, render_progress(&counts, began.elapsed()));
         }
         tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
 /// Formats the pace, throttles, retries and the remaining time.
-fn told(counts: &Counts, took: Duration) -> String {
+fn render_progress(counts: &Counts, took: Duration) -> String {
     let done = counts.answered + counts.fallbacks;
     let left = counts.missing.saturating_sub(done);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -40,7 +40,8 @@ fn told(counts: &Counts, took: Duration) -> String {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let left =
         if 0.0 < per_second { Duration::try_from_secs_f64(left as f64 / per_second).ok() } else { None };
-    let left = left.map_or_else(|| "?".to_owned(), |left| shown(Duration::from_secs(left.as_secs())));
+    let left =
+        left.map_or_else(|| "?".to_owned(), |left| format_duration(Duration::from_secs(left.as_secs())));
     format!(
         "{:.1}/min, {} throttled, {} retries, {left} left",
         per_second * 60.0,

@@ -6,7 +6,7 @@ use ichido_core::settings::Faults;
 use ichido_http::clock;
 use ichido_server::serve::shown::MessageFacts;
 
-use super::show::words;
+use super::show::format_effect;
 use crate::api_client::{ApiClient, List, format};
 use crate::dead::moment;
 use crate::exit::Exit;
@@ -109,7 +109,7 @@ fn row(message: MessageFacts) -> [String; 9] {
         message.idempotency_key,
         message.status,
         format!("{}/{}", message.tries, message.tries_allowed),
-        words(&message.effect),
+        format_effect(&message.effect),
         format::last_error(message.last_error.as_ref()),
     ]
 }

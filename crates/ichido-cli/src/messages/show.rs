@@ -9,7 +9,7 @@ use crate::out;
 
 pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     let answer = api.get(&format!("/v1/messages/{id}")).await?;
-    api.print(&answer, |message| whole(message).trim_end().to_owned())
+    api.print(&answer, |message| render_in_full(message).trim_end().to_owned())
 }
 
 pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
@@ -20,7 +20,7 @@ pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
             format!("{} → {}", event.from, event.to),
             event.kind,
             event.tries.to_string(),
-            words(&event.effect),
+            format_effect(&event.effect),
             event.status.map(|status| status.to_string()).unwrap_or_default(),
             event.receipt.unwrap_or_default(),
             event.actor.unwrap_or_default(),
@@ -36,7 +36,7 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     out::print_bytes(&answer.body)
 }
 
-fn whole(Message { facts, result, hops }: Message) -> String {
+fn render_in_full(Message { facts, result, hops }: Message) -> String {
     let result = result.as_ref();
     format::fields([
         ("id", Some(facts.id.to_string())),
@@ -44,7 +44,7 @@ fn whole(Message { facts, result, hops }: Message) -> String {
         ("queue", Some(facts.queue)),
         ("identity", Some(facts.identity)),
         ("key", Some(facts.idempotency_key)),
-        ("effect", Some(words(&facts.effect))),
+        ("effect", Some(format_effect(&facts.effect))),
         ("tries", Some(format!("{} of {}", facts.tries, facts.tries_allowed))),
         ("next try", facts.next_attempt_at),
         ("error", format::last_error_in_full(facts.last_error.as_ref())),
@@ -64,6 +64,6 @@ fn whole(Message { facts, result, hops }: Message) -> String {
 }
 
 /// Formats an effect such as `not_done` for people.
-pub(super) fn words(effect: &str) -> String {
+pub(super) fn format_effect(effect: &str) -> String {
     effect.replace('_', " ")
 }

@@ -47,7 +47,7 @@ pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(),
         filter.after = Some(last.id);
         left -= u32::try_from(page.len()).unwrap_or(left).min(left);
         for entry in page {
-            if is_json { out::print_line(for_programs(&entry))? } else { rows.push(row(&entry)) }
+            if is_json { out::print_line(to_json(&entry))? } else { rows.push(row(&entry)) }
         }
     }
     if !is_json {
@@ -86,7 +86,7 @@ fn row(entry: &Entry) -> [String; 9] {
     ]
 }
 
-fn for_programs(entry: &Entry) -> Value {
+fn to_json(entry: &Entry) -> Value {
     json!({
         "entry": entry.id.get(),
         "state": entry.state.as_str(),

@@ -59,45 +59,45 @@ impl BulkSend {
     pub(super) async fn run(&self, mut lines: LineReader, bar: Bar) -> Result<(), Exit> {
         let mut signals = Signals::listen()?;
         let mut counts = SendCounts::default();
-        let mut under_way: VecDeque<PendingLine> = VecDeque::with_capacity(self.parallel);
+        let mut in_flight: VecDeque<PendingLine> = VecDeque::with_capacity(self.parallel);
         let mut stop: Option<StopReason> = None;
         let mut warned = false;
-        while stop.is_none() || !under_way.is_empty() {
-            let has_room = stop.is_none() && under_way.len() < self.parallel;
+        while stop.is_none() || !in_flight.is_empty() {
+            let has_room = stop.is_none() && in_flight.len() < self.parallel;
             tokio::select! {
                 biased;
                 () = signals.next() => match stop {
                     Some(StopReason::Interrupted) => break,
                     _ => stop = Some(StopReason::Interrupted),
                 },
-                (number, bytes, outcome) = first(&mut under_way), if !under_way.is_empty() => {
-                    under_way.pop_front();
+                (number, bytes, outcome) = first_outcome(&mut in_flight), if !in_flight.is_empty() => {
+                    in_flight.pop_front();
                     counts.add(&outcome);
                     bar.print_line(&if self.json { outcome.to_json(Some(number), None) } else { outcome.render(&line_label(number)) })?;
                     bar.set(None, bytes, counts.to_string());
-                    if stop.as_ref().is_none_or(|stop| matches!(stop, StopReason::End)) && is_for_all(&outcome, &counts) {
+                    if stop.as_ref().is_none_or(|stop| matches!(stop, StopReason::End)) && affects_all(&outcome, &counts) {
                         stop = Some(StopReason::Failed { number, outcome });
                     }
                 }
                 line = lines.next(), if has_room => match line {
-                    Ok(Some(line)) => under_way.push_back(self.send(line, &mut warned)),
+                    Ok(Some(line)) => in_flight.push_back(self.send(line, &mut warned)),
                     Ok(None) => stop = Some(StopReason::End),
                     Err(error) => stop = Some(StopReason::Unreadable(error)),
                 },
             }
         }
         drop(bar);
-        ended(stop.unwrap_or(StopReason::End), &counts)
+        finish(stop.unwrap_or(StopReason::End), &counts)
     }
 
     /// Starts sending a line.
     fn send(&self, line: InputLine, warned: &mut bool) -> PendingLine {
         let InputLine { number, text, bytes } = line;
-        let task = match item(text, &self.key_from) {
+        let task = match parse_line(text, &self.key_from) {
             Ok(item) => {
                 self.warn(&item, warned);
                 let sender = self.sender.clone();
-                tokio::spawn(async move { sender.put(item.key, item.body).await })
+                tokio::spawn(async move { sender.enqueue(item.key, item.body).await })
             }
             Err(refused) => tokio::spawn(std::future::ready(SendOutcome::Refused(refused))),
         };
@@ -116,7 +116,7 @@ impl BulkSend {
 }
 
 /// Parses a line, or returns why it is refused.
-pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<LineMessage, SendRefusal> {
+pub(super) fn parse_line(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<LineMessage, SendRefusal> {
     let refused = |error: LineError| SendRefusal::message(error.code(), error.to_string());
     let text = text.ok_or(LineError::TooLong).map_err(refused)?;
     let item = line::parse(&text, key_from).map_err(refused)?;
@@ -128,8 +128,8 @@ pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<LineMess
 }
 
 /// Waits for the outcome of the oldest line in flight.
-async fn first(under_way: &mut VecDeque<PendingLine>) -> (u64, u64, SendOutcome) {
-    let Some(PendingLine { number, bytes, task }) = under_way.front_mut() else {
+async fn first_outcome(in_flight: &mut VecDeque<PendingLine>) -> (u64, u64, SendOutcome) {
+    let Some(PendingLine { number, bytes, task }) = in_flight.front_mut() else {
         return std::future::pending().await;
     };
     let outcome = task.await.unwrap_or_else(|error| SendOutcome::Unknown {
@@ -140,7 +140,7 @@ async fn first(under_way: &mut VecDeque<PendingLine>) -> (u64, u64, SendOutcome)
 }
 
 /// Returns whether the next line would fail the same way.
-fn is_for_all(outcome: &SendOutcome, counts: &SendCounts) -> bool {
+fn affects_all(outcome: &SendOutcome, counts: &SendCounts) -> bool {
     match outcome {
         SendOutcome::Refused(refused) => refused.scope == RefusalScope::All,
         // The server was not reached or is overloaded, which says nothing about this line.
@@ -154,7 +154,7 @@ pub(super) fn line_label(number: u64) -> String {
     format!(" line {number}")
 }
 
-fn ended(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
+fn finish(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
     match stop {
         StopReason::End if 0 < counts.unknown => {
             Err(Exit::Unreachable(format!("not every line has an outcome: {counts}; {SAFE}")))
@@ -162,7 +162,7 @@ fn ended(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
         StopReason::End => {
             out::eprint(&format!("ichido: {counts}\n"));
             // The results name the failed lines.
-            if counts.is_well() { Ok(()) } else { Err(Exit::Findings) }
+            if counts.is_success() { Ok(()) } else { Err(Exit::Findings) }
         }
         StopReason::Failed { number, outcome } => {
             let why = format!(

@@ -140,7 +140,7 @@ impl Offline<'_> {
         let outcome = match sending.as_mut() {
             None => None,
             Some(_) if is_sending => Some(Drained::Stopped),
-            Some(task) => Some(self.ended(task).await?),
+            Some(task) => Some(self.join_sender(task).await?),
         };
         self.finish(run, outcome).await
     }
@@ -165,7 +165,7 @@ impl Offline<'_> {
         }
     }
 
-    async fn ended(&self, task: &mut JoinHandle<Result<Drained, QueueError>>) -> Result<Drained, Exit> {
+    async fn join_sender(&self, task: &mut JoinHandle<Result<Drained, QueueError>>) -> Result<Drained, Exit> {
         let ended = task.await.map_err(|error| Exit::Failed(format!("sending was broken off: {error}")))?;
         ended.map_err(|error| self.failed(&error))
     }
@@ -237,7 +237,7 @@ impl Offline<'_> {
         self.report(numbers.first().copied(), Some(event.entry), &outcome, run)?;
         // The same action on further lines is the same message.
         for number in numbers.iter().skip(1) {
-            self.report(Some(*number), Some(event.entry), &outcome.again(), run)?;
+            self.report(Some(*number), Some(event.entry), &outcome.for_repeated_line(), run)?;
         }
         let scope = outcome.refusal_scope();
         if scope == Some(RefusalScope::All) || run.counts.is_lost_in_a_row() {
@@ -324,7 +324,7 @@ impl Offline<'_> {
             ));
         }
         // The results name the failed lines.
-        if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Findings) }
+        if marked == 0 && run.counts.is_success() { Ok(()) } else { Err(Exit::Findings) }
     }
 }
 

@@ -121,7 +121,7 @@ impl SendOutcome {
     }
 
     /// Returns the outcome for another line with the same action.
-    pub(super) fn again(&self) -> Self {
+    pub(super) fn for_repeated_line(&self) -> Self {
         match self {
             Self::New { id } => Self::Same { id: id.clone() },
             outcome => outcome.clone(),
@@ -198,7 +198,7 @@ impl SendCounts {
     }
 
     /// Returns whether every reported message is enqueued or waiting.
-    pub(super) const fn is_well(&self) -> bool {
+    pub(super) const fn is_success(&self) -> bool {
         self.refused + self.unknown + self.failed + self.held == 0
     }
 }

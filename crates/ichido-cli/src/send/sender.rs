@@ -48,8 +48,8 @@ pub(super) enum SendTransport {
 
 impl Sender {
     /// Enqueues a message, or says why it was not enqueued.
-    pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> SendOutcome {
-        let put = match &self.transport {
+    pub(super) async fn enqueue(&self, key: IdempotencyKey, body: Vec<u8>) -> SendOutcome {
+        let outcome = match &self.transport {
             SendTransport::Server { client, .. } => match self.action(key.clone(), body) {
                 Ok(action) => Ok(outcome_of_server(client.send(&action).await, &key)),
                 Err(error) => Err(error.to_string()),
@@ -60,7 +60,7 @@ impl Sender {
                 answer.map(|answer| outcome_of_store(&answer, &key))
             }
         };
-        put.unwrap_or_else(|why| SendOutcome::Refused(SendRefusal::message("request_invalid", why)))
+        outcome.unwrap_or_else(|why| SendOutcome::Refused(SendRefusal::message("request_invalid", why)))
     }
 
     /// Builds the request for a server.

@@ -89,7 +89,7 @@ impl Settings {
     }
 
     /// Returns the queue's configuration, if there is one.
-    pub(super) fn known(&self) -> Option<&Queue> {
+    pub(super) fn queue_config(&self) -> Option<&Queue> {
         self.config.as_ref()?.queues.iter().find(|known| known.name == self.queue.as_str())
     }
 

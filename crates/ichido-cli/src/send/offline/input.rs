@@ -41,15 +41,15 @@ impl Input {
         let mut input = Self { first: Vec::new(), lines: LineReader::new(tokio::io::empty()) };
         match (&args.key, &args.ndjson) {
             (_, Some(file)) => (input.lines, _) = open_lines(file).await?,
-            (Some(key), None) => input.first.push(one(key).await?),
-            (None, None) => nothing_is_piped().await?,
+            (Some(key), None) => input.first.push(read_one(key).await?),
+            (None, None) => ensure_no_piped_input().await?,
         }
         Ok(input)
     }
 }
 
 /// Fails if a message is piped in without a key: the user must not think that it was queued.
-async fn nothing_is_piped() -> Result<(), Exit> {
+async fn ensure_no_piped_input() -> Result<(), Exit> {
     if io::stdin().is_terminal() {
         return Ok(());
     }
@@ -65,7 +65,7 @@ async fn nothing_is_piped() -> Result<(), Exit> {
     }
 }
 
-async fn one(key: &str) -> Result<NumberedMessage, Exit> {
+async fn read_one(key: &str) -> Result<NumberedMessage, Exit> {
     let body = read_body().await?;
     let mut faults = Faults::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
@@ -103,8 +103,10 @@ impl Batches {
             match line {
                 Ok(Some(line)) => {
                     self.bytes += line.text.as_ref().map_or(0, Vec::len);
-                    self.pending
-                        .push(NumberedMessage { number: line.number, item: bulk::item(line.text, key_from) });
+                    self.pending.push(NumberedMessage {
+                        number: line.number,
+                        item: bulk::parse_line(line.text, key_from),
+                    });
                 }
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),

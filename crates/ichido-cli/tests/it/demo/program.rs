@@ -34,7 +34,7 @@ pub(crate) fn left(folder: &TempFolder) -> Vec<String> {
 pub(crate) struct DemoProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    pub(crate) said: String,
+    pub(crate) output: String,
 }
 
 impl DemoProcess {
@@ -43,14 +43,14 @@ impl DemoProcess {
         let command = command.arg("demo").args(flags).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines, said: String::new() }
+        Self { child, lines, output: String::new() }
     }
 
     /// Reads the next line.
     pub(crate) fn line(&mut self) -> String {
-        let line = self.lines.next().unwrap_or_else(|| panic!("it has ended:\n{}", self.said)).unwrap();
-        self.said += &line;
-        self.said.push('\n');
+        let line = self.lines.next().unwrap_or_else(|| panic!("it has ended:\n{}", self.output)).unwrap();
+        self.output += &line;
+        self.output.push('\n');
         line
     }
 
@@ -72,12 +72,12 @@ impl DemoProcess {
     /// Waits for its end; returns exit code, all output and errors.
     pub(crate) fn wait(mut self) -> (Option<i32>, String, String) {
         for line in self.lines.by_ref() {
-            self.said += &line.unwrap();
-            self.said.push('\n');
+            self.output += &line.unwrap();
+            self.output.push('\n');
         }
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.child.wait().unwrap().code(), std::mem::take(&mut self.said), complaints(&err))
+        (self.child.wait().unwrap().code(), std::mem::take(&mut self.output), complaints(&err))
     }
 }
 

@@ -55,14 +55,14 @@ fn traffic_goes_on_after_the_story_and_every_command_that_is_shown_works_until_c
         demo.until(" → ");
     }
     let shown: Vec<String> =
-        demo.said.lines().filter_map(|line| Some(line.strip_prefix("   $ ichido ")?.to_owned())).collect();
+        demo.output.lines().filter_map(|line| Some(line.strip_prefix("   $ ichido ")?.to_owned())).collect();
     assert!(7 < shown.len(), "{shown:?}");
     for command in shown {
         let ran = ichido(folder.path()).args(command.split(' ')).output().unwrap();
         assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
         assert!(!ran.stdout.is_empty(), "{command}");
     }
-    let page = demo.said.lines().find_map(|line| line.strip_prefix("   $ curl '")).unwrap();
+    let page = demo.output.lines().find_map(|line| line.strip_prefix("   $ curl '")).unwrap();
     let ran =
         std::process::Command::new("curl").args(["-fsS", page.trim_end_matches('\'')]).output().unwrap();
     assert!(ran.status.success() && ran.stdout.starts_with(b"{\"alerts\":["), "{page}");

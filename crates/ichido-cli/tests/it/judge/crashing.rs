@@ -20,7 +20,7 @@ fn killed_at_random_and_run_again_each_article_is_judged_once() {
         // The run dies after this many more requests. The last article is left for a run that survives.
         let after = fixture.requests() + dice.u64(1..30);
         let mut running = fixture.start(&[]);
-        fixture.until_asked(after, &mut running);
+        fixture.until_requests(after, &mut running);
         running.kill().unwrap();
         running.wait().unwrap();
         let judged = fixture.billed().values().filter(|billed| 0 < **billed).count();

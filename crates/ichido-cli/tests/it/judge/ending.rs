@@ -22,7 +22,7 @@ fn with_a_deadline_it_ends_with_fallbacks_for_what_is_left() {
 fn ctrl_c_keeps_what_was_judged_and_the_same_command_goes_on() {
     let fixture = JudgeFixture::new(60, &json!({ "latency": { "fixed_ms": 20 } }));
     let mut running = fixture.start(&[]);
-    fixture.until_asked(10, &mut running);
+    fixture.until_requests(10, &mut running);
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
     let ran = JudgeOutput::new(running.wait_with_output().unwrap());
     ran.ended_with(3)

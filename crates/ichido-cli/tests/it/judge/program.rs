@@ -80,7 +80,7 @@ impl JudgeFixture {
     }
 
     /// Waits until the provider got this many requests, or the run has ended.
-    pub(crate) fn until_asked(&self, times: u64, running: &mut Child) {
+    pub(crate) fn until_requests(&self, times: u64, running: &mut Child) {
         while self.requests() < times && running.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }

@@ -61,7 +61,7 @@ impl BackupWriters {
 }
 
 /// Copies until something was acknowledged during a copy; returns what was there before, and the copy.
-fn copied_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>, String) {
+fn copy_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>, String) {
     for number in 0..50 {
         let name = format!("copy-{number}.db");
         let before = load.taken();
@@ -85,7 +85,7 @@ async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_sta
     let mut server = fixture.serve(&[]);
     let load = BackupWriters::on(&server);
     load.until(100).await;
-    let (acknowledged, name) = copied_under_load(&fixture, &load);
+    let (acknowledged, name) = copy_under_load(&fixture, &load);
     load.end().await;
     assert!(100 <= acknowledged.len());
 

@@ -73,13 +73,13 @@ impl DatabaseProbe {
     }
 
     /// Returns the holder of each singleton task.
-    pub(crate) async fn duties(&self) -> Vec<(String, Uuid)> {
+    pub(crate) async fn singleton_tasks(&self) -> Vec<(String, Uuid)> {
         let held = "SELECT duty, node FROM ichido.caretakers WHERE clock_timestamp() < lease_until";
         sqlx::query_as(held).fetch_all(&self.pool).await.unwrap()
     }
 
     /// Lets a node's singleton tasks expire.
-    pub(crate) async fn duties_lapse(&self, node: Uuid) {
+    pub(crate) async fn expire_singleton_tasks(&self, node: Uuid) {
         let lapse = "UPDATE ichido.caretakers SET lease_until = clock_timestamp() WHERE node = $1";
         sqlx::query(lapse).bind(node).execute(&self.pool).await.unwrap();
     }

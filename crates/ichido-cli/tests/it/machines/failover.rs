@@ -34,7 +34,7 @@ async fn the_database_fails_over() {
     load.until_more(MESSAGES).await;
     tokio::task::block_in_place(|| primary.kill().and_then(|()| standby.promote())).unwrap();
     for node in &nodes {
-        node.link.lead_to(standby.port());
+        node.link.redirect_to(standby.port());
     }
     // Nobody informs the nodes.
     load.until_more(MESSAGES).await;

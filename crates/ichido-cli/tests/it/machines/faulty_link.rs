@@ -53,7 +53,7 @@ impl FaultyLink {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
                 // However a connection ends, both sides see it.
-                tokio::spawn(carry(near, setup_sender.subscribe(), Arc::clone(&listed)));
+                tokio::spawn(forward_connection(near, setup_sender.subscribe(), Arc::clone(&listed)));
             }
         });
         Self { url, setup, ports }
@@ -73,7 +73,7 @@ impl FaultyLink {
     }
 
     /// Redirects to another server and closes existing connections.
-    pub(crate) fn lead_to(&self, port: u16) {
+    pub(crate) fn redirect_to(&self, port: u16) {
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         self.setup
             .send_modify(|setup| *setup = LinkSetup { state: LinkState::Open, server, age: setup.age + 1 });
@@ -84,7 +84,11 @@ impl FaultyLink {
     }
 }
 
-async fn carry(near: TcpStream, mut setup: watch::Receiver<LinkSetup>, ports: Ports) -> io::Result<()> {
+async fn forward_connection(
+    near: TcpStream,
+    mut setup: watch::Receiver<LinkSetup>,
+    ports: Ports,
+) -> io::Result<()> {
     let now = until_delivered(&mut setup).await;
     if now.state == LinkState::Cut {
         return Ok(());
@@ -97,15 +101,15 @@ async fn carry(near: TcpStream, mut setup: watch::Receiver<LinkSetup>, ports: Po
     let (to_far, to_near) = (setup.clone(), setup.clone());
     // The first side to end closes both.
     let ended = tokio::select! {
-        ended = pass_on(near_reads, far_writes, to_far) => ended,
-        ended = pass_on(far_reads, near_writes, to_near) => ended,
+        ended = forward(near_reads, far_writes, to_far) => ended,
+        ended = forward(far_reads, near_writes, to_near) => ended,
         _ = setup.wait_for(|setup| setup.age != now.age) => Ok(()),
     };
     ports.lock().unwrap().remove(&port);
     ended
 }
 
-async fn pass_on(
+async fn forward(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut setup: watch::Receiver<LinkSetup>,

@@ -104,7 +104,7 @@ impl ServeNode {
     ///
     /// Inside a transaction, its locks stay until the server gives up, for half a minute. Only a test with enough
     /// time picks such a moment.
-    pub(crate) async fn struck_holding(
+    pub(crate) async fn fail_while_holding(
         &self,
         database: &DatabaseProbe,
         has_time: bool,

@@ -30,7 +30,7 @@ async fn nodes_fall_out(rounds: usize) {
         // CI waits only for the first round.
         let has_time = 0 < round;
         load.until_more(MESSAGES).await;
-        let killed = caretaker(&database, &nodes).await;
+        let killed = sealing_node(&database, &nodes).await;
         let killed = nodes.swap_remove(killed);
         the_caretaker_is_killed(&database, killed, has_time).await;
         nodes.push(ServeNode::start(&format!("d{round}"), &fresh.url, paper.address).await);
@@ -52,12 +52,12 @@ async fn nodes_fall_out(rounds: usize) {
 }
 
 /// Returns which node seals the audit trail.
-async fn caretaker(database: &DatabaseProbe, nodes: &[ServeNode]) -> usize {
+async fn sealing_node(database: &DatabaseProbe, nodes: &[ServeNode]) -> usize {
     loop {
-        let duties = database.duties().await;
+        let singleton_tasks = database.singleton_tasks().await;
         for (index, node) in nodes.iter().enumerate() {
             let id = database.id_of(&node.name).await;
-            if duties.iter().any(|(duty, holder)| duty == "trail" && *holder == id) {
+            if singleton_tasks.iter().any(|(duty, holder)| duty == "trail" && *holder == id) {
                 return index;
             }
         }
@@ -68,15 +68,15 @@ async fn caretaker(database: &DatabaseProbe, nodes: &[ServeNode]) -> usize {
 /// Other nodes send its messages and take over its singleton tasks.
 async fn the_caretaker_is_killed(database: &DatabaseProbe, node: ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
-    node.struck_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
+    node.fail_while_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
     node.kill().await;
-    let (had, sealed) = (database.duties().await, database.sealed().await);
-    database.duties_lapse(id).await;
+    let (had, sealed) = (database.singleton_tasks().await, database.sealed().await);
+    database.expire_singleton_tasks(id).await;
     database.until_holding(id, false).await;
     database.until_rescued_is_sent().await;
     for (duty, _) in had.iter().filter(|(_, holder)| *holder == id) {
         let is_with_another = |(found, holder): &(String, _)| found == duty && *holder != id;
-        while !database.duties().await.iter().any(is_with_another) {
+        while !database.singleton_tasks().await.iter().any(is_with_another) {
             tokio::time::sleep(POLL_EVERY).await;
         }
     }
@@ -88,7 +88,7 @@ async fn the_caretaker_is_killed(database: &DatabaseProbe, node: ServeNode, has_
 /// First nothing arrives, for longer than its lease; then its connections close; then the link works again.
 async fn one_is_parted_from_the_database(database: &DatabaseProbe, node: &ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
-    node.struck_holding(database, has_time, |node| node.link.silence(), |node| node.link.restore()).await;
+    node.fail_while_holding(database, has_time, |node| node.link.silence(), |node| node.link.restore()).await;
     database.until_holding(id, false).await;
     node.link.cut();
     database.until_rescued_is_sent().await;
@@ -100,7 +100,7 @@ async fn one_is_parted_from_the_database(database: &DatabaseProbe, node: &ServeN
 /// It stalls for longer than its lease, and then continues as if nothing had happened.
 async fn one_stands_still(database: &DatabaseProbe, node: &ServeNode, has_time: bool) {
     let id = database.id_of(&node.name).await;
-    node.struck_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
+    node.fail_while_holding(database, has_time, ServeNode::stand_still, ServeNode::go_on).await;
     database.until_holding(id, false).await;
     database.until_rescued_is_sent().await;
     node.go_on();

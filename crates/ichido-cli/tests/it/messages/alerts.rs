@@ -64,7 +64,7 @@ fn free() -> SocketAddr {
 }
 
 /// Adds receivers to the configuration.
-fn told_at(fixture: &StoreFixture, ops: SocketAddr, chat: SocketAddr) {
+fn add_receivers(fixture: &StoreFixture, ops: SocketAddr, chat: SocketAddr) {
     let file = fixture.folder().join("ichido.toml");
     let before = std::fs::read_to_string(&file).unwrap();
     let receivers = format!(
@@ -113,7 +113,7 @@ both_databases! {
     #[test]
     async fn who_is_told_gets_a_signed_webhook_or_a_text_and_the_list_says_the_same(fixture: StoreFixture) {
         let (ops, chat) = (AlertReceiver::listen(free()).await, AlertReceiver::listen(free()).await);
-        told_at(&fixture, ops.address, chat.address);
+        add_receivers(&fixture, ops.address, chat.address);
         fixture.dead("orders", 11).await;
         fixture.letters("mail", 2, Failure::InDoubt, Effect::Unknown).await;
         let targets = ServerAndStore::on(fixture);
@@ -161,7 +161,7 @@ both_databases! {
         let chat = AlertReceiver::listen(free()).await;
         // Nobody listens there yet.
         let away = TcpListener::bind(free()).await.unwrap().local_addr().unwrap();
-        told_at(&fixture, away, chat.address);
+        add_receivers(&fixture, away, chat.address);
         fixture.dead("orders", 1).await;
         let server = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
         until(&fixture, "ichido-alerts.chat", Stage::Sent).await;

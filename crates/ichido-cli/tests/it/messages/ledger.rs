@@ -13,7 +13,7 @@ use super::fixture::{ServerAndStore, objects};
 use crate::dead::fixture::{StoreFixture, both_databases};
 
 /// Adds an action of unknown outcome to the ledger.
-async fn held(store: &Store, key: &str) {
+async fn add_unknown(store: &Store, key: &str) {
     let key = IdempotencyKey::parse(key).unwrap();
     let name = RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key };
     let claim = KeyClaim {
@@ -39,7 +39,7 @@ both_databases! {
         assert_eq!(targets.success_output(&["ledger", "unknown"]), "nothing is unknown\n");
         // One more than a page has.
         for nth in 0..=100 {
-            held(&targets.fixture.store, &format!("k-{nth}")).await;
+            add_unknown(&targets.fixture.store, &format!("k-{nth}")).await;
         }
         let listed = targets.json(&["ledger", "unknown"]);
         assert_eq!((listed.len(), &listed[0]["idempotency_key"]), (101, &"k-0".into()), "the oldest first");

@@ -8,7 +8,7 @@ use crate::send::program::run;
 use crate::send::server::{FakeServer, ServerAction};
 
 /// Moves the stored times back, as if hours had passed.
-async fn hours_pass(folder: &TempFolder, hours: i64) {
+async fn age_by_hours(folder: &TempFolder, hours: i64) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("orders.queue"));
     let mut connection = options.connect().await.unwrap();
     let micros = hours * 3_600 * 1_000_000;
@@ -74,7 +74,7 @@ async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
     server.until_seen("k1").await;
     killed.kill().unwrap();
     killed.wait().unwrap();
-    hours_pass(&folder, 30).await;
+    age_by_hours(&folder, 30).await;
     let held = run(queue_to(&server, &folder, &["--keys-kept-for", "24h"]), "");
     assert_eq!(held.code, Some(1), "{held:?}");
     assert!(held.lines()[0].starts_with("held entry 1: keys_forgotten: it was sent before"), "{held:?}");

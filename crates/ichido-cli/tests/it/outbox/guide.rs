@@ -63,8 +63,8 @@ async fn the_guide_to_running_a_worker_is_true() {
         .write("ichido.toml", &config.replace(usual, &format!("url = \"http://{}/orders\"", paper.address)));
     assert_eq!(*worker, "ichido worker --metrics 127.0.0.1:9464");
     let worker = WorkerProcess::start(folder.path(), &[]);
-    let metrics = worker.said[0].rsplit('/').nth(1).expect("an address").to_owned();
-    let told = worker.said.join("\n").replace(&metrics, "127.0.0.1:9464");
+    let metrics = worker.startup_output[0].rsplit('/').nth(1).expect("an address").to_owned();
+    let told = worker.startup_output.join("\n").replace(&metrics, "127.0.0.1:9464");
     let told = told.replace(&paper.address.to_string(), "127.0.0.1:8090");
     assert_eq!(without_ids(&told), without_ids(works));
 

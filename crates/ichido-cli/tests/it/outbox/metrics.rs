@@ -10,7 +10,7 @@ use crate::folder::{self, TempFolder};
 use crate::serve::client::{RawClient, RawRequest, problem, send};
 
 /// Creates a folder with a queue and its own store.
-fn place() -> TempFolder {
+fn worker_folder() -> TempFolder {
     let folder = folder::fresh();
     folder.write(
         "ichido.toml",
@@ -60,7 +60,7 @@ impl Drop for MetricsWorker {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beyond_loopback_metrics_need_a_token_and_health_does_not() {
-    let folder = place();
+    let folder = worker_folder();
     let refused = run(folder.path(), &["worker", "--metrics", "0.0.0.0:0"], "");
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.err.contains("--metrics: 0.0.0.0:"), "{}", refused.err);
@@ -87,7 +87,7 @@ async fn beyond_loopback_metrics_need_a_token_and_health_does_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_loopback_metrics_are_for_requests_that_name_this_machine() {
-    let folder = place();
+    let folder = worker_folder();
     let worker = MetricsWorker::start(&folder, "127.0.0.1:0");
     let host = |host: &str| RawRequest::get("/metrics").field("Host", host);
     for own in ["localhost", "127.0.0.1:9464"] {

@@ -43,9 +43,9 @@ pub(crate) struct WorkerProcess {
     /// `None` after waiting for it.
     child: Option<Child>,
     /// Its output while starting.
-    pub(crate) said: Vec<String>,
+    pub(crate) startup_output: Vec<String>,
     /// Its output after that.
-    says: Option<JoinHandle<Vec<String>>>,
+    later_output: Option<JoinHandle<Vec<String>>>,
     log: Option<JoinHandle<String>>,
 }
 
@@ -63,11 +63,12 @@ impl WorkerProcess {
             text
         });
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let mut worker = Self { child: Some(child), said: Vec::new(), says: None, log: Some(log) };
+        let mut worker =
+            Self { child: Some(child), startup_output: Vec::new(), later_output: None, log: Some(log) };
         while let Some(line) = lines.next() {
-            worker.said.push(line.expect("text"));
-            if worker.said.last().is_some_and(|line| line.contains(" works on ")) {
-                worker.says =
+            worker.startup_output.push(line.expect("text"));
+            if worker.startup_output.last().is_some_and(|line| line.contains(" works on ")) {
+                worker.later_output =
                     Some(std::thread::spawn(move || lines.map(|line| line.expect("text")).collect()));
                 return worker;
             }
@@ -99,13 +100,14 @@ impl WorkerProcess {
 
     /// Returns its id in the audit trail.
     pub(crate) fn id(&self) -> uuid::Uuid {
-        let line = self.said.last().expect("it said something");
+        let line = self.startup_output.last().expect("it said something");
         line.split(' ').find_map(|word| word.parse().ok()).expect("an id")
     }
 
     /// Returns its metrics page.
     pub(crate) async fn metrics(&self) -> String {
-        let line = self.said.iter().find_map(|line| line.split_once("http://")).expect("an address").1;
+        let line =
+            self.startup_output.iter().find_map(|line| line.split_once("http://")).expect("an address").1;
         let address = line.split('/').next().expect("an address");
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -139,8 +141,8 @@ impl WorkerProcess {
     }
 
     /// Returns its output after starting; call it after waiting for the end.
-    pub(crate) fn last_words(&mut self) -> Vec<String> {
-        self.says.take().expect("it was not read yet").join().expect("it is read")
+    pub(crate) fn final_output(&mut self) -> Vec<String> {
+        self.later_output.take().expect("it was not read yet").join().expect("it is read")
     }
 
     /// Kills it at once.

@@ -111,7 +111,7 @@ both_databases! {
             format!("ichido: worker {id} stops and takes nothing more; 1 call under way may end within 500ms; a second signal ends it at once"),
             format!("ichido: worker {id} has stopped"),
         ];
-        assert_eq!(worker.last_words(), expected);
+        assert_eq!(worker.final_output(), expected);
     }
 
     /// The second signal stops it at once, with its own exit code; the next worker continues.

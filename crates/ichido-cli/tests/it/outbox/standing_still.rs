@@ -26,7 +26,7 @@ async fn can_be_written(database: &OutboxDatabase) -> bool {
 }
 
 /// Stops a worker during a call for its own message, between two writes; returns the message's key and id.
-async fn stopped_in_a_call(
+async fn stop_during_call(
     worker: &WorkerProcess,
     database: &OutboxDatabase,
     paper: &MockBroker,
@@ -79,7 +79,7 @@ both_databases! {
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"2s\""));
         let mut stuck = WorkerProcess::start(folder.path(), &[]);
-        let (key, id) = stopped_in_a_call(&stuck, &database, &paper).await;
+        let (key, id) = stop_during_call(&stuck, &database, &paper).await;
         let next = WorkerProcess::start(folder.path(), &[]);
         paper.put("/paper/faults", r#"{"latency_ms":0}"#).await;
         let is_sent = async || database.row(id).await.status == Stage::Sent;

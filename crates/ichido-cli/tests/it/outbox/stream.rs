@@ -52,7 +52,7 @@ both_databases! {
         admin.publish_with_headers(SUBJECT, headers, BODY.into()).await.unwrap().await.unwrap();
 
         let mut worker = WorkerProcess::start(folder.path(), &[]);
-        assert!(worker.said.iter().any(|line| line.contains("goes to bus at nats://127.0.0.1:")), "{:?}", worker.said);
+        assert!(worker.startup_output.iter().any(|line| line.contains("goes to bus at nats://127.0.0.1:")), "{:?}", worker.startup_output);
         for text in ["k1", "k2"] {
             let sent = run(folder.path(), &["send", "orders", "--key", text], BODY);
             assert_eq!(sent.code, Some(0), "{sent:?}");

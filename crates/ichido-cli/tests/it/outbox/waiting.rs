@@ -11,7 +11,7 @@ use crate::folder;
 use crate::paper::broker::MockBroker;
 
 /// Waits while a dead worker holds a message, until this one rescues it.
-async fn until_not_left_behind(database: &OutboxDatabase, id: Uuid, worker: Uuid) {
+async fn until_rescued(database: &OutboxDatabase, id: Uuid, worker: Uuid) {
     loop {
         let steps = database.store.messages().transitions(id).await.unwrap();
         match steps.last() {
@@ -48,7 +48,7 @@ both_databases! {
                 let other = database.put_in("other", &format!("other-{kill}-{number}")).await;
                 database.until_stage(other, Stage::Sent).await;
             }
-            until_not_left_behind(&database, waits, worker.id()).await;
+            until_rescued(&database, waits, worker.id()).await;
             worker.kill().await;
             let row = database.row(waits).await;
             assert_eq!((row.status, row.tries), (Stage::Queued, 0), "{row:?}");

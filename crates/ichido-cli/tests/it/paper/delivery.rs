@@ -22,7 +22,7 @@ use super::broker::{MockBroker, order};
 const SHORT: Duration = Duration::from_secs(2);
 
 /// Returns the settings as a user describes the broker.
-fn described(paper: &MockBroker) -> HttpSettings {
+fn broker_settings(paper: &MockBroker) -> HttpSettings {
     let conflict = |error: &str, means| AnswerRule {
         status: "409".to_owned(),
         at: Some(("/error".to_owned(), error.to_owned())),
@@ -82,7 +82,7 @@ async fn tried(http: &Http, text: &str, fence: u64) -> (Verdict, Note) {
 #[tokio::test]
 async fn an_order_is_sent_with_its_receipt_and_its_fence() {
     let paper = MockBroker::start(&[]);
-    let http = destination(&described(&paper));
+    let http = destination(&broker_settings(&paper));
     let (verdict, note) = tried(&http, "k", 7).await;
     assert_eq!((verdict.code, verdict.advice), (None, Advice::Accept));
     assert_eq!(note.receipt.as_deref(), Some("paper-1"));
@@ -122,7 +122,7 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
         ("no_key", Some(KeyNotEchoed), Unknown, AskAfter),
     ] {
         let paper = MockBroker::start(&["--fault", &format!("{kind}=1"), "--slow", "1ms"]);
-        let mut settings = described(&paper);
+        let mut settings = broker_settings(&paper);
         if kind.starts_with("silence") {
             settings.answer_time_out = SHORT;
         }
@@ -162,7 +162,7 @@ async fn tried_until_it_is_sent_a_key_takes_effect_once_through_every_fault() {
     let faults: Vec<String> = kinds.iter().map(|kind| format!("--fault={kind}=0.1")).collect();
     let flags: Vec<&str> = faults.iter().map(String::as_str).chain(["--seed", "1"]).collect();
     let paper = MockBroker::start(&flags);
-    let http = destination(&described(&paper));
+    let http = destination(&broker_settings(&paper));
     for index in 0..KEYS {
         let name = format!("k{index}");
         let mut tries = 0;

@@ -59,7 +59,7 @@ async fn faults_in_the_answer_leave_it_a_success_that_cannot_be_trusted() {
 async fn half_an_answer_begins_and_does_not_end() {
     let paper = always("cut_after");
     assert!(paper.try_post(&order("k")).await.is_err(), "it is not taken for whole");
-    let mut stream = post_by_hand(&paper).await;
+    let mut stream = post_raw(&paper).await;
     let mut text = Vec::new();
     drop(stream.read_to_end(&mut text).await);
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -71,7 +71,7 @@ async fn half_an_answer_begins_and_does_not_end() {
 }
 
 /// Writes an order to a raw connection.
-async fn post_by_hand(paper: &MockBroker) -> TcpStream {
+async fn post_raw(paper: &MockBroker) -> TcpStream {
     let body = order("k").body;
     let mut stream = TcpStream::connect(paper.address).await.expect("it listens");
     let head = format!(
@@ -86,7 +86,7 @@ async fn post_by_hand(paper: &MockBroker) -> TcpStream {
 async fn a_reset_is_a_reset_and_not_an_end_in_good_order() {
     for (kind, effects) in [("reset_before", 0), ("reset_after", 1)] {
         let paper = always(kind);
-        let mut stream = post_by_hand(&paper).await;
+        let mut stream = post_raw(&paper).await;
         let error = stream.read_to_end(&mut Vec::new()).await.expect_err("no end in good order");
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{kind}");
         assert_eq!(paper.counts("k").await, (effects, 1), "{kind}");
@@ -97,7 +97,7 @@ async fn a_reset_is_a_reset_and_not_an_end_in_good_order() {
 async fn silence_lasts_until_the_caller_gives_up() {
     for (kind, effects) in [("silence_before", 0), ("silence_after", 1)] {
         let paper = always(kind);
-        let mut stream = post_by_hand(&paper).await;
+        let mut stream = post_raw(&paper).await;
         let until_taken = async { while paper.counts("k").await.1 < 1 {} };
         until_taken.await;
         let waited = tokio::time::timeout(Duration::from_millis(50), stream.read_u8()).await;
@@ -109,7 +109,7 @@ async fn silence_lasts_until_the_caller_gives_up() {
 #[tokio::test]
 async fn the_effect_of_a_slow_order_is_there_before_its_answer() {
     let paper = MockBroker::start(&["--latency", "1h"]);
-    let mut stream = post_by_hand(&paper).await;
+    let mut stream = post_raw(&paper).await;
     while paper.counts("k").await.0 < 1 {}
     let waited = tokio::time::timeout(Duration::from_millis(50), stream.read_u8()).await;
     assert!(waited.is_err(), "{waited:?}");

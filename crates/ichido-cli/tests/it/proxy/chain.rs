@@ -184,7 +184,7 @@ fn borrowed(flags: &[String]) -> Vec<&str> {
 }
 
 /// Sends an order once, as a page would; `None` without a complete response.
-async fn press(bff: SocketAddr, order: &str) -> Option<HttpMessage> {
+async fn send_once(bff: SocketAddr, order: &str) -> Option<HttpMessage> {
     let request = ProxyRequest::post("/v1/orders")
         .key(&format!("key-of-{order}"))
         .field("X-User-Id", "root")
@@ -198,9 +198,9 @@ async fn press(bff: SocketAddr, order: &str) -> Option<HttpMessage> {
 ///
 /// `processing` counts how often it was told to come back.
 // Spec: A8.
-async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String, HttpMessage) {
+async fn retry_until_definite(bff: SocketAddr, order: String, processing: Effects) -> (String, HttpMessage) {
     loop {
-        let Some(answer) = press(bff, &order).await else { continue };
+        let Some(answer) = send_once(bff, &order).await else { continue };
         if answer.status() == 202 && answer.one("idempotency-status") == Some("processing") {
             processing.apply(&order);
         } else if !matches!(answer.status(), 408 | 429 | 500..=599) {
@@ -210,8 +210,8 @@ async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String,
 }
 
 /// Returns the definite response to an order.
-async fn definite(chain: &Chain, order: &str) -> HttpMessage {
-    insist(chain.bff.address, order.to_owned(), Effects::default()).await.1
+async fn definite_response(chain: &Chain, order: &str) -> HttpMessage {
+    retry_until_definite(chain.bff.address, order.to_owned(), Effects::default()).await.1
 }
 
 type ResponsesByOrder = BTreeMap<String, Vec<HttpMessage>>;
@@ -224,33 +224,33 @@ fn send_all(
 ) -> Vec<JoinHandle<(String, HttpMessage)>> {
     let bff = chain.bff.address;
     let each = orders.into_iter().flat_map(|order| vec![order; AT_ONCE]);
-    each.map(|order| tokio::spawn(insist(bff, order, processing.clone()))).collect()
+    each.map(|order| tokio::spawn(retry_until_definite(bff, order, processing.clone()))).collect()
 }
 
-async fn gather(presses: Vec<JoinHandle<(String, HttpMessage)>>, answers: &mut ResponsesByOrder) {
-    for press in presses {
+async fn collect_responses(calls: Vec<JoinHandle<(String, HttpMessage)>>, answers: &mut ResponsesByOrder) {
+    for call in calls {
         let (order, answer) =
-            tokio::time::timeout(HUNG, press).await.expect("it ends").expect("it does not panic");
+            tokio::time::timeout(HUNG, call).await.expect("it ends").expect("it does not panic");
         answers.entry(order).or_default().push(answer);
     }
 }
 
 /// Sends every order and lets all fates happen; returns the responses by order.
-async fn live_through(chain: &mut Chain, counting: &CountingService) -> ResponsesByOrder {
+async fn run_all_fates(chain: &mut Chain, counting: &CountingService) -> ResponsesByOrder {
     let (mut answers, processing) = (ResponsesByOrder::new(), Effects::default());
     let calm = orders().into_iter().filter(|order| Fate::for_order(order) != Fate::Killed).collect();
-    let presses = send_all(chain, calm, &processing);
+    let calls = send_all(chain, calm, &processing);
     for order in orders_of(Fate::Slow) {
         processing.until(&order).await;
     }
     counting.slow.open();
-    gather(presses, &mut answers).await;
-    let presses = send_all(chain, orders_of(Fate::Killed), &processing);
+    collect_responses(calls, &mut answers).await;
+    let calls = send_all(chain, orders_of(Fate::Killed), &processing);
     for order in orders_of(Fate::Killed) {
         counting.effects.until(&order).await;
     }
     chain.crash().await;
-    gather(presses, &mut answers).await;
+    collect_responses(calls, &mut answers).await;
     answers
 }
 
@@ -267,7 +267,7 @@ async fn until(is_so: impl Fn() -> bool) {
 async fn a_service_that_honours_keys_counts_one(store: &str) {
     let counting = counting(true).await;
     let mut chain = Chain::start(counting.service.address, store, "keyed");
-    let answers = live_through(&mut chain, &counting).await;
+    let answers = run_all_fates(&mut chain, &counting).await;
     for order in orders() {
         assert_eq!(counting.effects.of(&order), 1, "{order}");
         for answer in &answers[&order] {
@@ -281,7 +281,7 @@ async fn a_service_that_honours_keys_counts_one(store: &str) {
         let firsts =
             answers[&order].iter().filter(|answer| answer.one("idempotency-replayed").is_none()).count();
         assert!(firsts <= 1, "{order}: {firsts} of its answers claim to be the first");
-        let later = definite(&chain, &order).await;
+        let later = definite_response(&chain, &order).await;
         assert_eq!(later.one("idempotency-replayed"), Some("true"), "{order}");
         assert_eq!(counting.effects.of(&order), 1, "{order}");
     }
@@ -303,7 +303,7 @@ async fn one_effect_per_key_through_the_whole_chain_on_postgres() {
 async fn a_service_that_does_not_never_counts_two(store: &str) {
     let counting = counting(false).await;
     let mut chain = Chain::start(counting.service.address, store, "opaque");
-    let answers = live_through(&mut chain, &counting).await;
+    let answers = run_all_fates(&mut chain, &counting).await;
     let mut held = Vec::new();
     for order in orders() {
         let effects = counting.effects.of(&order);
@@ -341,7 +341,7 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
         let was_done = counting.effects.of(order) == 1;
         if was_done {
             assert_eq!(decide(store, order, &["applied"]).0, Some(0), "{order}");
-            let told = definite(chain, order).await;
+            let told = definite_response(chain, order).await;
             assert_eq!((told.status(), told.code().as_str()), (409, "response_not_kept"), "{order}");
             let (code, said) = decide(store, order, &["applied"]);
             assert_eq!(code, Some(4), "{said}");
@@ -351,7 +351,7 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
             assert!(said.contains("may still take effect"), "{said}");
             let settled = ["nothing-done", "--settles-within", "1s"];
             until(|| decide(store, order, &settled).0 == Some(0)).await;
-            let made = definite(chain, order).await;
+            let made = definite_response(chain, order).await;
             assert_eq!((made.status(), made.text()), (201, format!("made {order}").as_str()));
         }
         assert_eq!(counting.effects.of(order), 1, "{order}");

@@ -17,7 +17,7 @@ use super::program::{ProxyProcess, run};
 use super::service::{FakeService, ReleaseGate, ServiceAction};
 
 /// Adds an action of unknown outcome to the ledger.
-async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
+async fn add_unknown(store: &Store, operation: &str, identity: &str, key: &str) {
     let key = IdempotencyKey::parse(key).expect("a key");
     let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key };
     let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).expect("a policy"));
@@ -41,8 +41,8 @@ async fn the_unknown_are_listed_as_a_table_and_nothing_a_client_sent_steers_the_
     let store = Store::open(&file.url, 2).await.expect("the store");
     let (code, out, err) = run(&["ledger", "unknown", "--store", &file.url]);
     assert_eq!((code, out.as_str()), (Some(0), "nothing is unknown\n"), "{err}");
-    held(&store, "POST /orders", "alice", "k-1").await;
-    held(&store, "POST /orders/{id}", "bob\u{1b}[2J", "k-2").await;
+    add_unknown(&store, "POST /orders", "alice", "k-1").await;
+    add_unknown(&store, "POST /orders/{id}", "bob\u{1b}[2J", "k-2").await;
     let (code, out, _) = run(&["ledger", "--store", &file.url, "unknown"]);
     assert_eq!(code, Some(0));
     let lines: Vec<&str> = out.lines().collect();
@@ -57,7 +57,7 @@ async fn the_unknown_are_listed_as_a_table_and_nothing_a_client_sent_steers_the_
 async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     let file = fresh_file();
     let store = Store::open(&file.url, 2).await.expect("the store");
-    held(&store, "orders.create", "alice", "k-1").await;
+    add_unknown(&store, "orders.create", "alice", "k-1").await;
     let decide = |key: &str, identity: &str| {
         let named =
             ["--operation", "orders.create", "--identity", identity, "--key", key, "--store", &file.url];

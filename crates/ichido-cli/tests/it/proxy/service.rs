@@ -79,7 +79,7 @@ impl FakeService {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.send_modify(|count| *count += 1);
-                tokio::spawn(converse(stream, Arc::clone(&script), Arc::clone(&record)));
+                tokio::spawn(handle_connection(stream, Arc::clone(&script), Arc::clone(&record)));
             }
         });
         Self { address, seen, connections, task }
@@ -120,7 +120,7 @@ impl Drop for FakeService {
     }
 }
 
-async fn converse(
+async fn handle_connection(
     stream: TcpStream,
     script: Arc<impl Fn(&HttpMessage, usize) -> ServiceAction>,
     record: Arc<watch::Sender<Vec<HttpMessage>>>,

@@ -66,7 +66,7 @@ impl Guarded {
 
     /// Checks that the first order is made, its repetition is replayed, and the others are refused without revealing
     /// it.
-    async fn tells_apart(&self, first: &Value, others: &[Value]) {
+    async fn distinguishes(&self, first: &Value, others: &[Value]) {
         assert_eq!(self.order_by(first).await.text(), "order 0");
         for other in others {
             conflicts(&self.order_by(other).await, other);
@@ -95,7 +95,7 @@ async fn a_tenant_never_gets_the_answer_of_another() {
         // A token without the claim is neither a tenant without a name nor one called null.
         let others =
             [json!({"tenant_id": "t2"}), json!({}), json!({"tenant_id": ""}), json!({"tenant_id": null})];
-        guarded.tells_apart(&json!({"tenant_id": "t1"}), &others).await;
+        guarded.distinguishes(&json!({"tenant_id": "t1"}), &others).await;
         replays(&guarded.order_by(&json!({"tenant_id": "t1", "jti": "renewed"})).await);
     }
 }
@@ -114,7 +114,7 @@ async fn nested_and_structured_claims_are_compared_by_value() {
         json!({"actor.tenant": {"id": 1, "in": "eu"}, "scopes": ["a", "b"]}),
         json!({"actor": "t", "scopes": ["a", "b"]}),
     ];
-    guarded.tells_apart(&of(json!({"id": 1, "in": "eu"}), json!(["a", "b"])), &others).await;
+    guarded.distinguishes(&of(json!({"id": 1, "in": "eu"}), json!(["a", "b"])), &others).await;
     replays(&guarded.order_by(&of(json!({"in": "eu", "id": 1.0}), json!(["a", "b"]))).await);
 }
 

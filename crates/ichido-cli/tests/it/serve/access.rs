@@ -29,7 +29,7 @@ on_both! {
         let elsewhere = fixture.token(&["till 4", "--role", "producer", "--identity", "shop-4", "--queue", "other"]);
         let same_queue = fixture.token(&["till 5", "--role", "producer", "--identity", "shop-5", "--queue", "demo", "--queue", "other"]);
         let server = fixture.serve(&[]);
-        assert!(!server.said.contains("no tokens"), "{}", server.said);
+        assert!(!server.startup_output.contains("no tokens"), "{}", server.startup_output);
         let put = |token: &str| RawRequest::put("k", "{}").token(token);
         let status = async |request: RawRequest, token: &str| server.send(&request.token(token)).await.status();
 
@@ -159,9 +159,11 @@ async fn the_first_token_ends_that_everybody_is_let_in() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert!(
-        server.said.contains("there are no tokens, so that everybody on this machine may do everything"),
+        server
+            .startup_output
+            .contains("there are no tokens, so that everybody on this machine may do everything"),
         "{}",
-        server.said
+        server.startup_output
     );
     assert_eq!(server.get("/v1/queues").await.status(), 200);
     let token = fixture.token(&["root", "--role", "admin"]);
@@ -202,7 +204,10 @@ async fn beyond_loopback_it_does_not_start_without_a_token() {
     assert_eq!(fixture.run(&["token", "revoke", gone["id"].as_str().unwrap()]).0, Some(0));
     let err = refused_start("0.0.0.0:0");
     assert!(err.contains("was revoked or has expired") && err.contains("ichido token create"), "{err}");
-    assert!(!fixture.serve(&[]).said.contains("there are no tokens"), "nor does that open this machine");
+    assert!(
+        !fixture.serve(&[]).startup_output.contains("there are no tokens"),
+        "nor does that open this machine"
+    );
     let token = fixture.token(&["root", "--role", "admin"]);
     let server = fixture.serve(&["--listen", "0.0.0.0:0"]);
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.address.port()));

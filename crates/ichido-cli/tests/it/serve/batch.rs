@@ -126,7 +126,7 @@ const LINE: &str = "{\"key\":\"a\",\"body\":1}\n";
 /// Sends a batch except for its last byte.
 ///
 /// It holds a permit: the server asks for the body when it starts to read.
-async fn held(server: &ServeProcess, token: Option<&str>) -> RawClient {
+async fn start_batch(server: &ServeProcess, token: Option<&str>) -> RawClient {
     let request = token.into_iter().fold(batch(LINE).field("Expect", "100-continue"), RawRequest::token);
     let mut client = RawClient::connect(server.address).await;
     let bytes = request.bytes();
@@ -141,7 +141,7 @@ async fn only_so_many_batches_come_in_at_once() {
     let server = fixture.serve(&[]);
     let mut batches = Vec::new();
     for _ in 0..16 {
-        batches.push(held(&server, None).await);
+        batches.push(start_batch(&server, None).await);
     }
     let refused = server.send(&batch(LINE)).await;
     assert_eq!(
@@ -164,7 +164,7 @@ async fn one_token_does_not_take_the_places_of_all_batches() {
     let server = fixture.serve(&[]);
     let mut batches = Vec::new();
     for _ in 0..4 {
-        batches.push(held(&server, Some(&greedy)).await);
+        batches.push(start_batch(&server, Some(&greedy)).await);
     }
     let refused = server.send(&batch(LINE).token(&greedy)).await;
     assert_eq!((problem(&refused), refused.one("retry-after")), ((429, "token_busy".to_owned()), Some("1")));

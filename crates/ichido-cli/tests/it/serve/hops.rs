@@ -10,7 +10,7 @@ use super::program::{POLL_EVERY, ServeProcess, ServerFixture, on_both};
 const BFF: &str = r#"bff;t=1800000000000;r="7f1c""#;
 
 /// Starts a server whose queue delivers to itself.
-fn ring(fixture: &ServerFixture) -> ServeProcess {
+fn loop_server(fixture: &ServerFixture) -> ServeProcess {
     // A port that was free a moment ago.
     let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
     fixture.folder.write(
@@ -36,7 +36,7 @@ async fn messages(server: &ServeProcess) -> Vec<Value> {
 on_both! {
     #[test]
     async fn hops_are_kept_and_sent_on_with_one_more_and_a_loop_ends(fixture) {
-        let server = ring(&fixture);
+        let server = loop_server(&fixture);
         let first = server.send(&put("k").field("Ichido-Hops", BFF)).await;
         assert_eq!(first.status(), 201, "{first:?}");
         let all = loop {
@@ -47,13 +47,13 @@ on_both! {
             tokio::time::sleep(POLL_EVERY).await;
         };
         // One hop before, and one more each round: with the seventh the header is full.
-        let mut way = BFF.to_owned();
+        let mut hops = BFF.to_owned();
         for (index, message) in all.iter().enumerate() {
-            assert_eq!(message["hops"], way, "message {index}");
+            assert_eq!(message["hops"], hops, "message {index}");
             let hop = format!("r=\"{}\"", message["id"].as_str().unwrap());
             if let Some(next) = all.get(index + 1) {
-                next["hops"].as_str().unwrap().clone_into(&mut way);
-                assert!(way.contains(&hop) && way.split(", ").count() == index + 2, "{way}");
+                next["hops"].as_str().unwrap().clone_into(&mut hops);
+                assert!(hops.contains(&hop) && hops.split(", ").count() == index + 2, "{hops}");
             }
         }
         let states: Vec<&str> = all.iter().map(|message| message["status"].as_str().unwrap()).collect();
@@ -65,7 +65,7 @@ on_both! {
 
     #[test]
     async fn a_full_header_of_others_stops_nobody_and_a_broken_one_is_left_out(fixture) {
-        let server = ring(&fixture);
+        let server = loop_server(&fixture);
         assert_eq!(server.post("/v1/queues/ring/pause").await.status(), 200);
         let id = |answer: &crate::http_message::HttpMessage| answer.json()["id"].as_str().unwrap().to_owned();
         let own = server.send(&put("own")).await;

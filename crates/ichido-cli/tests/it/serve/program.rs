@@ -94,7 +94,7 @@ pub(crate) struct ServeProcess {
     child: Option<Child>,
     pub(crate) address: SocketAddr,
     /// Its output while starting.
-    pub(crate) said: String,
+    pub(crate) startup_output: String,
     log: Option<JoinHandle<String>>,
 }
 
@@ -121,11 +121,12 @@ impl ServeProcess {
         });
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server = Self { child: Some(child), address: nowhere, said: String::new(), log: Some(log) };
+        let mut server =
+            Self { child: Some(child), address: nowhere, startup_output: String::new(), log: Some(log) };
         for line in lines {
             let line = line.expect("text");
-            server.said.push_str(&line);
-            server.said.push('\n');
+            server.startup_output.push_str(&line);
+            server.startup_output.push('\n');
             if let Some((_, rest)) = line.split_once("serving on http://") {
                 let address = rest.split(',').next().and_then(|address| address.parse().ok());
                 server.address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
@@ -156,7 +157,7 @@ impl ServeProcess {
 
     /// Returns the address of the mock broker behind the built-in queue.
     pub(crate) fn broker(&self) -> SocketAddr {
-        let line = self.said.lines().find_map(|line| line.split_once("goes to paper at http://"));
+        let line = self.startup_output.lines().find_map(|line| line.split_once("goes to paper at http://"));
         line.and_then(|(_, address)| address.parse().ok()).expect("an address")
     }
 

@@ -14,9 +14,12 @@ async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
     let server = ServeProcess::start(folder.path(), &[]);
     let file = folder.path().join("ichido.db");
     assert!(file.is_file());
-    assert!(server.said.contains(&file.display().to_string()), "{}", server.said);
-    let line =
-        server.said.lines().find(|line| line.trim_start().starts_with("curl ")).expect("something to try");
+    assert!(server.startup_output.contains(&file.display().to_string()), "{}", server.startup_output);
+    let line = server
+        .startup_output
+        .lines()
+        .find(|line| line.trim_start().starts_with("curl "))
+        .expect("something to try");
     let ran = Command::new("sh").args(["-c", &format!("{line} -sS")]).output().expect("a shell");
     let answer = String::from_utf8(ran.stdout).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer} {}", String::from_utf8_lossy(&ran.stderr));
@@ -39,7 +42,11 @@ async fn a_configuration_that_is_there_is_served() {
     assert!(
         fixture.folder.path().join("own.db").is_file() && !fixture.folder.path().join("ichido.db").exists()
     );
-    assert!(!server.said.contains("curl"), "there is no built-in queue to try: {}", server.said);
+    assert!(
+        !server.startup_output.contains("curl"),
+        "there is no built-in queue to try: {}",
+        server.startup_output
+    );
     let put = RawRequest::put("k", "{}").to("/v1/queues/orders/messages?wait=30s");
     let message = server.send(&put).await.json();
     assert_eq!((&message["status"], &message["tries_allowed"]), (&"sent".into(), &4.into()), "{message}");

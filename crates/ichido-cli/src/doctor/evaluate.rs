@@ -52,13 +52,13 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Doc
     };
     // Contradictions were rejected when it was read.
     let mut checks = vec![
-        DoctorCheck::well(
+        DoctorCheck::passed(
             "configuration",
             format!("{} queues, and nothing contradicts itself", config.queues.len()),
         ),
-        DoctorCheck::well("leases", "every lease is longer than the time-out of its destination"),
+        DoctorCheck::passed("leases", "every lease is longer than the time-out of its destination"),
     ];
-    checks.push(kept_long_enough(config.worker.keep_finished));
+    checks.push(retention(config.worker.keep_finished));
     let memories = config.queues.iter().filter_map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination)?;
         if to.guarantee() == Some(Guarantee::Repeatable) {
@@ -72,18 +72,19 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Doc
             );
             return Some(DoctorCheck::unknown("memory", what));
         };
-        Some(forgets(&queue.name, &to.name, &short_memory(queue, destination)?))
+        Some(short_memory_finding(&queue.name, &to.name, &short_memory(queue, destination)?))
     });
     let before = checks.len();
     checks.extend(memories);
     if checks.len() == before {
-        checks.push(DoctorCheck::well("memory", "no receiver forgets a key before the last try of a queue"));
+        checks
+            .push(DoctorCheck::passed("memory", "no receiver forgets a key before the last try of a queue"));
     }
     checks
 }
 
 /// Reports a receiver that forgets keys before a queue's last attempt.
-pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> DoctorCheck {
+pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortMemory) -> DoctorCheck {
     let what = format!(
         "queue {queue}: {receiver} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
         shown(memory.keeps_for),
@@ -95,14 +96,14 @@ pub(super) fn forgets(queue: &str, receiver: &str, memory: &ShortMemory) -> Doct
 /// Checks that finished messages are kept longer than clients retry.
 ///
 /// A key is free again once its message is deleted, so a client that still retries would act twice.
-fn kept_long_enough(keep_finished: Duration) -> DoctorCheck {
+fn retention(keep_finished: Duration) -> DoctorCheck {
     let horizon = Retry::CLIENT.horizon(CLIENT_CALL_MAX, CLIENT_HINT_MAX);
     if horizon <= keep_finished {
         let what = format!(
             "messages are kept for {} after their end, longer than clients try",
             shown(keep_finished)
         );
-        return DoctorCheck::well("retention", what);
+        return DoctorCheck::passed("retention", what);
     }
     let what = format!(
         "messages are kept for {} after their end, and a client may still try after {}: its message would be taken for a new one",
@@ -135,7 +136,7 @@ fn schema(found: Option<i64>, known: i64) -> DoctorCheck {
     const NAME: &str = "schema";
     match found {
         Some(found) if found == known => {
-            DoctorCheck::well(NAME, format!("version {found}, as this program has it"))
+            DoctorCheck::passed(NAME, format!("version {found}, as this program has it"))
         }
         Some(found) if found < known => DoctorCheck::finding(
             NAME,
@@ -164,7 +165,7 @@ fn file(journal_mode: &str, synchronous: i64) -> DoctorCheck {
         return DoctorCheck::finding(NAME, what, "tell the makers of this program: it asks for FULL");
     }
     if journal_mode == "wal" {
-        return DoctorCheck::well(NAME, "the journal is a WAL, and commits wait for the disk");
+        return DoctorCheck::passed(NAME, "the journal is a WAL, and commits wait for the disk");
     }
     DoctorCheck::finding(
         NAME,
@@ -185,25 +186,25 @@ pub(super) fn disk(seen: io::Result<DiskSpace>) -> DoctorCheck {
             );
         }
     };
-    let what = format!("{} are free, and the store takes {}", about(free), about(taken));
+    let what = format!("{} are free, and the store takes {}", format_bytes(free), format_bytes(taken));
     let low = FREE_BYTES_LOW.max(taken.saturating_mul(FREE_TIMES_STORE));
     if free < FREE_BYTES_MIN {
         let help = "free some, or move the store to a larger disk: once it is full nothing is accepted, and what was acknowledged stays";
         return DoctorCheck::finding(
             NAME,
-            format!("{what}; below {} it is about to refuse what comes", about(FREE_BYTES_MIN)),
+            format!("{what}; below {} it is about to refuse what comes", format_bytes(FREE_BYTES_MIN)),
             help,
         );
     }
     if free < low {
         let help = "plan for more: a copy by `ichido backup` takes as much as the store; a shorter keep_finished under [worker] makes it smaller with time";
-        return DoctorCheck::warning(NAME, format!("{what}; {} should be", about(low)), help);
+        return DoctorCheck::warning(NAME, format!("{what}; {} should be", format_bytes(low)), help);
     }
-    DoctorCheck::well(NAME, what)
+    DoctorCheck::passed(NAME, what)
 }
 
 /// Formats a size in the most readable unit.
-fn about(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| *unit <= bytes) {
         Some((unit, name)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
@@ -243,7 +244,7 @@ fn durability(server: &Server) -> Vec<DoctorCheck> {
     let mut checks: Vec<DoctorCheck> =
         faults.map(|(_, what, help)| DoctorCheck::finding(NAME, what, help)).collect();
     if checks.is_empty() {
-        checks.push(DoctorCheck::well(
+        checks.push(DoctorCheck::passed(
             NAME,
             format!("fsync and full_page_writes are on, synchronous_commit is {commits}"),
         ));
@@ -256,7 +257,7 @@ fn clock(reading: ClockReading) -> DoctorCheck {
     let (ahead, behind) = (reading.database.since(reading.after), reading.before.since(reading.database));
     let apart = ahead.max(behind);
     if apart <= SKEW_MAX {
-        return DoctorCheck::well(
+        return DoctorCheck::passed(
             NAME,
             format!("this machine and the database are within {} of each other", shown(SKEW_MAX)),
         );
@@ -280,7 +281,7 @@ fn connections(server: &Server, connections_max: u32) -> DoctorCheck {
         "{processes} processes of {each} connections want {wanted} at most, and the server has {free} for all"
     );
     if wanted <= free {
-        return DoctorCheck::well(NAME, what);
+        return DoctorCheck::passed(NAME, what);
     }
     let help = "raise max_connections in postgresql.conf and restart it, or lower connections_max under [store] on all nodes";
     DoctorCheck::finding(NAME, what, help)
@@ -302,7 +303,7 @@ fn transactions(server: &Server) -> Vec<DoctorCheck> {
         })
         .collect();
     if checks.is_empty() && server.sees_everybody {
-        checks.push(DoctorCheck::well(
+        checks.push(DoctorCheck::passed(
             NAME,
             format!("none has been open for longer than {}", shown(OPEN_FOR_MAX)),
         ));

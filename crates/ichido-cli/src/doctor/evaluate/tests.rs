@@ -102,10 +102,10 @@ fn a_disk_is_low_by_the_store_that_is_on_it_and_full_by_a_bound_of_its_own() {
     use super::super::report::State;
     const GIB: u64 = 1 << 30;
     let judged = |free, taken| disk(Ok(DiskSpace { free, taken }));
-    assert_eq!(judged(GIB, 1_000).state, State::Well);
+    assert_eq!(judged(GIB, 1_000).state, State::Passed);
     assert_eq!(judged(GIB - 1, 1_000).state, State::Warning, "however small the store is");
     assert_eq!(judged(9 * GIB, 5 * GIB).state, State::Warning, "a copy would fill it");
-    assert_eq!(judged(10 * GIB, 5 * GIB).state, State::Well);
+    assert_eq!(judged(10 * GIB, 5 * GIB).state, State::Passed);
     assert_eq!(judged(256 << 20, 1_000).state, State::Warning);
     let full = judged((256 << 20) - 1, 1_000);
     assert!(full.is_finding());
