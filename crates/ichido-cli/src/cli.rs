@@ -130,8 +130,8 @@ fn path(mut matches: &ArgMatches) -> String {
 
 /// Sets up the log on standard error and, if traces are exported, the trace layer.
 fn init_logging(level: LevelFilter) {
-    let said = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
-    tracing_subscriber::registry().with(said).with(ichido_server::traces::layer()).init();
+    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
+    tracing_subscriber::registry().with(stderr).with(ichido_server::traces::layer()).init();
 }
 
 /// Adds the exit codes to the help of every command.
@@ -180,8 +180,8 @@ mod tests {
     fn every_help_says_how_the_command_ends() {
         fn check(command: &clap::Command, path: &str) -> usize {
             let help = command.clone().render_long_help().to_string();
-            let said = help.matches(exit::HELP_BEGINS).count();
-            assert_eq!(said, 1, "{path}: {help}");
+            let mentions = help.matches(exit::HELP_BEGINS).count();
+            assert_eq!(mentions, 1, "{path}: {help}");
             let below = command.get_subcommands();
             1 + below.map(|below| check(below, &format!("{path} {}", below.get_name()))).sum::<usize>()
         }

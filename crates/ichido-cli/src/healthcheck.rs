@@ -85,8 +85,8 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
         }
         Outcome::GaveUp { why, last, .. } => Err(match last {
             ichido_client::Last::Answer(answer) => {
-                let said = answer.problem().detail.unwrap_or_default();
-                format!("the server answered {}: {}", answer.status, visible(&said))
+                let output = answer.problem().detail.unwrap_or_default();
+                format!("the server answered {}: {}", answer.status, visible(&output))
             }
             last @ ichido_client::Last::Fault { .. } => describe_failure(why, &last),
         }),

@@ -151,8 +151,8 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     // Errors go to standard error; with `--json` they are on standard output too.
     if args.json || has_id {
         let line = if args.json { outcome.to_json(None, None) } else { outcome.render("") };
-        let said = out::write(format!("{line}\n").as_bytes());
-        said.map_err(|error| {
+        let output = out::write(format!("{line}\n").as_bytes());
+        output.map_err(|error| {
             Exit::Failed(format!("{line}, and standard output cannot be written: {error}"))
         })?;
     }

@@ -49,12 +49,12 @@ impl DeadLetters {
         let id = operation.id;
         out::eprint(&format!("bulk {id}; Ctrl-C stops it, and so does: ichido dead stop {id}\n"));
         let target = format!("/v1/operations/{id}");
-        let (mut shown, mut said) = (None, Ok(()));
+        let (mut shown, mut output) = (None, Ok(()));
         let (mut wait, mut is_stopped) = (FIRST_POLL_AFTER, false);
         loop {
             let is_running = is_running(&operation);
             if let Some(far) = new_progress(&mut operation, found.would_go, shown.as_ref()) {
-                said = said.and(self.show_progress(&far, action));
+                output = output.and(self.show_progress(&far, action));
                 shown = Some(far);
             }
             if !is_running {
@@ -76,7 +76,7 @@ impl DeadLetters {
         if !self.api.json && std::io::stderr().is_terminal() {
             out::eprint("\n");
         }
-        self.finish(&operation, !found.refused.is_empty(), action).and(said)
+        self.finish(&operation, !found.refused.is_empty(), action).and(output)
     }
 
     /// Shows the progress: on one line that is rewritten in a terminal, otherwise one line per update.

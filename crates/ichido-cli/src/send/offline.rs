@@ -287,9 +287,9 @@ impl Offline<'_> {
                 "ichido: {elsewhere} more in {file} are for other servers; `ichido offline list` shows them\n"
             ));
         }
-        let said = run.counts.to_string();
+        let output = run.counts.to_string();
         let left = format!(
-            "{said}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice"
+            "{output}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice"
         );
         if run.is_interrupted {
             return Err(Exit::Interrupted(format!("told to stop after {left}")));
@@ -314,10 +314,10 @@ impl Offline<'_> {
         }
         if run.has_key_conflict {
             return Err(Exit::Conflict(format!(
-                "{said}; the key was used for another body: a new action needs a new key"
+                "{output}; the key was used for another body: a new action needs a new key"
             )));
         }
-        out::eprint(&format!("ichido: {said}\n"));
+        out::eprint(&format!("ichido: {output}\n"));
         if 0 < marked {
             out::eprint(&format!(
                 "ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"

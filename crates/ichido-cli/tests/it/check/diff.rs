@@ -95,8 +95,8 @@ fn the_first_change_that_has_boundary_files_passes() {
     for old in ["empty", "missing"] {
         let ended = folder.check(&["--diff", old, "new"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let said = "old files: 0, new files: 4; there was nothing that a change could loosen\n";
-        assert_eq!(ended.out, said);
+        let output = "old files: 0, new files: 4; there was nothing that a change could loosen\n";
+        assert_eq!(ended.out, output);
         let noted = format!(
             "ichido check: {old}: there is no boundary file in the old version; nothing was compared\n"
         );

@@ -167,8 +167,8 @@ fn people_read_errors_first_and_the_sum_last() {
     assert!(out.ends_with(": 2 errors, 1 warning\n"), "{out}");
     let folder = starting();
     let alone = folder.check(&["bff_to_gateway.json"]).quietly(0);
-    let said = "1 file (bff_to_gateway; none about browser_to_bff, gateway_to_adapter, adapter), ";
-    assert!(alone.starts_with(said), "{alone}");
+    let output = "1 file (bff_to_gateway; none about browser_to_bff, gateway_to_adapter, adapter), ";
+    assert!(alone.starts_with(output), "{alone}");
 }
 
 #[test]

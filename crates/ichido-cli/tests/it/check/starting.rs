@@ -26,8 +26,8 @@ fn a_second_time_is_refused_and_changes_nothing() {
     folder.check(&["--init"]).quietly(0);
     folder.write("adapter.json", "mine");
     let err = folder.check(&["--init"]).refused();
-    let told = |name: &str| err.contains(&format!("\n  {name}: this is there already"));
-    assert!(STARTING.iter().all(|(name, _)| told(name)) && !told("README.md"), "{err}");
+    let text = |name: &str| err.contains(&format!("\n  {name}: this is there already"));
+    assert!(STARTING.iter().all(|(name, _)| text(name)) && !text("README.md"), "{err}");
     assert_eq!(std::fs::read_to_string(folder.path().join("adapter.json")).expect("readable"), "mine");
 }
 

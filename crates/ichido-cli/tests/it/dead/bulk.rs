@@ -41,9 +41,9 @@ both_databases! {
             assert!(left.out.contains(part), "no {part} in {left:?}");
         }
         assert_eq!(fixture.status(ids[0]).await, "dead");
-        let told = &fixture.json(&["requeue", "--all", "--dry-run"])[0]["preflight"];
-        assert_eq!((&told["matched"], &told["would_go"]), (&5.into(), &3.into()));
-        assert_eq!(told["refused"][0]["reason"], "not_allowed");
+        let text = &fixture.json(&["requeue", "--all", "--dry-run"])[0]["preflight"];
+        assert_eq!((&text["matched"], &text["would_go"]), (&5.into(), &3.into()));
+        assert_eq!(text["refused"][0]["reason"], "not_allowed");
         let all_may_go = fixture.run(&["requeue", "--queue", "orders", "--dry-run"]);
         assert_eq!(all_may_go.code, Some(0), "{all_may_go:?}");
     }
@@ -140,8 +140,8 @@ both_databases! {
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
         assert_eq!(fixture.json(&["bulks"])[0]["state"], "begun", "it may only be slow");
-        let told = until_state(&fixture, "abandoned").await;
-        assert!(told["detail"].as_str().expect("text").contains("begin it again"), "{told}");
+        let text = until_state(&fixture, "abandoned").await;
+        assert!(text["detail"].as_str().expect("text").contains("begin it again"), "{text}");
         let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);
         assert!(again.code == Some(0) && again.out.contains("198 requeued"), "{again:?}");
         let states: Vec<_> = fixture.json(&["bulks"]).into_iter().map(|bulk| bulk["state"].clone()).collect();

@@ -19,7 +19,7 @@ async fn letters_of_a_program_are_listed_and_requeued_by_the_store_alone() {
     assert!(String::from_utf8_lossy(&listed.stdout).contains(&id.to_string()), "{listed:?}");
     let requeued = run("requeue --queue mail --yes --store sqlite:shop.db");
     // In a terminal, progress is printed before the last line.
-    let said = String::from_utf8_lossy(&requeued.stdout);
-    assert!(GUIDE.contains(said.trim_end().trim_end_matches("1 requeued")), "not on the page:\n{said}");
+    let printed = String::from_utf8_lossy(&requeued.stdout);
+    assert!(GUIDE.contains(printed.trim_end().trim_end_matches("1 requeued")), "not on the page:\n{printed}");
     assert_eq!((requeued.status.code(), fixture.status(id).await), (Some(0), "queued"), "{requeued:?}");
 }

@@ -171,8 +171,8 @@ both_databases! {
         assert!(unsaid.code == Some(2) && unsaid.err.contains("TOOK EFFECT"), "{unsaid:?}");
         assert!(unsaid.err.contains("--yes"), "{unsaid:?}");
         assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
-        let said = fixture.run(&["edit", &old, "--request", "request.json", "--yes"]);
-        assert!(said.code == Some(0) && said.out.contains("TOOK EFFECT"), "{said:?}");
+        let output = fixture.run(&["edit", &old, "--request", "request.json", "--yes"]);
+        assert!(output.code == Some(0) && output.out.contains("TOOK EFFECT"), "{output:?}");
         assert_eq!(fixture.json(&["list", "--replaced"]).len(), 1);
     }
 

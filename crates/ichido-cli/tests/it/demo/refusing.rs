@@ -13,8 +13,8 @@ fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback
         (["--store", "mysql://root@localhost/shop"], "names no database that is known"),
         (["--listen", "0.0.0.0:0"], "can be reached from other machines"),
     ] {
-        let (code, said, err) = ended(&folder, &[&["demo"], &flags[..]].concat());
-        assert_eq!((code, said.as_str()), (Some(2), ""), "{flags:?}");
+        let (code, output, err) = ended(&folder, &[&["demo"], &flags[..]].concat());
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{flags:?}");
         assert!(err.contains(why), "{err}");
     }
     assert_eq!(left(&folder), ["there.db"]);
@@ -27,9 +27,9 @@ fn a_store_that_is_to_be_kept_is_whole_afterwards() {
     let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0", "--store", "sqlite:kept.db"]);
     demo.until("order-1: sent at the first try");
     demo.interrupt();
-    let (code, said, err) = demo.wait();
-    assert_eq!((code, err.as_str()), (Some(0), ""), "{said}");
-    assert!(said.ends_with("the store is kept\n"), "{said}");
+    let (code, output, err) = demo.wait();
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{output}");
+    assert!(output.ends_with("the store is kept\n"), "{output}");
     assert_eq!(left(&folder), ["kept.db"], "and no log beside it");
     let (code, listed, err) = ended(&folder, &["messages", "list", "--store", "sqlite:kept.db"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));

@@ -12,9 +12,9 @@ fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_i
         let mut demo = DemoProcess::start(&folder, &[&["--listen", "127.0.0.1:0"], flags].concat());
         demo.until("order-2: try 1 failed");
         demo.interrupt();
-        let (code, said, err) = demo.wait();
-        assert_eq!(code, expected, "{said}{err}");
-        assert!(said.contains("\n0     a person decided"), "what was not seen is not claimed: {said}");
+        let (code, output, err) = demo.wait();
+        assert_eq!(code, expected, "{output}{err}");
+        assert!(output.contains("\n0     a person decided"), "what was not seen is not claimed: {output}");
         assert_eq!(err.contains("stopped before the story was over"), !flags.is_empty(), "{err}");
         assert_eq!(left(&folder), [""; 0]);
     }
@@ -38,8 +38,8 @@ fn the_usual_port_may_be_taken_and_one_that_was_asked_for_may_not() {
 
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let (code, said, err) = ended(&folder, &["demo", "--listen", &address]);
-    assert_eq!((code, said.as_str()), (Some(1), ""));
+    let (code, output, err) = ended(&folder, &["demo", "--listen", &address]);
+    assert_eq!((code, output.as_str()), (Some(1), ""));
     assert!(err.contains(&format!("cannot listen on {address}")) && err.contains("--listen"), "{err}");
     assert_eq!(left(&folder), [""; 0]);
 }

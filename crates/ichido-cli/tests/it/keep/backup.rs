@@ -68,10 +68,10 @@ fn copy_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>,
         let (code, out, err) = tokio::task::block_in_place(|| fixture.run(&["backup", &name, "--json"]));
         let after = load.taken().len();
         assert_eq!(code, Some(0), "{err}");
-        let told: Value = serde_json::from_str(&out).unwrap();
+        let report: Value = serde_json::from_str(&out).unwrap();
         let file = fixture.folder.path().join(&name);
-        assert_eq!(told["file"], file.to_str().unwrap());
-        assert_eq!(told["bytes"], std::fs::metadata(&file).unwrap().len());
+        assert_eq!(report["file"], file.to_str().unwrap());
+        assert_eq!(report["bytes"], std::fs::metadata(&file).unwrap().len());
         if before.len() < after {
             return (before, name);
         }

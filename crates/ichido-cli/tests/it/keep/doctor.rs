@@ -34,19 +34,19 @@ fn doctor(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value, String) {
     let (code, human, _) = run(&[]);
     let (same, out, err) = run(&["--json"]);
     assert_eq!(code, same);
-    let told: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
-    let findings = told["checks"].as_array().unwrap().iter().filter(|check| check["state"] == "finding");
-    assert_eq!(told["findings"], findings.clone().count());
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    let findings = report["checks"].as_array().unwrap().iter().filter(|check| check["state"] == "finding");
+    assert_eq!(report["findings"], findings.clone().count());
     assert_eq!(human.matches("FINDING").count(), findings.clone().count(), "{human}");
     for finding in findings {
         assert!(finding["mend"].as_str().is_some_and(|help| !help.is_empty()), "{finding}");
     }
-    (code, told, err)
+    (code, report, err)
 }
 
 /// Returns the states of the checks with a name.
-fn states<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
-    let checks = told["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
+fn states<'a>(report: &'a Value, name: &str) -> Vec<&'a str> {
+    let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
     checks.map(|check| check["state"].as_str().unwrap()).collect()
 }
 
@@ -56,8 +56,8 @@ on_both! {
         let fixture = fixture.durable().await;
         publish(&Store::open(&fixture.url, 2).await.unwrap(), Uuid::from_u128(1), KEYED).await;
         fixture.folder.write("ichido.toml", CONFIG);
-        let (code, told, err) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-        assert_eq!((code, err.as_str()), (Some(0), ""), "{told}");
+        let (code, report, err) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{report}");
         let mut names = vec!["configuration", "leases", "retention", "memory", "schema", "durability"];
         if fixture.url.starts_with("postgres") {
             names.extend(["clock", "connections", "transactions", "queues"]);
@@ -65,16 +65,16 @@ on_both! {
             names.extend(["queues", "disk"]);
         }
         let all: Vec<&str> =
-            told["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
+            report["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
         assert_eq!(all, names);
         for name in names {
             // The disk of this machine may be full or not.
-            let expected = if name == "disk" { states(&told, name) } else { vec!["ok"] };
-            assert_eq!(states(&told, name), expected, "{told}");
+            let expected = if name == "disk" { states(&report, name) } else { vec!["ok"] };
+            assert_eq!(states(&report, name), expected, "{report}");
         }
         if !fixture.url.starts_with("postgres") {
-            assert!(matches!(states(&told, "disk")[..], ["ok" | "warning"]), "{told}");
-            assert!(told.to_string().contains("iB are free, and the store takes "), "{told}");
+            assert!(matches!(states(&report, "disk")[..], ["ok" | "warning"]), "{report}");
+            assert!(report.to_string().contains("iB are free, and the store takes "), "{report}");
         }
     }
 
@@ -84,19 +84,19 @@ on_both! {
         let store = Store::open(&fixture.url, 2).await.unwrap();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         publish(&store, one, KEYED).await;
-        let (_, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-        assert_eq!(states(&told, "queues"), ["ok"], "{told}");
+        let (_, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+        assert_eq!(states(&report, "queues"), ["ok"], "{report}");
         publish(&store, other, Guarantee::Nothing).await;
-        let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-        assert_eq!((code, states(&told, "queues")), (Some(1), vec!["finding", "finding"]), "{told}");
-        let found = told.to_string();
-        for said in [
+        let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+        assert_eq!((code, states(&report, "queues")), (Some(1), vec!["finding", "finding"]), "{report}");
+        let found = report.to_string();
+        for printed in [
             format!("node worker ({one}): keys kept for 1d, requeue = true"),
             format!("node worker ({other}): no guarantee, requeue = true"),
             "what counts is no guarantee, requeue = true".to_owned(),
             "give all workers of queue orders the same settings and restart those that differ".to_owned(),
         ] {
-            assert!(found.contains(&said), "{said:?} is not in {found}");
+            assert!(found.contains(&printed), "{printed:?} is not in {found}");
         }
         assert!(!found.contains("queue mail"), "{found}");
     }
@@ -106,21 +106,21 @@ on_both! {
     async fn a_receiver_that_forgets_too_early_is_found_without_a_configuration(fixture) {
         let fixture = fixture.durable().await;
         let store = Store::open(&fixture.url, 2).await.unwrap();
-        let (_, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-        assert_eq!(states(&told, "queues"), ["unknown"], "{told}");
+        let (_, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+        assert_eq!(states(&report, "queues"), ["unknown"], "{report}");
         let keeps_for = Duration::from_mins(1);
         publish(&store, Uuid::from_u128(1), Guarantee::HonoursKeys { keeps_for }).await;
-        let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-        assert_eq!((code, states(&told, "memory")), (Some(1), vec!["finding", "finding"]), "{told}");
-        assert!(told.to_string().contains("queue orders: its receiver remembers keys for 1m"), "{told}");
+        let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+        assert_eq!((code, states(&report, "memory")), (Some(1), vec!["finding", "finding"]), "{report}");
+        assert!(report.to_string().contains("queue orders: its receiver remembers keys for 1m"), "{report}");
     }
 
     #[test]
     async fn a_schema_that_is_not_ours_or_not_there_is_found(fixture) {
         let fixture = fixture.durable().await;
         if fixture.url.starts_with("postgres") {
-            let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-            assert_eq!((code, states(&told, "schema")), (Some(1), vec!["finding"]), "{told}");
+            let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+            assert_eq!((code, states(&report, "schema")), (Some(1), vec!["finding"]), "{report}");
         }
         drop(Store::open(&fixture.url, 2).await.unwrap());
         let later = "(version, description, success, checksum, execution_time) VALUES (999, 'later', true, '', 0)";
@@ -133,9 +133,9 @@ on_both! {
             let sql = format!("INSERT INTO ichido_migrations {later}");
             sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
         }
-        let (code, told, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
-        assert_eq!((code, states(&told, "schema")), (Some(1), vec!["finding"]), "{told}");
-        assert!(told.to_string().contains("version 999"), "{told}");
+        let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
+        assert_eq!((code, states(&report, "schema")), (Some(1), vec!["finding"]), "{report}");
+        assert!(report.to_string().contains("version 999"), "{report}");
     }
 }
 
@@ -150,30 +150,30 @@ async fn a_server_that_is_too_small_or_may_lose_what_it_acknowledged_is_found() 
     sqlx::query("ALTER SYSTEM SET full_page_writes = off").execute(&mut connection).await.unwrap();
     sqlx::query("SELECT pg_reload_conf()").execute(&mut connection).await.unwrap();
     loop {
-        let told = PgConnection::connect(&cluster.url("postgres")).await.unwrap();
-        let mut told = told;
+        let report = PgConnection::connect(&cluster.url("postgres")).await.unwrap();
+        let mut report = report;
         let now =
-            sqlx::query_scalar::<_, String>("SHOW full_page_writes").fetch_one(&mut told).await.unwrap();
+            sqlx::query_scalar::<_, String>("SHOW full_page_writes").fetch_one(&mut report).await.unwrap();
         if now == "off" {
             break;
         }
     }
-    let (code, told, _) = doctor(folder.path(), &["--store", &database.url]);
-    assert_eq!(code, Some(1), "{told}");
-    assert_eq!(states(&told, "durability"), ["finding"], "{told}");
-    assert_eq!(states(&told, "connections"), ["finding"], "{told}");
-    assert!(told.to_string().contains("full_page_writes = on"), "{told}");
+    let (code, report, _) = doctor(folder.path(), &["--store", &database.url]);
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(states(&report, "durability"), ["finding"], "{report}");
+    assert_eq!(states(&report, "connections"), ["finding"], "{report}");
+    assert!(report.to_string().contains("full_page_writes = on"), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_reached_ends_with_3_and_shows_no_password() {
     let folder = folder::fresh();
     folder.write("ichido.toml", CONFIG);
-    let (code, told, err) =
+    let (code, report, err) =
         doctor(folder.path(), &["--store", "postgres://ichido:s3cret@127.0.0.1:1/ichido"]);
-    assert_eq!((code, states(&told, "store")), (Some(3), vec!["finding"]), "{told}");
-    assert_eq!(states(&told, "configuration"), ["ok"], "what could be seen is told");
-    assert!(!told.to_string().contains("s3cret") && !err.contains("s3cret"), "{told} {err}");
+    assert_eq!((code, states(&report, "store")), (Some(3), vec!["finding"]), "{report}");
+    assert_eq!(states(&report, "configuration"), ["ok"], "what could be seen is told");
+    assert!(!report.to_string().contains("s3cret") && !err.contains("s3cret"), "{report} {err}");
     let (code, _, err) = doctor(folder.path(), &["--store", "sqlite:missing.db"]);
     assert_eq!(code, Some(3));
     assert!(err.contains("there is no store at"), "{err}");
@@ -189,17 +189,17 @@ async fn settings_that_forget_too_early_and_settings_that_make_no_sense_are_foun
     drop(Store::open(&url, 2).await.unwrap());
     let forgetful = CONFIG.replace("24h", "1m");
     folder.write("ichido.toml", &format!("[worker]\nkeep_finished = \"1m\"\n{forgetful}"));
-    let (code, told, _) = doctor(folder.path(), &["--store", &url]);
-    assert_eq!(code, Some(1), "{told}");
-    assert_eq!((states(&told, "memory"), states(&told, "retention")), (vec!["finding"], vec!["finding"]));
-    assert!(told.to_string().contains("set keep_finished under [worker] to "), "{told}");
+    let (code, report, _) = doctor(folder.path(), &["--store", &url]);
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!((states(&report, "memory"), states(&report, "retention")), (vec!["finding"], vec!["finding"]));
+    assert!(report.to_string().contains("set keep_finished under [worker] to "), "{report}");
 
     let short = CONFIG.replace("destination = \"broker\"", "destination = \"broker\"\nlease = \"5s\"");
     folder.write("ichido.toml", &short);
-    let (code, told, _) = doctor(folder.path(), &["--store", &url]);
-    assert_eq!((code, states(&told, "configuration")), (Some(1), vec!["finding"]), "{told}");
-    assert_eq!(states(&told, "schema"), ["ok"], "the database is looked at all the same");
+    let (code, report, _) = doctor(folder.path(), &["--store", &url]);
+    assert_eq!((code, states(&report, "configuration")), (Some(1), vec!["finding"]), "{report}");
+    assert_eq!(states(&report, "schema"), ["ok"], "the database is looked at all the same");
     // Only the configuration names the store.
-    let (code, told, _) = doctor(folder.path(), &[]);
-    assert_eq!((code, states(&told, "store")), (Some(1), vec!["unknown"]), "{told}");
+    let (code, report, _) = doctor(folder.path(), &[]);
+    assert_eq!((code, states(&report, "store")), (Some(1), vec!["unknown"]), "{report}");
 }

@@ -50,8 +50,8 @@ async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
     fixture.token(&["ann", "--role", "admin"]);
     let mut server = fixture.serve(&[]);
     let url = format!("http://{}", server.address);
-    let said = run(fixture.folder.path(), &["--server", &url]);
-    assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
+    let printed = run(fixture.folder.path(), &["--server", &url]);
+    assert_eq!(printed, (Some(0), "ready\n".to_owned(), String::new()));
     // The configured address works, also if it is all interfaces.
     let config = format!("[serve]\nlisten = \"0.0.0.0:{}\"\n", server.address.port());
     let file = fixture.folder.write("elsewhere.toml", &config);
@@ -75,7 +75,7 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
     let not_ready = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 60\r\n\r\n\
         {\"code\":\"not_ready\",\"detail\":\"not in order: store \\u001b[2\"}";
     let moved = "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n";
-    for (answer, said) in [
+    for (answer, printed) in [
         (Some(not_ready), "the server answered 503: not in order: store"),
         (Some(moved), "the server answered 302"),
         (None, "the server cannot be reached"),
@@ -83,7 +83,7 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
         let url = format!("http://{}", answering(answer).await);
         let (code, out, err) = run(folder.path(), &["--server", &url]);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
-        assert!(err.contains(said) && !err.contains('\u{1b}'), "{err}");
+        assert!(err.contains(printed) && !err.contains('\u{1b}'), "{err}");
     }
     let (code, out, _) = run(folder.path(), &["--server", "no address", "--json"]);
     assert_eq!(code, Some(1));
@@ -142,8 +142,8 @@ async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
         "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
     );
     let worker = HealthWorker::start(folder.path(), &database.url);
-    let said = run(folder.path(), &["--server", &worker.url]);
-    assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
+    let printed = run(folder.path(), &["--server", &worker.url]);
+    assert_eq!(printed, (Some(0), "ready\n".to_owned(), String::new()));
     let address: SocketAddr = worker.url.trim_start_matches("http://").parse().unwrap();
     let get = async |target: &str| send(address, &RawRequest::get(target)).await;
     assert_eq!(get("/livez").await.text(), "ok\n");

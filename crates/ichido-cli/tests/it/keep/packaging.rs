@@ -154,7 +154,7 @@ fn systemd_understands_the_unit_where_there_is_one() {
     let unit = UNIT.replace(PROGRAM, env!("CARGO_BIN_EXE_ichido"));
     let file = folder.write("ichido.service", &unit);
     let judged = Command::new("systemd-analyze").arg("verify").arg(&file).output().unwrap();
-    let said = String::from_utf8_lossy(&judged.stderr);
-    let about = said.lines().filter(|line| line.contains("ichido.service")).collect::<Vec<_>>();
-    assert_eq!(about, [""; 0], "{said}");
+    let printed = String::from_utf8_lossy(&judged.stderr);
+    let about = printed.lines().filter(|line| line.contains("ichido.service")).collect::<Vec<_>>();
+    assert_eq!(about, [""; 0], "{printed}");
 }

@@ -115,8 +115,8 @@ fn this_release_does_not_start_any_more(url: &str, version: i64) {
     let serve =
         |command: &mut Command| command.args(["serve", "--listen", "127.0.0.1:0", "--store", url]).output();
     let refused = serve(&mut ichido(&std::env::temp_dir())).unwrap();
-    let said = String::from_utf8(refused.stderr).unwrap();
+    let printed = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success());
-    assert!(said.contains(&format!("has schema version {version}")), "{said}");
-    assert!(said.contains("start a newer program"), "{said}");
+    assert!(printed.contains(&format!("has schema version {version}")), "{printed}");
+    assert!(printed.contains("start a newer program"), "{printed}");
 }

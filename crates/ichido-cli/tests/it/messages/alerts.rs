@@ -118,9 +118,9 @@ both_databases! {
         fixture.letters("mail", 2, Failure::InDoubt, Effect::Unknown).await;
         let targets = ServerAndStore::on(fixture);
         // Ten at once are a surge as well.
-        let told = ops.until(4).await;
-        assert_eq!(rules(&told, "alert.opened"), ["dead_letter", "dead_letters", "dead_surge", "parked"]);
-        for request in &told {
+        let output = ops.until(4).await;
+        assert_eq!(rules(&output, "alert.opened"), ["dead_letter", "dead_letters", "dead_surge", "parked"]);
+        for request in &output {
             assert_eq!((request.first.as_str(), request.one("content-type")), ("POST /hook HTTP/1.1", Some("application/json")));
             assert!(request.one("webhook-signature").unwrap().starts_with("v1,"), "{request:?}");
             assert!(request.one("idempotency-key").is_some(), "{request:?}");
@@ -172,9 +172,9 @@ both_databases! {
         assert_eq!(firing.len(), 1, "{firing:?}");
         let ops = AlertReceiver::listen(away).await;
         let _next = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
-        let told = ops.until(1).await;
-        assert_eq!(told[0].json()["data"]["id"], firing[0]["id"]);
-        assert_eq!(rules(&told, "alert.opened"), ["dead_letter"]);
+        let output = ops.until(1).await;
+        assert_eq!(output[0].json()["data"]["id"], firing[0]["id"]);
+        assert_eq!(rules(&output, "alert.opened"), ["dead_letter"]);
         assert_eq!(chat.all().len(), 1, "who was told before is not told again");
     }
 }

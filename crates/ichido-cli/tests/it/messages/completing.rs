@@ -34,7 +34,7 @@ fn bash_completes_commands_flags_and_values() {
             words.join(" ")
         );
         let output = Command::new("bash").args(["--norc", "-c", &ask]).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(said.trim(), completed, "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.trim(), completed, "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }

@@ -96,21 +96,21 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
     let targets = ServerAndStore::on(fixture);
     let dry = targets.both(&["dead", "requeue", "--all", "--dry-run"]);
     assert!(dry.code == Some(1) && dry.out.starts_with("5 of 7 dead letters would be requeued\n"), "{dry:?}");
-    for (arguments, told) in [
+    for (arguments, text) in [
         (&["--queue", "orders"][..], "5 letters would be requeued; say so by --yes"),
         (&["--yes"], "--all"),
         (&["--parked", "--yes"], "decide"),
         (&[NOBODY, "--canary"], "--canary"),
     ] {
         let left = targets.both(&[&["dead", "requeue"], arguments].concat());
-        assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
+        assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");
     }
     let left =
         targets.at_server(&["dead", "requeue", "--queue", "orders", "--yes", "--reason", "mended", "--json"]);
     assert_eq!(left.code, Some(0), "{left:?}");
-    let told = objects(&left.out);
-    assert_eq!(told[0]["preflight"]["would_go"], 5);
-    let report = &told.last().unwrap()["report"];
+    let text = objects(&left.out);
+    assert_eq!(text[0]["preflight"]["would_go"], 5);
+    let report = &text.last().unwrap()["report"];
     assert!(report["ended"] == "ended" && report["detail"].as_str().unwrap().contains("moved=5"), "{report}");
     assert_eq!((&report["moved"], &report["gone"], &report["refused"]), (&5.into(), &0.into(), &json!({})));
     assert!(left.err.starts_with("bulk "), "{left:?}");

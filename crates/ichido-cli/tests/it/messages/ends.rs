@@ -12,22 +12,22 @@ async fn each_end_has_its_code() {
     let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
     let missing = targets.both(&["messages", "show", NOBODY]);
     assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
-    for (arguments, told) in [
+    for (arguments, text) in [
         (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
         (&["messages", "list", "--from", "yesterday"], "--from: yesterday is no time"),
         (&["messages", "list", "--after", "nowhere"], "--after: is not the end of a page"),
         (&["messages", "list", "--queue", "no name"], "is no queue's name"),
     ] {
         let left = targets.both(arguments);
-        assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
+        assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");
     }
-    for (arguments, told) in [
+    for (arguments, text) in [
         (&["messages", "list", "--field", "/a"][..], "--value <VALUE>"),
         (&["messages", "list", "--state", "lost"], "possible values: queued"),
         (&["messages", "show", "no-id"], "invalid value 'no-id'"),
     ] {
         let left = targets.at_store(arguments);
-        assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
+        assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");
     }
     let both =
         run(at(&targets.fixture, "http://127.0.0.1:1", &["queues", "list", "--store", &targets.fixture.url]));

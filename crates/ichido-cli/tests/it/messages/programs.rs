@@ -9,23 +9,23 @@ use crate::dead::fixture::StoreFixture;
 async fn what_programs_are_told_are_objects() {
     let fixture = StoreFixture::on_sqlite().await;
     fixture.dead("orders", 1).await;
-    let told = |arguments: &[&str]| -> Value {
+    let text = |arguments: &[&str]| -> Value {
         let left = run(store(&fixture, &[arguments, &["--json"]].concat()));
         assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{arguments:?}: {left:?}");
         let objects = objects(&left.out);
         assert!(objects.len() == 1 && objects[0].is_object(), "{arguments:?}: {left:?}");
         objects[0].clone()
     };
-    let made = told(&["token", "create", "night watch", "--role", "operator"]);
+    let made = text(&["token", "create", "night watch", "--role", "operator"]);
     assert!(made["token"].as_str().unwrap().starts_with("ichido_"), "a token");
     let id = made["id"].as_str().unwrap();
     assert_eq!((&made["name"], &made["role"]), (&"night watch".into(), &"operator".into()));
-    assert_eq!(told(&["token", "revoke", id])["revoked"], true);
-    assert_eq!(told(&["audit", "seal"])["keyed"], false);
-    told(&["audit", "verify"]);
-    told(&["dead", "list"]);
-    assert_eq!(told(&["queues", "resume", "orders"])["name"], "orders");
-    assert_eq!(told(&["messages", "list"])["status"], "dead");
+    assert_eq!(text(&["token", "revoke", id])["revoked"], true);
+    assert_eq!(text(&["audit", "seal"])["keyed"], false);
+    text(&["audit", "verify"]);
+    text(&["dead", "list"]);
+    assert_eq!(text(&["queues", "resume", "orders"])["name"], "orders");
+    assert_eq!(text(&["messages", "list"])["status"], "dead");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,12 +12,12 @@ impl ServerAndStore {
     /// Takes the same step on one message at the server and on another on the store; returns the output without ids.
     fn each(&self, ids: [Uuid; 2], step: &[&str]) -> String {
         let [there, here] = ids.map(|id| id.to_string());
-        let told = [step, &["--reason", "as the broker says"]].concat();
+        let text = [step, &["--reason", "as the broker says"]].concat();
         let left = [
-            (self.at_server(&[&["messages"], &told[..], &[&there]].concat()), &there, "local"),
-            (self.at_store(&[&["messages"], &told[..], &[&here]].concat()), &here, "olivia"),
+            (self.at_server(&[&["messages"], &text[..], &[&there]].concat()), &there, "local"),
+            (self.at_store(&[&["messages"], &text[..], &[&here]].concat()), &here, "olivia"),
         ];
-        let said = left.map(|(left, id, actor)| {
+        let output = left.map(|(left, id, actor)| {
             assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{left:?}");
             let events = self.json(&["messages", "events", id]);
             let last = events.last().unwrap();
@@ -28,8 +28,8 @@ impl ServerAndStore {
             );
             left.out.replace(id.as_str(), "ID")
         });
-        assert_eq!(said[0], said[1], "both ways say the same");
-        said[0].clone()
+        assert_eq!(output[0], output[1], "both ways say the same");
+        output[0].clone()
     }
 
     /// Checks that both refuse a step, as a conflict with the current state.
@@ -73,12 +73,12 @@ both_databases! {
         }
         let known = fixture.dead("mail", 1).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
-        for (pair, finding, said) in [
+        for (pair, finding, output) in [
             ([parked[0], parked[1]], "done", "ID is sent, its effect done\n"),
             ([parked[2], parked[3]], "not-done", "ID is queued, its effect not done\n"),
             ([parked[4], parked[5]], "give-up", "ID is dead, its effect unknown\n"),
         ] {
-            assert_eq!(targets.each(pair, &["decide", finding]), said);
+            assert_eq!(targets.each(pair, &["decide", finding]), output);
         }
         targets.refused(&["messages", "decide", "done", &parked[2].to_string()], "this one is queued");
         targets.refused(&["messages", "decide", "done", &known], "");

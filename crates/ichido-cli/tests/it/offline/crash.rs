@@ -167,7 +167,7 @@ async fn run_and_kill(
             }
         }
     });
-    let (tell, mut said) = unbounded_channel();
+    let (tell, mut printed) = unbounded_channel();
     let out = BufReader::new(child.stdout.take().unwrap());
     let reader = std::thread::spawn(move || {
         for line in out.lines().map_while(Result::ok) {
@@ -177,7 +177,7 @@ async fn run_and_kill(
     let mut lines: Vec<String> = Vec::new();
     let was_held = loop {
         tokio::select! {
-            line = said.recv() => match line {
+            line = printed.recv() => match line {
                 Some(line) => {
                     lines.push(line);
                     if moment == KillPoint::Said(lines.len()) {
@@ -194,7 +194,7 @@ async fn run_and_kill(
     child.wait().unwrap();
     writer.join().unwrap();
     reader.join().unwrap();
-    while let Some(line) = said.recv().await {
+    while let Some(line) = printed.recv().await {
         lines.push(line);
     }
     for line in lines {

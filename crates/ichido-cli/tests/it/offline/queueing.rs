@@ -58,8 +58,8 @@ async fn each_line_is_queued_and_then_stands_once_in_order() {
     let input = format!("{}no JSON\n{}", lines(1..=2), r#"{"key":"k1","body":{"n": 2}}"#);
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &input);
     assert_eq!(sent.code, Some(1), "{sent:?}");
-    let mut said = sent.lines();
-    said.sort_unstable();
+    let mut printed = sent.lines();
+    printed.sort_unstable();
     let begins = [
         "new id-of-2 line 1",
         "new id-of-2 line 2",
@@ -68,9 +68,9 @@ async fn each_line_is_queued_and_then_stands_once_in_order() {
         "refused line 3: line_invalid: ",
         "refused line 4: key_conflict: ",
     ];
-    assert_eq!(said.len(), begins.len(), "{sent:?}");
-    for (said, begin) in said.iter().zip(begins) {
-        assert!(said.starts_with(begin), "{said} is not {begin}");
+    assert_eq!(printed.len(), begins.len(), "{sent:?}");
+    for (printed, begin) in printed.iter().zip(begins) {
+        assert!(printed.starts_with(begin), "{printed} is not {begin}");
     }
     assert_eq!(sent.err, "ichido: 2 queued, 2 new, 0 same, 2 refused\n");
     assert_eq!(server.message("k1"), Some(("{\"n\": 1.0}".to_owned(), 1)), "byte for byte");
@@ -106,11 +106,11 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_message_ends_as_it_does_without_a_queue() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
-    for (body, code, said) in
+    for (body, code, printed) in
         [("{\"n\":1}", 0, vec!["queued", "new id-of-2"]), ("{\"n\":1}", 0, vec!["queued", "same id-of-2"])]
     {
         let sent = run(queue_to(&server, &folder, &["--key", "k1"]), body);
-        assert_eq!((sent.code, sent.lines()), (Some(code), said), "{sent:?}");
+        assert_eq!((sent.code, sent.lines()), (Some(code), printed), "{sent:?}");
     }
     let other = run(queue_to(&server, &folder, &["--key", "k1"]), "{\"n\":2}");
     assert_eq!(other.code, Some(4), "{other:?}");

@@ -18,8 +18,8 @@ fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
         " for 365d ",
         " 15s ",
     ];
-    for told in [&*file, "orders", "paper", "http://127.0.0.1:8090"].into_iter().chain(times) {
-        assert!(checked.out.contains(told), "{told} in {}", checked.out);
+    for text in [&*file, "orders", "paper", "http://127.0.0.1:8090"].into_iter().chain(times) {
+        assert!(checked.out.contains(text), "{text} in {}", checked.out);
     }
     let path = folder.write("ichido.toml", "# mine\n");
     let again = run(folder.path(), &["config", "init"], "");
@@ -115,11 +115,11 @@ fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
     );
 
     let object = |arguments: &[&str]| {
-        let told = run(folder.path(), &[&["config", "--json"], arguments].concat(), "");
+        let text = run(folder.path(), &[&["config", "--json"], arguments].concat(), "");
         let lines: Vec<serde_json::Value> =
-            told.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        assert_eq!(lines.len(), 1, "{told:?}");
-        (told.code, lines[0].clone())
+            text.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), 1, "{text:?}");
+        (text.code, lines[0].clone())
     };
     let (code, shown) = object(&[&["show"][..], &flags].concat());
     let of = |name: &str| {

@@ -64,9 +64,9 @@ async fn the_guide_to_running_a_worker_is_true() {
     assert_eq!(*worker, "ichido worker --metrics 127.0.0.1:9464");
     let worker = WorkerProcess::start(folder.path(), &[]);
     let metrics = worker.startup_output[0].rsplit('/').nth(1).expect("an address").to_owned();
-    let told = worker.startup_output.join("\n").replace(&metrics, "127.0.0.1:9464");
-    let told = told.replace(&paper.address.to_string(), "127.0.0.1:8090");
-    assert_eq!(without_ids(&told), without_ids(works));
+    let printed = worker.startup_output.join("\n").replace(&metrics, "127.0.0.1:9464");
+    let printed = printed.replace(&paper.address.to_string(), "127.0.0.1:8090");
+    assert_eq!(without_ids(&printed), without_ids(works));
 
     assert_eq!(without_ids(&shell(&folder, send)), without_ids(new));
     assert_eq!(without_ids(&shell(&folder, again)), without_ids(same));

@@ -34,10 +34,10 @@ both_databases! {
         folder.write("ichido.toml", &config(&database, &paper, "retries_max = 3", ""));
         let mut worker = WorkerProcess::start(folder.path(), &["--log", "info"]);
         let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
-        for (identity, said) in [("ann", "new "), ("bob", "new "), ("ann", "same ")] {
+        for (identity, output) in [("ann", "new "), ("bob", "new "), ("ann", "same ")] {
             let sent = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", identity], body);
             assert_eq!(sent.code, Some(0), "{sent:?}");
-            assert!(sent.out.starts_with(said), "{sent:?}");
+            assert!(sent.out.starts_with(output), "{sent:?}");
         }
         let refused = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", "ann"], "{}");
         assert_eq!(refused.code, Some(4), "{refused:?}");

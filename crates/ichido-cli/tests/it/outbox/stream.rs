@@ -136,8 +136,8 @@ async fn a_worker_that_still_connects_stops_when_it_is_told_to() {
     let mut command = ichido(folder.path());
     let child = command.arg("worker").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _line = silent.accept().await.unwrap();
-    let told = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-    assert!(told.unwrap().success());
+    let output = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(output.unwrap().success());
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
 }

@@ -4,7 +4,7 @@ use super::broker::{BrokerOrder, MockBroker, order};
 
 #[tokio::test]
 async fn the_same_seed_makes_the_same_faults() {
-    let mut told = Vec::new();
+    let mut text = Vec::new();
     for seed in ["7", "7", "8"] {
         let paper =
             MockBroker::start(&["--seed", seed, "--fault", "bad_request=0.5", "--fault", "no_key=0.1"]);
@@ -19,10 +19,10 @@ async fn the_same_seed_makes_the_same_faults() {
         assert!(0 < refused && refused < 100);
         assert_eq!(effects["effects"], 100 - refused);
         assert_eq!(effects["calls"], 100);
-        told.push((statuses, effects["faults"].clone()));
+        text.push((statuses, effects["faults"].clone()));
     }
-    assert_eq!(told[0], told[1]);
-    assert_ne!(told[0], told[2]);
+    assert_eq!(text[0], text[1]);
+    assert_ne!(text[0], text[2]);
 }
 
 #[tokio::test]

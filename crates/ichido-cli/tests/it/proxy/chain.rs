@@ -341,8 +341,8 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
         let was_done = counting.effects.of(order) == 1;
         if was_done {
             assert_eq!(decide(store, order, &["applied"]).0, Some(0), "{order}");
-            let told = definite_response(chain, order).await;
-            assert_eq!((told.status(), told.code().as_str()), (409, "response_not_kept"), "{order}");
+            let output = definite_response(chain, order).await;
+            assert_eq!((output.status(), output.code().as_str()), (409, "response_not_kept"), "{order}");
             let (code, said) = decide(store, order, &["applied"]);
             assert_eq!(code, Some(4), "{said}");
         } else {

@@ -56,10 +56,10 @@ async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
 
         // A client that does not wait reports the response, and does not treat it as an outcome.
         let hasty = client(ClientSettings { retry_after_max: Duration::ZERO, ..settings(&proxy, profile) });
-        let told = hasty.send(&order(r#"{"qty":1}"#)).await;
-        let Outcome::GaveUp { why: Why::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = told
+        let text = hasty.send(&order(r#"{"qty":1}"#)).await;
+        let Outcome::GaveUp { why: Why::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = text
         else {
-            panic!("{name}: {told:?}");
+            panic!("{name}: {text:?}");
         };
 
         let second = send();

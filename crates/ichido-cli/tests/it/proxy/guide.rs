@@ -20,7 +20,7 @@ fn commands() -> Vec<Vec<String>> {
 }
 
 /// Returns the value of a flag.
-fn said<'a>(command: &'a [String], flag: &str) -> &'a str {
+fn flag_value<'a>(command: &'a [String], flag: &str) -> &'a str {
     let at = command.iter().position(|word| word == flag).expect("the flag is there");
     &command[at + 1]
 }
@@ -53,7 +53,7 @@ fn answers() -> Vec<(u16, &'static str)> {
 async fn the_guide_to_running_proxies_is_true() {
     let [adapter, gateway, bff] = &commands()[..] else { panic!("three commands") };
     for (before, behind) in [(bff, gateway), (gateway, adapter)] {
-        assert_eq!(said(before, "--upstream"), format!("http://{}", said(behind, "--listen")));
+        assert_eq!(flag_value(before, "--upstream"), format!("http://{}", flag_value(behind, "--listen")));
     }
     let (store, folder) = (fresh_file(), folder::fresh());
     let place = |word: &str| match word {
@@ -72,7 +72,7 @@ async fn the_guide_to_running_proxies_is_true() {
     let start = |command: &[String], upstream| {
         let flags = flags(command, place);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        ProxyProcess::start(said(command, "--role"), upstream, &flags)
+        ProxyProcess::start(flag_value(command, "--role"), upstream, &flags)
     };
     let adapter = start(adapter, service.address);
     let gateway = start(gateway, adapter.address);
@@ -89,9 +89,9 @@ async fn the_guide_to_running_proxies_is_true() {
     let other = send(bff.address, &order(r#"{"item":"coffee"}"#).key("order-1")).await;
     let bare = send(bff.address, &order(tea)).await;
     assert_eq!((first.one("idempotency-replayed"), again.one("idempotency-replayed")), (None, Some("true")));
-    let told = |message: &HttpMessage| (message.status(), message.text().to_owned());
-    let told: Vec<(u16, String)> = [first, again, other, bare].iter().map(told).collect();
+    let text = |message: &HttpMessage| (message.status(), message.text().to_owned());
+    let text: Vec<(u16, String)> = [first, again, other, bare].iter().map(text).collect();
     let shown: Vec<(u16, String)> =
         answers().into_iter().map(|(status, body)| (status, body.to_owned())).collect();
-    assert_eq!(told, shown);
+    assert_eq!(text, shown);
 }

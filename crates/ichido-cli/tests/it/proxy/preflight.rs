@@ -40,10 +40,10 @@ async fn a_preflight_passes_the_starting_set_and_its_answer_comes_back() {
         ProxyProcess::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
     let asking = ProxyRequest::new("OPTIONS", "/v1/orders");
     let asking = ASKED.iter().fold(asking, |request, (name, value)| request.field(name, value));
-    let told = send(bff.address, &asking).await;
-    assert_eq!(told.status(), 204);
+    let text = send(bff.address, &asking).await;
+    assert_eq!(text.status(), 204);
     for (name, value) in allowed {
-        assert_eq!(told.one(name), Some(value));
+        assert_eq!(text.one(name), Some(value));
     }
     let seen = service.only();
     for (name, value) in ASKED {

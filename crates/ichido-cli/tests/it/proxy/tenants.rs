@@ -182,7 +182,7 @@ async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
     let single = json!({"source": "single", "name": "shop"});
     let key = folder.write("key", SECRET);
     let token = ["--jwt-algorithm", "HS256", "--jwt-key", &key, "--jwt-audience", "orders"];
-    for (inputs, identity, flags, said) in [
+    for (inputs, identity, flags, output) in [
         (["tenant_id"], &by_token, &token[..], "cannot read `tenant_id`"),
         (["headers.x_tenant"], &by_token, &token, "does not get the header"),
         (["claims.tenant_id"], &single, &[], "there are no claims"),
@@ -195,7 +195,7 @@ async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
         let files = ["--store", &file.url, "--boundary", &receiving, "--boundary", &sending];
         let (code, _, err) = run(&[&all[..], &files, flags].concat());
         assert_eq!(code, Some(2), "{inputs:?}: {err}");
-        assert!(err.contains(said), "{inputs:?}: {err}");
+        assert!(err.contains(output), "{inputs:?}: {err}");
     }
 }
 

@@ -30,7 +30,7 @@ async fn each_line_is_on_its_own_and_has_its_result_in_order() {
     let flags = ["--ndjson", "-", "--parallel", "1"];
     let sent = run(server.send(folder.path(), &flags), &input);
     assert_eq!(sent.code, Some(1), "{sent:?}");
-    let said = sent.lines();
+    let printed = sent.lines();
     let begins = [
         "new id-of-2 line 1",
         "new id-of-2 line 3",
@@ -41,17 +41,17 @@ async fn each_line_is_on_its_own_and_has_its_result_in_order() {
         "refused line 8: key_invalid: ",
         "new id-of-2 line 9",
     ];
-    assert_eq!(said.len(), begins.len(), "{sent:?}");
-    for (said, begin) in said.iter().zip(begins) {
-        assert!(said.starts_with(begin), "{said} is not {begin}");
+    assert_eq!(printed.len(), begins.len(), "{sent:?}");
+    for (printed, begin) in printed.iter().zip(begins) {
+        assert!(printed.starts_with(begin), "{printed} is not {begin}");
     }
     assert_eq!(sent.err, "ichido: 3 new, 1 same, 4 refused\n");
     assert_eq!(server.message("k2"), Some(("[1 , \"é\"]".to_owned(), 1)), "byte for byte");
     assert_eq!(server.message("k3"), None, "D11: nothing was sent");
     let again = run(server.send(folder.path(), &["--ndjson", "-", "--json"]), &input);
-    let said = again.lines();
-    assert_eq!(said[0], r#"{"id":"id-of-2","line":1,"result":"same"}"#);
-    assert!(said[3].contains(r#""line":5"#) && said[3].contains(r#""result":"refused""#), "{again:?}");
+    let printed = again.lines();
+    assert_eq!(printed[0], r#"{"id":"id-of-2","line":1,"result":"same"}"#);
+    assert!(printed[3].contains(r#""line":5"#) && printed[3].contains(r#""result":"refused""#), "{again:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,13 +100,13 @@ async fn results_are_said_while_more_lines_are_waited_for() {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
     for number in 1..=3 {
         writeln!(input, "{{\"key\":\"k{number}\",\"body\":1}}").unwrap();
-        assert_eq!(said.next().unwrap().unwrap(), format!("new id-of-2 line {number}"));
+        assert_eq!(printed.next().unwrap().unwrap(), format!("new id-of-2 line {number}"));
     }
     drop(input);
-    assert!(said.next().is_none());
+    assert!(printed.next().is_none());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

@@ -9,7 +9,7 @@ const BODY: &str = "{\"qty\": 1.0, \"symbol\":\"ACME\"}\n";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_is_new_and_then_the_same() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
-    for (said, json) in [
+    for (output, json) in [
         ("new id-of-2\n", false),
         ("same id-of-2\n", false),
         ("{\"id\":\"id-of-2\",\"result\":\"same\"}\n", true),
@@ -19,7 +19,7 @@ async fn a_message_is_new_and_then_the_same() {
             command.arg("--json");
         }
         let sent = run(command, BODY);
-        assert_eq!((sent.code, sent.out.as_str(), sent.err.as_str()), (Some(0), said, ""));
+        assert_eq!((sent.code, sent.out.as_str(), sent.err.as_str()), (Some(0), output, ""));
     }
     assert_eq!(server.message("k1"), Some((BODY.to_owned(), 1)), "byte for byte");
     let request = &server.seen()[0];

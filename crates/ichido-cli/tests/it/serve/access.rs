@@ -181,8 +181,8 @@ async fn beyond_loopback_it_does_not_start_without_a_token() {
         let mut command = ichido(fixture.folder.path());
         command.args(["serve", "--listen", address, "--store", &fixture.url]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        if said.next().is_some() {
+        let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+        if printed.next().is_some() {
             // It serves after all.
             child.kill().unwrap();
         }

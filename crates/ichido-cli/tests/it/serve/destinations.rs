@@ -11,9 +11,9 @@ use super::stepping::serve;
 use crate::dead::fixture::{StoreFixture, both_databases};
 use crate::http_message::HttpMessage;
 
-async fn set(server: &ServeProcess, name: &str, told: &Value) -> HttpMessage {
+async fn set(server: &ServeProcess, name: &str, body: &Value) -> HttpMessage {
     let request = RawRequest::new("PUT", &format!("/v1/destinations/{name}/pace"));
-    server.send(&request.field("Content-Type", "application/json").body(told.to_string())).await
+    server.send(&request.field("Content-Type", "application/json").body(body.to_string())).await
 }
 
 async fn destination(server: &ServeProcess, name: &str) -> Value {
@@ -56,12 +56,12 @@ both_databases! {
         assert_eq!((&after["rate"], &after["rate_set"]), (&json!(2.5), &json!(2.5)));
         assert_eq!(set(&server, "broker", &json!({"rate": null})).await.json()["rate_set"], Value::Null);
         let actions = fixture.store.actions().list(None, 10).await.unwrap();
-        let told: Vec<_> = actions
+        let body: Vec<_> = actions
             .iter()
             .filter(|row| row.action.about == "destination broker")
             .map(|row| (row.action.kind.as_str(), row.action.from.as_str(), row.action.to.as_str(), row.action.actor.as_deref()))
             .collect();
-        assert_eq!(told, [
+        assert_eq!(body, [
             ("pace_cleared", "2.5/s", "as configured", Some("local")),
             ("pace_set", "as configured", "2.5/s", Some("local")),
         ]);
@@ -70,8 +70,8 @@ both_databases! {
     #[test]
     async fn a_rate_that_makes_no_sense_changes_nothing(fixture: StoreFixture) {
         let server = serve(&fixture).await;
-        for told in [json!({}), json!({"rate": 0}), json!({"rate": -1}), json!({"rate": 1e9}), json!({"rate": "fast"}), json!({"rate": 1, "burst": 2})] {
-            assert_eq!(problem(&set(&server, "broker", &told).await), (422, "body_unexpected".to_owned()), "{told}");
+        for body in [json!({}), json!({"rate": 0}), json!({"rate": -1}), json!({"rate": 1e9}), json!({"rate": "fast"}), json!({"rate": 1, "burst": 2})] {
+            assert_eq!(problem(&set(&server, "broker", &body).await), (422, "body_unexpected".to_owned()), "{body}");
         }
         assert_eq!(problem(&set(&server, "nowhere", &json!({"rate": 1})).await), (404, "destination_unknown".to_owned()));
         let actions = fixture.store.actions().list(None, 10).await.unwrap();
@@ -118,8 +118,8 @@ both_databases! {
         assert_eq!(problem(&server.send(&nowhere).await), (404, "destination_unknown".to_owned()));
         let mut actions = fixture.store.actions().list(None, 10).await.unwrap();
         actions.retain(|row| row.action.about == "destination broker");
-        let told: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.to.as_str())).collect();
-        assert_eq!(told, [("pause_lifted", "not paused")]);
+        let body: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.to.as_str())).collect();
+        assert_eq!(body, [("pause_lifted", "not paused")]);
         assert!(actions[0].action.from.starts_with("paused until 20"), "{actions:?}");
     }
 }

@@ -60,9 +60,9 @@ fn target(key: &str) -> String {
 }
 
 async fn decide(server: &ServeProcess, key: &str, finding: &str) -> HttpMessage {
-    let told = json!({"operation": "orders.create", "identity": "ann", "key": key, "finding": finding});
+    let text = json!({"operation": "orders.create", "identity": "ann", "key": key, "finding": finding});
     let request = RawRequest::post("/v1/ledger/decide").field("Content-Type", "application/json");
-    server.send(&request.body(told.to_string())).await
+    server.send(&request.body(text.to_string())).await
 }
 
 on_both! {
@@ -130,8 +130,8 @@ on_both! {
         assert_eq!(problem(&early), (409, "decision_refused".to_owned()), "its call may still be travelling");
         assert_eq!(problem(&decide(&server, "k4", "applied").await), (404, "record_unknown".to_owned()));
         assert_eq!(problem(&decide(&server, "k2", "perhaps").await), (422, "body_unexpected".to_owned()));
-        let told = json!({"operation": "orders.create", "identity": "ann", "key": "k2", "finding": "nothing_done", "settles_within": "soon"});
-        let answer = server.send(&RawRequest::post("/v1/ledger/decide").body(told.to_string())).await;
+        let text = json!({"operation": "orders.create", "identity": "ann", "key": "k2", "finding": "nothing_done", "settles_within": "soon"});
+        let answer = server.send(&RawRequest::post("/v1/ledger/decide").body(text.to_string())).await;
         assert_eq!(problem(&answer), (422, "body_unexpected".to_owned()));
         assert_eq!(keys(&server.get("/v1/ledger/unknown").await.json()), ["k2", "k3"]);
         let actions = kept.actions().list(None, 10).await.unwrap();

@@ -12,9 +12,9 @@ use super::stepping::serve;
 use crate::dead::fixture::{StoreFixture, both_databases};
 use crate::http_message::HttpMessage;
 
-async fn begin(server: &ServeProcess, told: &Value) -> HttpMessage {
+async fn begin(server: &ServeProcess, body: &Value) -> HttpMessage {
     let request = RawRequest::post("/v1/operations").field("Content-Type", "application/json");
-    server.send(&request.body(told.to_string())).await
+    server.send(&request.body(body.to_string())).await
 }
 
 /// Starts an operation that runs while its queue is paused: a canary that waits for its first message.
@@ -23,8 +23,8 @@ async fn begin_canary(server: &ServeProcess) -> String {
 }
 
 async fn begin_canary_of(server: &ServeProcess, queue: &str) -> String {
-    let told = json!({"action": "requeue", "filter": {"queue": queue}, "canary": true});
-    let answer = begin(server, &told).await;
+    let body = json!({"action": "requeue", "filter": {"queue": queue}, "canary": true});
+    let answer = begin(server, &body).await;
     assert_eq!(answer.status(), 202, "{answer:?}");
     answer.one("location").expect("where it is shown").to_owned()
 }
@@ -62,14 +62,14 @@ both_databases! {
     async fn an_operation_leaves_alone_what_died_after_its_preview(fixture: StoreFixture) {
         fixture.dead("orders", 2).await;
         let server = serve(&fixture).await;
-        let mut told = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
-        let preview = begin(&server, &told).await.json()["preview"].clone();
+        let mut body = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
+        let preview = begin(&server, &body).await.json()["preview"].clone();
         assert_eq!(preview["would_go"], 2, "{preview}");
         // No worker serves this queue, so the test's own worker takes it.
         fixture.dead("forgotten", 1).await;
-        told["as_of"] = preview["as_of"].clone();
-        told["preview"] = false.into();
-        let begun = begin(&server, &told).await;
+        body["as_of"] = preview["as_of"].clone();
+        body["preview"] = false.into();
+        let begun = begin(&server, &body).await;
         assert_eq!((begun.status(), &begun.json()["preview"]["matched"]), (202, &2.into()), "{begun:?}");
         assert_eq!(result(&server, begun.one("location").unwrap()).await["moved"], 2);
         assert_eq!(fixture.json(&["list"]).len(), 1, "it died later");
@@ -81,9 +81,9 @@ both_databases! {
         fixture.dead("ledger", 1).await;
         let server = serve(&fixture).await;
         let answer = begin(&server, &json!({"action": "requeue", "all": true, "preview": true})).await;
-        let told = answer.json();
-        assert_eq!((answer.status(), &told["operation"]), (200, &Value::Null));
-        let preview = &told["preview"];
+        let body = answer.json();
+        assert_eq!((answer.status(), &body["operation"]), (200, &Value::Null));
+        let preview = &body["preview"];
         assert_eq!((&preview["matched"], &preview["would_go"]), (&4.into(), &3.into()), "{preview}");
         assert_eq!(preview["queues"], json!({"orders": 3}));
         assert_eq!(preview["errors"], json!({"BAD_REQUEST": 3}));
@@ -110,11 +110,11 @@ both_databases! {
         for id in dead {
             assert_eq!(fixture.status(id).await, "queued");
         }
-        let told = json!({"action": "discard", "filter": {"queue": "mail"}, "reason": "test data"});
-        let discard = begin(&server, &told).await;
+        let body = json!({"action": "discard", "filter": {"queue": "mail"}, "reason": "test data"});
+        let discard = begin(&server, &body).await;
         until_state(&server, discard.one("location").unwrap(), "ended").await;
         assert_eq!(fixture.status(others[0]).await, "dead");
-        let again = begin(&server, &told).await;
+        let again = begin(&server, &body).await;
         assert_eq!((again.status(), &again.json()["preview"]["matched"]), (200, &0.into()), "nothing is left to do");
         let listed = server.get("/v1/operations").await.json();
         let ids: Vec<&Value> = listed["operations"].as_array().unwrap().iter().map(|operation| &operation["id"]).collect();
@@ -162,8 +162,8 @@ both_databases! {
         fixture.dead("orders", 20).await;
         let mut killed = serve(&fixture).await;
         let href = begin_canary(&killed).await;
-        let told = json!({"action": "requeue", "all": true});
-        let refused = begin(&killed, &told).await;
+        let body = json!({"action": "requeue", "all": true});
+        let refused = begin(&killed, &body).await;
         assert_eq!(problem(&refused), (409, "operation_refused".to_owned()));
         assert_eq!(refused.json()["operation"], href.as_str(), "it says which one is in the way");
         killed.signal("KILL");
@@ -172,7 +172,7 @@ both_databases! {
         assert_eq!(server.get(&href).await.json()["state"], "begun", "its server may only be slow");
         until_state(&server, &href, "abandoned").await;
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
-        let again = begin(&server, &told).await;
+        let again = begin(&server, &body).await;
         assert_eq!((again.status(), &again.json()["preview"]["would_go"]), (202, &19.into()), "{again:?}");
         until_state(&server, again.one("location").unwrap(), "ended").await;
         assert_eq!(server.get(&href).await.json()["state"], "abandoned");
@@ -212,11 +212,11 @@ async fn only_so_many_operations_run_at_once() {
         assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
         running.push(begin_canary_of(&server, queue).await);
     }
-    let told = json!({"action": "requeue", "filter": {"queue": "mail"}});
-    assert_eq!(problem(&begin(&server, &told).await), (409, "operation_refused".to_owned()));
+    let body = json!({"action": "requeue", "filter": {"queue": "mail"}});
+    assert_eq!(problem(&begin(&server, &body).await), (409, "operation_refused".to_owned()));
     assert_eq!(server.post(&format!("{}/stop", running[0])).await.status(), 202);
     until_state(&server, &running[0], "stopped").await;
-    while begin(&server, &told).await.status() != 202 {
+    while begin(&server, &body).await.status() != 202 {
         tokio::time::sleep(POLL_EVERY).await;
     }
 }
@@ -226,7 +226,7 @@ async fn what_makes_no_sense_is_not_begun() {
     let fixture = StoreFixture::on_sqlite().await;
     fixture.dead("orders", 1).await;
     let server = serve(&fixture).await;
-    for told in [
+    for body in [
         json!({"action": "requeue"}),
         json!({"action": "requeue", "filter": {}}),
         json!({"action": "requeue", "all": true, "filter": {"queue": "orders"}}),
@@ -238,16 +238,16 @@ async fn what_makes_no_sense_is_not_begun() {
         json!({"action": "requeue", "filter": {"discarded": true, "replaced": true}}),
         json!([]),
     ] {
-        assert_eq!(problem(&begin(&server, &told).await), (422, "body_unexpected".to_owned()), "{told}");
+        assert_eq!(problem(&begin(&server, &body).await), (422, "body_unexpected".to_owned()), "{body}");
     }
     for filter in
         [json!({"queue": "no blanks"}), json!({"code": "TEAPOT"}), json!({"since_from": "yesterday"})]
     {
-        let told = json!({"action": "requeue", "filter": filter});
-        assert_eq!(problem(&begin(&server, &told).await), (400, "parameter_invalid".to_owned()), "{told}");
+        let body = json!({"action": "requeue", "filter": filter});
+        assert_eq!(problem(&begin(&server, &body).await), (400, "parameter_invalid".to_owned()), "{body}");
     }
-    let told = json!({"action": "requeue", "all": true, "as_of": "yesterday"});
-    assert_eq!(problem(&begin(&server, &told).await), (400, "parameter_invalid".to_owned()));
+    let body = json!({"action": "requeue", "all": true, "as_of": "yesterday"});
+    assert_eq!(problem(&begin(&server, &body).await), (400, "parameter_invalid".to_owned()));
     assert_eq!(server.get("/v1/operations").await.json(), json!({"operations": []}));
     for (method, target) in [("GET", ""), ("POST", "/stop")] {
         for id in ["4711", &Uuid::now_v7().to_string()] {
@@ -265,12 +265,12 @@ async fn operations_are_begun_by_operators_and_seen_by_viewers() {
     let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
     let server = fixture.serve(&[]);
     let stop = format!("/v1/operations/{}/stop", Uuid::now_v7());
-    let told = json!({"action": "requeue", "all": true}).to_string();
+    let body = json!({"action": "requeue", "all": true}).to_string();
     let ask = async |request: RawRequest, token: &str| server.send(&request.token(token)).await.status();
     for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
         assert_eq!(ask(RawRequest::get("/v1/operations"), token).await, if sees { 200 } else { 403 });
         assert_eq!(
-            ask(RawRequest::post("/v1/operations").body(&told), token).await,
+            ask(RawRequest::post("/v1/operations").body(&body), token).await,
             if acts { 200 } else { 403 }
         );
         assert_eq!(ask(RawRequest::post(&stop), token).await, if acts { 404 } else { 403 });

@@ -42,8 +42,8 @@ async fn the_first_minute_of_the_readme_is_true() {
         // The test uses a free port, where the page uses the default one.
         let command = command.replace(ADDRESS, &server.address.to_string());
         let ran = Command::new("sh").args(["-ec", &command]).stderr(Stdio::inherit()).output();
-        let said = String::from_utf8(ran.expect("a shell").stdout).expect("text");
-        assert!(has(&said, shown), "{command}\nshows\n{shown}\nand said\n{said}");
+        let printed = String::from_utf8(ran.expect("a shell").stdout).expect("text");
+        assert!(has(&printed, shown), "{command}\nshows\n{shown}\nand said\n{printed}");
     }
 }
 

@@ -30,18 +30,18 @@ on_both! {
         let server = fixture.serve(&[]);
         let url = format!("http://{}", server.address);
         let through = |token, body| sent(&fixture, &["--server", &url], token, body);
-        let (code, said) = through(Some(token.as_str()), r#"{"qty":1.0}"#);
-        assert_eq!((code, said.starts_with("new ")), (Some(0), true), "{said}");
-        let id = said.trim().rsplit(' ').next().unwrap().to_owned();
+        let (code, output) = through(Some(token.as_str()), r#"{"qty":1.0}"#);
+        assert_eq!((code, output.starts_with("new ")), (Some(0), true), "{output}");
+        let id = output.trim().rsplit(' ').next().unwrap().to_owned();
         for again in [
             through(Some(token.as_str()), r#"{"qty": 1}"#),
             sent(&fixture, &["--store", &fixture.url], None, r#"{ "qty": 1.00 }"#),
         ] {
             assert_eq!(again, (Some(0), format!("same {id}\n")));
         }
-        let (code, said) = through(Some(token.as_str()), r#"{"qty":2}"#);
-        assert_eq!((code, said.contains("key_conflict")), (Some(4), true), "{said}");
-        let (code, said) = through(None, r#"{"qty":1}"#);
-        assert_eq!((code, said.contains("token_missing")), (Some(1), true), "{said}");
+        let (code, output) = through(Some(token.as_str()), r#"{"qty":2}"#);
+        assert_eq!((code, output.contains("key_conflict")), (Some(4), true), "{output}");
+        let (code, output) = through(None, r#"{"qty":1}"#);
+        assert_eq!((code, output.contains("token_missing")), (Some(1), true), "{output}");
     }
 }

@@ -115,8 +115,8 @@ async fn an_address_that_is_none_is_refused_with_its_place_and_the_variable_wins
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     fixture.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n");
-    let (code, told) = refused(None);
-    assert!(code == Some(2) && told.contains("traces.endpoint: "), "{told}");
-    let (code, told) = refused(Some("elsewhere"));
-    assert!(code == Some(2) && told.contains("OTEL_EXPORTER_OTLP_ENDPOINT: "), "{told}");
+    let (code, text) = refused(None);
+    assert!(code == Some(2) && text.contains("traces.endpoint: "), "{text}");
+    let (code, text) = refused(Some("elsewhere"));
+    assert!(code == Some(2) && text.contains("OTEL_EXPORTER_OTLP_ENDPOINT: "), "{text}");
 }

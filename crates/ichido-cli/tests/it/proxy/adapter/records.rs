@@ -29,8 +29,8 @@ async fn the_ledger_keeps_the_route_the_hops_and_the_trace() {
     let record =
         store.keys().get(&name("POST /orders/{id}", "k")).await.expect("readable").expect("a record");
     let hops = Hops::read(record.hops.as_deref());
-    let told: Vec<_> = hops.iter().map(|hop| (hop.name.as_str(), hop.request_id.as_str())).collect();
-    assert_eq!(told, [("gateway", "r-1"), ("adapter", "r-1")]);
+    let text: Vec<_> = hops.iter().map(|hop| (hop.name.as_str(), hop.request_id.as_str())).collect();
+    assert_eq!(text, [("gateway", "r-1"), ("adapter", "r-1")]);
     assert_eq!(record.trace.as_deref(), Some(trace));
 }
 
