@@ -48,8 +48,8 @@ fn worker(store: &Store, paper: &MockBroker) -> Running {
         ..HttpSettings::new(format!("http://{}/orders", paper.address))
     };
     let queue = Queue { key: OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
-    let draft = Draft::of(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
-    draft.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
+    let builder = Draft::of(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
+    builder.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
 }
 
 /// How much later than the failure its record may be written. The later waits of the schedule are far longer.

@@ -269,7 +269,7 @@ async fn a_service_that_honours_keys_counts_one(store: &str) {
     let mut chain = Chain::start(counting.service.address, store, "keyed");
     let answers = run_all_fates(&mut chain, &counting).await;
     for order in orders() {
-        assert_eq!(counting.effects.of(&order), 1, "{order}");
+        assert_eq!(counting.effects.count(&order), 1, "{order}");
         for answer in &answers[&order] {
             assert_eq!((answer.status(), answer.text()), (201, format!("made {order}").as_str()), "{order}");
             assert_eq!(
@@ -283,7 +283,7 @@ async fn a_service_that_honours_keys_counts_one(store: &str) {
         assert!(firsts <= 1, "{order}: {firsts} of its answers claim to be the first");
         let later = definite_response(&chain, &order).await;
         assert_eq!(later.one("idempotency-replayed"), Some("true"), "{order}");
-        assert_eq!(counting.effects.of(&order), 1, "{order}");
+        assert_eq!(counting.effects.count(&order), 1, "{order}");
     }
     assert_eq!(unknown(store), BTreeMap::new(), "nothing is left in doubt");
 }
@@ -306,7 +306,7 @@ async fn a_service_that_does_not_never_counts_two(store: &str) {
     let answers = run_all_fates(&mut chain, &counting).await;
     let mut held = Vec::new();
     for order in orders() {
-        let effects = counting.effects.of(&order);
+        let effects = counting.effects.count(&order);
         let said: HashSet<(u16, bool)> = answers[&order]
             .iter()
             .map(|answer| (answer.status(), answer.text() == format!("made {order}")))
@@ -338,7 +338,7 @@ async fn a_service_that_does_not_never_counts_two(store: &str) {
 /// A person looks at the service, and decides each unknown outcome.
 async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held: &[String]) {
     for order in held {
-        let was_done = counting.effects.of(order) == 1;
+        let was_done = counting.effects.count(order) == 1;
         if was_done {
             assert_eq!(decide(store, order, &["applied"]).0, Some(0), "{order}");
             let output = definite_response(chain, order).await;
@@ -354,7 +354,7 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
             let made = definite_response(chain, order).await;
             assert_eq!((made.status(), made.text()), (201, format!("made {order}").as_str()));
         }
-        assert_eq!(counting.effects.of(order), 1, "{order}");
+        assert_eq!(counting.effects.count(order), 1, "{order}");
     }
 }
 

@@ -167,7 +167,7 @@ impl Effects {
         count
     }
 
-    pub(crate) fn of(&self, action: &str) -> usize {
+    pub(crate) fn count(&self, action: &str) -> usize {
         self.0.borrow().get(action).copied().unwrap_or(0)
     }
 
