@@ -1,4 +1,6 @@
-//! The API client of the commands: over HTTP to a running server, or in this process on the store.
+//! The API client of the commands.
+//!
+//! It calls a running server over HTTP, or the API in this process on the store.
 //!
 //! Guarantee: a command is written once, against the API, and means the same with both transports. A read is retried
 //! if that helps. A change is sent once, and if its outcome is unknown, the error says so. Tokens are read from the
@@ -90,7 +92,7 @@ enum Transport {
     Server {
         /// Retries if that helps.
         reads: Box<Client>,
-        /// Sends once: operator requests have no key at the server, so a retry could act twice.
+        /// Sends once: operator requests have no key, so a retry could act twice.
         changes: Box<Client>,
     },
     Store {
@@ -206,7 +208,7 @@ impl ApiClient {
         }
     }
 
-    /// Prints a list page by page, until `limit` items are printed or there are no more.
+    /// Prints a list page by page, up to `limit` items.
     ///
     /// JSON items are printed as each page arrives. Returns the cursor of the next page, if there is one.
     pub(crate) async fn list<T: DeserializeOwned, const N: usize>(
@@ -272,7 +274,7 @@ pub(crate) struct List<'a, const N: usize> {
     /// The member of the response that holds the items.
     pub(crate) member: &'static str,
     pub(crate) query: Vec<(&'static str, String)>,
-    /// The API's limit on the items of one page; `None` if it returns all at once.
+    /// The API's limit on a page; `None` if it returns all at once.
     pub(crate) page_max: Option<u32>,
     /// The maximum number of items in total.
     pub(crate) limit: u32,

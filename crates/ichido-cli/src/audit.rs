@@ -131,7 +131,7 @@ fn parse_head(text: &str, faults: &mut Faults) -> Option<Head> {
     head
 }
 
-/// A trail that cannot be read was not verified, so it is neither intact nor tampered with.
+/// Maps an unreadable trail to code 2: it is neither intact nor tampered with.
 fn unreadable(exit: Exit) -> Exit {
     match exit {
         Exit::Failed(why) => Exit::invalid("--store", why),

@@ -12,7 +12,7 @@ use crate::out;
 /// The bar has no colours, so `NO_COLOR` has nothing to switch off.
 pub(crate) struct Bar {
     shown: Option<ProgressBar>,
-    /// Whether results are printed to a terminal too, so the bar has to make room for them.
+    /// Whether results go to a terminal too, where the bar makes room.
     shares_terminal: bool,
 }
 

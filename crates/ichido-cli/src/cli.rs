@@ -189,7 +189,7 @@ mod tests {
         assert!(30 < commands, "{commands} commands are too few to be all");
     }
 
-    /// Commands without `--json`: those that run until stopped, and the one that writes for a shell.
+    /// Commands without `--json`: those that run until stopped, and `completions`.
     const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "paper", "completions"];
 
     #[test]

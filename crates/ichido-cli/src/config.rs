@@ -1,4 +1,4 @@
-//! `ichido config`: writes the commented file, shows the effective settings, and reports errors in a file.
+//! `ichido config`: writes the commented file, shows effective settings, and reports errors.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

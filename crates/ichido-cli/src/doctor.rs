@@ -1,4 +1,4 @@
-//! `ichido doctor`: checks the database and the configuration, and says how to fix what is wrong.
+//! `ichido doctor`: checks the database and the configuration, and explains fixes.
 //!
 //! Guarantee: it only reads. It writes nothing and migrates no schema. Every finding says how to fix it. A check that
 //! could not be made is reported and is not a finding. For other users' transactions it shows the owner, not the

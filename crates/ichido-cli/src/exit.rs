@@ -26,7 +26,7 @@ pub(crate) enum Exit {
     Interrupted(String),
     /// Code 3: the server or the store was not reached, or its outcome is unknown.
     Unreachable(String),
-    /// Code 4: the request conflicts with the current state, such as a key used for another request.
+    /// Code 4: a conflict with the current state, such as the key of another request.
     Conflict(String),
     /// Code 5: the database file was removed, moved or replaced while the command ran.
     ///

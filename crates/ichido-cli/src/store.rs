@@ -59,7 +59,9 @@ pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, 
     Ok(store)
 }
 
-/// Closes every opened store, so an SQLite file that is copied afterwards is complete without its log.
+/// Closes every opened store.
+///
+/// An SQLite file that is copied afterwards is complete without its log.
 pub(crate) async fn close() {
     let opened = std::mem::take(&mut *lock(&OPENED));
     for store in opened {

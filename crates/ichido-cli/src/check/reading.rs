@@ -154,7 +154,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Boundary, Unreadable> {
     Boundary::read(&display_path(path), &bytes).map_err(|error| Unreadable::NoBoundary(error.into()))
 }
 
-/// Reads at most one byte more than allowed: enough to detect a file that is too large.
+/// Reads at most one byte more than allowed, to detect large files.
 fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     let unread = |error: io::Error| Unreadable::no_text(path, describe_io_error(&error));
     // Checked before opening: opening a pipe waits for a writer, possibly forever.

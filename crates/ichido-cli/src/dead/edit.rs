@@ -96,7 +96,7 @@ fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
     }
 }
 
-/// Returns a warning if the queue sends a key other than the one in the request.
+/// Returns a warning if the queue sends another key than the request's.
 fn warning(letter: &Letter, request: &[u8]) -> Option<String> {
     let is_own = *letter.sent_as.as_ref()? == letter.idempotency_key;
     body_key::warning(&letter.queue, if is_own { OutboundKey::Own } else { OutboundKey::Derived }, request)

@@ -79,7 +79,9 @@ impl DeadLetters {
         self.finish(&operation, !found.refused.is_empty(), action).and(output)
     }
 
-    /// Shows the progress: on one line that is rewritten in a terminal, otherwise one line per update.
+    /// Shows the progress.
+    ///
+    /// A terminal shows one line that is rewritten; otherwise each update is a line.
     fn show_progress(&self, far: &Far, action: LetterAction) -> Result<(), Exit> {
         if self.api.json {
             return out::print_line(json!({ "progress": far }));

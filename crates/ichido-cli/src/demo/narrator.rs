@@ -233,7 +233,7 @@ impl Narrator {
         print_paragraph(&format!("{key}: {text}"))
     }
 
-    /// Waits for an alert of a rule on a queue that matches; `None` after the timeout.
+    /// Waits for a matching alert of a rule; `None` after the timeout.
     async fn wait_for_alert(
         &self,
         rule: Rule,

@@ -1,4 +1,6 @@
-//! The scenario: what is sent and when, how the broker behaves, and what the viewer should see.
+//! The scenario of the demo.
+//!
+//! It says what is sent and when, how the broker behaves, and what the viewer should see.
 //!
 //! Guarantee: the same seed gives the same scenario. Nothing here reads a clock or a socket, and every expectation
 //! belongs to some step.

@@ -1,4 +1,4 @@
-//! The setup of the demo: two mock brokers in this process, and a configuration that sends to them.
+//! The setup of the demo: two mock brokers, and a configuration for them.
 
 use std::path::PathBuf;
 

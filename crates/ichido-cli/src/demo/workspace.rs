@@ -105,7 +105,7 @@ pub(super) struct BoundListener {
     pub(super) is_fallback_port: bool,
 }
 
-/// Binds the requested address; by default the usual port, or a free one if that is taken.
+/// Binds the requested address; by default the usual port or a free one.
 pub(super) async fn listen(requested: Option<SocketAddr>) -> Result<BoundListener, Exit> {
     if let Some(beyond) = requested.filter(|address| !address.ip().is_loopback()) {
         return Err(Exit::invalid(

@@ -24,14 +24,19 @@ pub(super) const OPEN_FOR_MAX: Duration = Duration::from_mins(5);
 ///
 /// Leases use only the database's clock; signatures and token expiry use this machine's.
 const SKEW_MAX: Duration = Duration::from_secs(5);
-/// `PRAGMA synchronous` that waits for the disk at every commit: FULL, or EXTRA, which waits more.
+/// `PRAGMA synchronous` that waits for the disk at every commit.
+///
+/// This is FULL; EXTRA is higher and waits more.
 const SYNCHRONOUS_FULL: i64 = 2;
-/// With less free space a store is about to refuse writes: a busy one writes this much to its log within minutes.
+/// With less free space a store is about to refuse writes.
+///
+/// A busy store writes this much to its log within minutes.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 /// With less free space somebody should look, however small the store is.
 const FREE_BYTES_LOW: u64 = 1 << 30;
-/// The free space as a multiple of the store's size: a copy (`ichido backup`) is as large as the store, and work
-/// continues.
+/// The free space as a multiple of the store's size.
+///
+/// A copy (`ichido backup`) is as large as the store, and work continues meanwhile.
 const FREE_TIMES_STORE: u64 = 2;
 /// The values of `synchronous_commit` with which an acknowledged commit is on disk.
 const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply"];

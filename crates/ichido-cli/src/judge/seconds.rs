@@ -1,4 +1,6 @@
-//! Durations in the form of model settings: `2.5` and `2.5s` are seconds; `250ms` and `14m` have units.
+//! Durations in the form of model settings.
+//!
+//! `2.5` and `2.5s` are seconds; `250ms` and `14m` have units.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     api.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await.map(drop)
 }
 
-/// Prints the request's bytes unchanged and nothing else, so they can be redirected to a file.
+/// Prints the request's bytes unchanged and nothing else, fit for a file.
 pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     let answer = api.get(&format!("/v1/messages/{id}/request")).await?;
     out::print_bytes(&answer.body)

@@ -81,7 +81,9 @@ pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, Line
     }
 }
 
-/// Accepts a string, or a whole number as written: 7 and 7.0 are equal but would be two keys.
+/// Accepts a string, or a whole number as written.
+///
+/// 7 and 7.0 are equal but would be two keys.
 fn key_of(value: Value<'_, '_>) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.into_owned());

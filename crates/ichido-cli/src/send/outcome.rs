@@ -31,9 +31,9 @@ pub(super) enum SendOutcome {
         effect: Effect,
         detail: String,
     },
-    /// Its attempts from the offline queue are used up, or the server refused it in an earlier run.
+    /// Its attempts are used up, or the server refused it earlier.
     Failed(Reason),
-    /// It was sent from the offline queue before, too long ago to be sent again safely.
+    /// It was sent from the offline queue too long ago to retry.
     Held(Reason),
 }
 
@@ -97,7 +97,9 @@ impl SendOutcome {
         }
     }
 
-    /// Renders the outcome as JSON, with the number of the line and the entry of the offline queue, if there are any.
+    /// Renders the outcome as JSON.
+    ///
+    /// Includes the number of the line and the entry of the offline queue, if there are any.
     pub(super) fn to_json(&self, number: Option<u64>, entry: Option<EntryId>) -> String {
         let (id, code, detail) = match self {
             Self::Queued => (None, None, None),
@@ -192,7 +194,7 @@ impl SendCounts {
         self.lost_in_a_row = if is_lost { self.lost_in_a_row + 1 } else { 0 };
     }
 
-    /// Returns whether so many in a row had no outcome that the server is at fault.
+    /// Returns whether the failures in a row show a fault of the server.
     pub(super) const fn is_lost_in_a_row(&self) -> bool {
         LOST_IN_A_ROW_MAX <= self.lost_in_a_row
     }

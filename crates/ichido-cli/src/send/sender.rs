@@ -1,4 +1,4 @@
-//! The two transports: a running server, and the same API in this process on the store.
+//! The two transports: a running server, and the API in this process.
 //!
 //! Guarantee: both mean the same, so a message sent with one is the same message with the other.
 
@@ -83,7 +83,9 @@ fn outcome_of_server(outcome: Outcome, key: &IdempotencyKey) -> SendOutcome {
     }
 }
 
-/// No response is lost in this process, but an error there is as inconclusive as at a server.
+/// Interprets a response of the API in this process.
+///
+/// No response is lost here, but an error is as inconclusive as at a server.
 fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     match answer.status {
         200..=299 => outcome_of_answer(answer, key),
@@ -94,7 +96,9 @@ fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     }
 }
 
-/// Returns whether a response is about a message with this key: the minimum that our server says.
+/// Returns whether a response is about a message with this key.
+///
+/// This is the minimum that our server says.
 pub(super) fn is_about(answer: &Answer, key: &IdempotencyKey) -> bool {
     let names_another = answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str());
     answer.text_at(ID_AT).is_some() && !names_another

@@ -43,7 +43,9 @@ impl Setup {
     }
 }
 
-/// Creates a configuration with one queue to a mock broker in this process, which is called over HTTP like any other.
+/// Creates a configuration with one queue to a mock broker.
+///
+/// The broker runs in this process and is called over HTTP like any other.
 fn built_in(mock_broker: &InProcess) -> Result<Config, Faults> {
     let text = format!(
         "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",

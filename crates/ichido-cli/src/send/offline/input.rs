@@ -20,7 +20,9 @@ const BATCH_LINES_MAX: usize = 64;
 /// The size at which a batch takes no further line.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// How long to wait for data in a pipe: a program that pipes a message has it ready.
+/// How long to wait for data in a pipe.
+///
+/// A program that pipes a message has it ready.
 const PIPE_WAIT: Duration = Duration::from_secs(1);
 
 /// The source of messages: a single one, and lines. With neither, only the entries in the file are sent.
@@ -48,7 +50,9 @@ impl Input {
     }
 }
 
-/// Fails if a message is piped in without a key: the user must not think that it was queued.
+/// Fails if a message is piped in without a key.
+///
+/// The user must not think that it was queued.
 async fn ensure_no_piped_input() -> Result<(), Exit> {
     if io::stdin().is_terminal() {
         return Ok(());
