@@ -44,10 +44,10 @@ fn take(waiting: &Waiting) -> Option<Prompt> {
 async fn is_answered(model: &Bedrock, prompt: &Prompt, retry: &Retry) -> bool {
     let mut failure = NonZeroU32::MIN;
     loop {
-        let Err(trouble) = model.ask(0, prompt).await.came else { return true };
-        let is_throttled = trouble.verdict.code == Some(ErrorCode::RateLimited);
+        let Err(call_error) = model.ask(0, prompt).await.outcome else { return true };
+        let is_throttled = call_error.verdict.code == Some(ErrorCode::RateLimited);
         if !is_throttled || !retry.may_try_again(failure.get()) {
-            eprintln!("given up on: {}", trouble.why);
+            eprintln!("given up on: {}", call_error.why);
             return false;
         }
         tokio::time::sleep(retry.wait(failure, fastrand::f64(), None)).await;

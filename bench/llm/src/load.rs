@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fake_llm::Script;
 use fake_llm::pace::{Latency, Limit, Rate};
-use fake_llm::seen::Counts;
+use fake_llm::seen::RequestCounts;
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};
 use ichido_core::retry::{Retry, TRIES_MAX};
 use ichido_llm::models::{Form, Prompt};
@@ -49,7 +49,7 @@ pub(crate) struct Ran {
     /// Items that the contender has an answer for.
     pub(crate) answered: usize,
     /// What the provider counted.
-    pub(crate) seen: Counts,
+    pub(crate) seen: RequestCounts,
 }
 
 impl Load {

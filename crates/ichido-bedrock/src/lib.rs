@@ -8,14 +8,16 @@
 //! Start at [`BedrockSettings`]. It is a crate of its own because the SDK is heavy to build.
 
 mod bound;
-mod fault;
+mod call_fault;
 mod reading;
 mod request;
 mod sent;
 mod settings;
 mod words;
 
-pub use settings::{BedrockSettings, CONNECT_TIME_OUT, Credentials, EndpointSettings, Forms, Keys, TIME_OUT};
+pub use settings::{
+    BedrockSettings, Credentials, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, EndpointSettings, Forms, Keys,
+};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +25,11 @@ use std::time::Duration;
 use aws_sdk_bedrockruntime::Client;
 use ichido_core::limits::Limits;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
-use ichido_llm::models::{Asking, Model, Prompt, Reply, Trial, Trouble};
+use ichido_llm::models::{CallError, CallReport, Model, ModelFuture, Prompt, Reply};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
-use sent::Sent;
+use sent::SentFlag;
 
 /// A model on Bedrock, in one or more regions. Made by [`BedrockSettings::resolve`].
 pub struct Bedrock {
@@ -58,38 +60,40 @@ impl Model for Bedrock {
         self.time_out
     }
 
-    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a> {
         // Bedrock sends no counters of what is left.
-        Box::pin(async move { Trial { came: self.tried(endpoint, prompt).await, limits: Limits::default() } })
+        Box::pin(async move {
+            CallReport { outcome: self.tried(endpoint, prompt).await, limits: Limits::default() }
+        })
     }
 }
 
 impl Bedrock {
-    async fn tried(&self, endpoint: usize, prompt: &Prompt) -> Result<Reply, Trouble> {
+    async fn tried(&self, endpoint: usize, prompt: &Prompt) -> Result<Reply, CallError> {
         let Some(client) = self.clients.get(endpoint) else {
             return Err(unasked(format!(
                 "there is no endpoint {endpoint}; there are {}",
                 self.clients.len()
             )));
         };
-        let call = request::of(client, &self.called, prompt, self.forms).map_err(unasked)?;
-        let sent = Arc::new(Sent::default());
+        let call = request::build(client, &self.called, prompt, self.forms).map_err(unasked)?;
+        let sent = Arc::new(SentFlag::default());
         // The SDK writes whole answers to whoever listens at the level of traces.
-        let came = call
+        let outcome = call
             .customize()
             .interceptor(sent::Watch(Arc::clone(&sent)))
             .send()
             .with_subscriber(NoSubscriber::new())
             .await;
-        match came {
+        match outcome {
             Ok(output) => reading::reply(output),
-            Err(error) => Err(reading::trouble(&error, sent.get(), prompt, ichido_http::clock::now())),
+            Err(error) => Err(reading::call_error(&error, sent.get(), prompt, ichido_http::clock::now())),
         }
     }
 }
 
 /// A call that was not made, because it is wrong as it stands.
-fn unasked(why: String) -> Trouble {
+fn unasked(why: String) -> CallError {
     let verdict = Verdict::said(Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp, None, None);
-    Trouble { verdict, status: None, name: None, why }
+    CallError { verdict, status: None, name: None, why }
 }

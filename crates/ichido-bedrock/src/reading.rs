@@ -7,18 +7,18 @@ use aws_sdk_bedrockruntime::operation::converse::{ConverseError, ConverseOutput}
 use aws_sdk_bedrockruntime::types::{self, ContentBlock, StopReason, TokenUsage};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Seen, Table, Verdict};
-use ichido_llm::models::{Ended, Prompt, Reply, Trouble, Usage};
+use ichido_llm::models::{CallError, FinishReason, Prompt, Reply, Usage};
 
-use crate::fault::{self, Fault};
+use crate::call_fault::{self, CallFault};
 use crate::words;
 
 /// The header field that names an error.
 const ERROR_NAME: &str = "x-amzn-errortype";
 
 /// What the model answered, or that it stopped in a way that leaves no answer.
-pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, Trouble> {
+pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, CallError> {
     let id = output.request_id().map(str::to_owned);
-    let Some(ended) = ended(&output.stop_reason) else {
+    let Some(finish_reason) = finish_reason(&output.stop_reason) else {
         let why = format!("the model stopped without a usable answer: {:?}", output.stop_reason.as_str());
         return Err(unusable(with_id(why, id.as_deref())));
     };
@@ -26,15 +26,15 @@ pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, Trouble> {
         Some(types::ConverseOutput::Message(message)) => text(message.content),
         _ => return Err(unusable(with_id("the answer holds no message".to_owned(), id.as_deref()))),
     };
-    Ok(Reply { text, ended, id, usage: output.usage.as_ref().map(usage) })
+    Ok(Reply { text, finish_reason, id, usage: output.usage.as_ref().map(usage) })
 }
 
 /// Why the model stopped. `None`: it broke its own output, or says something that is not known here and so proves nothing.
-fn ended(reason: &StopReason) -> Option<Ended> {
+fn finish_reason(reason: &StopReason) -> Option<FinishReason> {
     match reason {
-        StopReason::EndTurn | StopReason::StopSequence => Some(Ended::Whole),
-        StopReason::MaxTokens | StopReason::ModelContextWindowExceeded => Some(Ended::CutOff),
-        StopReason::ContentFiltered | StopReason::GuardrailIntervened => Some(Ended::Declined),
+        StopReason::EndTurn | StopReason::StopSequence => Some(FinishReason::Whole),
+        StopReason::MaxTokens | StopReason::ModelContextWindowExceeded => Some(FinishReason::CutOff),
+        StopReason::ContentFiltered | StopReason::GuardrailIntervened => Some(FinishReason::Declined),
         _ => None,
     }
 }
@@ -56,12 +56,12 @@ fn usage(counted: &TokenUsage) -> Usage {
 }
 
 /// Why there is no answer. Its verdict is never that there is one.
-pub(crate) fn trouble(
+pub(crate) fn call_error(
     error: &SdkError<ConverseError, HttpResponse>,
     was_sent: bool,
     prompt: &Prompt,
     now: Timestamp,
-) -> Trouble {
+) -> CallError {
     // The body is in memory only where it was read to its end.
     let whole = error.raw_response().and_then(|raw| Some((raw, raw.body().bytes()?)));
     let Some((raw, body)) = whole else {
@@ -76,14 +76,14 @@ pub(crate) fn trouble(
             let why =
                 "what came is no answer of the Converse API; is the endpoint's address right?".to_owned();
             let status = Some(raw.status().as_u16());
-            Trouble { status, ..unusable(with_id(why, error.request_id())) }
+            CallError { status, ..unusable(with_id(why, error.request_id())) }
         }
     }
 }
 
-fn unusable(why: String) -> Trouble {
+fn unusable(why: String) -> CallError {
     let verdict = Table::llm().judge(&Seen::UnusableAnswer, Timestamp::EPOCH);
-    Trouble { verdict, status: None, name: None, why }
+    CallError { verdict, status: None, name: None, why }
 }
 
 /// An answer came, and says no.
@@ -93,7 +93,7 @@ fn refused(
     body: &[u8],
     prompt: &Prompt,
     now: Timestamp,
-) -> Trouble {
+) -> CallError {
     let status = raw.status().as_u16();
     let message = error.message().unwrap_or("no message");
     let fields: Vec<(&str, &[u8])> =
@@ -116,7 +116,7 @@ fn refused(
         Some(name) => format!("{name}: {said}"),
         None => format!("status {status}: {said}"),
     };
-    Trouble { verdict, status: Some(status), name, why: with_id(why, error.meta().request_id()) }
+    CallError { verdict, status: Some(status), name, why: with_id(why, error.meta().request_id()) }
 }
 
 /// Whether the tokens of the day are spent. It has the name of a throttle, and no retry within a batch mends it.
@@ -136,22 +136,24 @@ fn status_of_model(error: &ConverseError) -> Option<u16> {
 }
 
 /// No whole answer came, or no call was made.
-fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now: Timestamp) -> Trouble {
+fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now: Timestamp) -> CallError {
     let not_done = |code| Verdict::said(Some(code), Effect::NotDone, Advice::GiveUp, None, None);
-    let (verdict, what) = match fault::of(error, was_sent) {
-        Fault::NoKeys => (
+    let (verdict, what) = match call_fault::classify(error, was_sent) {
+        CallFault::NoKeys => (
             not_done(ErrorCode::Unauthorized),
             "not sent, for no AWS credentials were found; set them in the environment or in a profile",
         ),
-        Fault::NoRequest => (not_done(ErrorCode::BadRequest), "not sent, for no request can be made of it"),
-        Fault::Network(fault) => {
+        CallFault::NoRequest => {
+            (not_done(ErrorCode::BadRequest), "not sent, for no request can be made of it")
+        }
+        CallFault::Network(fault) => {
             let what = if fault.may_have_arrived() { "may have been sent" } else { "not sent" };
             (Table::llm().judge(&Seen::Network(fault), now), what)
         }
     };
     let why = format!("{what}: {}", words::of_chain(error));
     let status = error.raw_response().map(|raw| raw.status().as_u16());
-    Trouble { verdict, status, name: None, why: with_id(why, error.request_id()) }
+    CallError { verdict, status, name: None, why: with_id(why, error.request_id()) }
 }
 
 /// The provider's name for the call, for who asks AWS about it.

@@ -12,7 +12,7 @@ use ichido_llm::models::{Form, Prompt};
 use crate::settings::Forms;
 
 /// The call, or why there can be none.
-pub(crate) fn of(
+pub(crate) fn build(
     client: &Client,
     called: &str,
     prompt: &Prompt,

@@ -9,9 +9,9 @@ use aws_sdk_bedrockruntime::error::BoxError;
 
 /// Whether a call was handed on to be sent. Until then, nothing of it has left: keys are looked up and the request is signed before.
 #[derive(Debug, Default)]
-pub(crate) struct Sent(AtomicBool);
+pub(crate) struct SentFlag(AtomicBool);
 
-impl Sent {
+impl SentFlag {
     pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -19,7 +19,7 @@ impl Sent {
 
 /// Notes when a call is handed on. It is asked just before the SDK gives the request to its connector.
 #[derive(Debug)]
-pub(crate) struct Watch(pub(crate) Arc<Sent>);
+pub(crate) struct Watch(pub(crate) Arc<SentFlag>);
 
 impl Intercept for Watch {
     fn name(&self) -> &'static str {

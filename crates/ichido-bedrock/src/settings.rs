@@ -3,7 +3,7 @@
 //! Guarantee: a [`Bedrock`] is only made of settings that make sense; where they do not, every problem is said at once, with its place and
 //! how to mend it, and without a character of a key.
 
-mod way;
+mod clients;
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use ichido_llm::models::ENDPOINTS_MAX;
 use crate::Bedrock;
 
 /// How long a connection may take to come about, unless it is said otherwise.
-pub const CONNECT_TIME_OUT: Duration = Duration::from_secs(3);
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a whole call may take, unless it is said otherwise.
-pub const TIME_OUT: Duration = Duration::from_mins(2);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// The longest name of a model that Bedrock takes.
 const MODEL_BYTES_MAX: usize = 2_048;
 
@@ -33,9 +33,9 @@ pub struct BedrockSettings {
     pub endpoints: Vec<EndpointSettings>,
     /// Whose the calls are. Whoever is found.
     pub credentials: Credentials,
-    /// The longest that it may take to connect: name, TCP and TLS. [`CONNECT_TIME_OUT`].
+    /// The longest that it may take to connect: name, TCP and TLS. [`DEFAULT_CONNECT_TIMEOUT`].
     pub connect_time_out: Duration,
-    /// The longest for all of a call, to the answer's last byte. [`TIME_OUT`]. No byte of an answer comes before the model has said all of it.
+    /// The longest for all of a call, to the answer's last byte. [`DEFAULT_TIMEOUT`]. No byte of an answer comes before the model has said all of it.
     pub time_out: Duration,
     /// How a model is told of the form that it is to answer in. By its schema.
     pub forms: Forms,
@@ -92,8 +92,8 @@ impl BedrockSettings {
             inference_profile_arn: None,
             endpoints: Vec::new(),
             credentials: Credentials::Found,
-            connect_time_out: CONNECT_TIME_OUT,
-            time_out: TIME_OUT,
+            connect_time_out: DEFAULT_CONNECT_TIMEOUT,
+            time_out: DEFAULT_TIMEOUT,
             forms: Forms::Schema,
         }
     }
@@ -118,7 +118,7 @@ impl BedrockSettings {
         let mut problems = Faults::default();
         self.check_names(&mut problems);
         self.check_endpoints(&mut problems);
-        self.check_time_outs(&mut problems);
+        self.check_timeouts(&mut problems);
         if let Credentials::Given(keys) = &self.credentials {
             keys.check(&mut problems);
         }
@@ -128,7 +128,7 @@ impl BedrockSettings {
         if !problems.0.is_empty() {
             return Err(problems);
         }
-        let (endpoints, clients) = way::open(self).await?;
+        let (endpoints, clients) = clients::open(self).await?;
         let (name, called) = (name.to_owned(), called.to_owned());
         Ok(Bedrock { name, called, endpoints, clients, time_out: self.time_out, forms: self.forms })
     }
@@ -156,8 +156,8 @@ impl BedrockSettings {
         }
         if self.inference_profile_arn.as_deref().is_some_and(|arn| !is_named(arn) || !arn.starts_with("arn:"))
         {
-            let mend = "start with `arn:`; the id of a profile of AWS's own, such as eu.anthropic.claude-…, is a model_id";
-            add(problems, "inference_profile_arn", format!("{wanted}, and {mend}"));
+            let help = "start with `arn:`; the id of a profile of AWS's own, such as eu.anthropic.claude-…, is a model_id";
+            add(problems, "inference_profile_arn", format!("{wanted}, and {help}"));
         }
     }
 
@@ -175,7 +175,7 @@ impl BedrockSettings {
                     "is no region of AWS; write one such as eu-central-1",
                 );
             }
-            if let Some(Err(why)) = endpoint.url.as_deref().map(place) {
+            if let Some(Err(why)) = endpoint.url.as_deref().map(redacted_url) {
                 add(problems, format!("endpoints[{index}].url"), why);
             }
             if self.endpoints[..index].contains(endpoint) {
@@ -184,7 +184,7 @@ impl BedrockSettings {
         }
     }
 
-    fn check_time_outs(&self, problems: &mut Faults) {
+    fn check_timeouts(&self, problems: &mut Faults) {
         let least = Duration::from_millis(1);
         if !(least..=TIME_OUT_MAX).contains(&self.time_out) {
             let is = self.time_out;
@@ -204,8 +204,8 @@ impl EndpointSettings {
 
     /// What it is called: the region, and its address where it has one of its own.
     pub(crate) fn name(&self) -> String {
-        match self.url.as_deref().map(place) {
-            Some(Ok(place)) => format!("{} at {place}", self.region),
+        match self.url.as_deref().map(redacted_url) {
+            Some(Ok(redacted_url)) => format!("{} at {redacted_url}", self.region),
             Some(Err(_)) | None => self.region.clone(),
         }
     }
@@ -231,7 +231,7 @@ impl Keys {
 }
 
 /// The place that an address names, without what may be secret about it; or why it is none.
-fn place(url: &str) -> Result<String, &'static str> {
+fn redacted_url(url: &str) -> Result<String, &'static str> {
     let uri: Uri = url.parse().map_err(|_| "is no address; write one such as https://vpce-…amazonaws.com")?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err("must begin with https://, or http:// for a server for tests");
@@ -252,6 +252,6 @@ fn is_visible(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-pub(crate) fn add(problems: &mut Faults, place: impl Into<String>, what: impl Into<String>) {
-    problems.add(place, what);
+pub(crate) fn add(problems: &mut Faults, setting: impl Into<String>, what: impl Into<String>) {
+    problems.add(setting, what);
 }

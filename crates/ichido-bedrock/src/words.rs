@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use ichido_llm::models::{Hush, Prompt};
+use ichido_llm::models::{Prompt, Redactor};
 
 /// The most characters that are shown of anybody's words.
 pub(crate) const WORDS_CHARS_MAX: usize = 300;
@@ -10,7 +10,7 @@ pub(crate) const WORDS_CHARS_MAX: usize = 300;
 /// A provider's words. Only the first line: where a signature is refused, the lines after it repeat what was signed, with its session token.
 pub(crate) fn of_provider(message: &str, prompt: &Prompt) -> String {
     // The secret key is in no request, and so in no answer.
-    Hush { prompt, api_key: None }.shown(message.trim().lines().next().unwrap_or_default())
+    Redactor { prompt, api_key: None }.shown(message.trim().lines().next().unwrap_or_default())
 }
 
 /// What an error and those below it say, the outermost first.

@@ -36,9 +36,9 @@ use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::message::Note;
 
-use crate::judge::counts::Counting;
-use crate::models::{Ended, Reply, Trouble};
-use answer::{Answer, HAND_ON_WITHIN};
+use crate::judge::counts::CallMetrics;
+use crate::models::{CallError, FinishReason, Reply};
+use answer::{AnswerMessage, ENQUEUE_TIMEOUT};
 use endpoints::Endpoints;
 
 /// A message that finds all endpoints at rest comes again no sooner than this.
@@ -49,7 +49,7 @@ pub struct Llm {
     plan: LlmPlan,
     store: Store,
     endpoints: Endpoints,
-    counting: Counting,
+    counting: CallMetrics,
 }
 
 ichido_core::debug_only! {
@@ -60,7 +60,7 @@ impl LlmPlan {
     /// The destination, on the store that holds both queues.
     pub fn on(self, store: Store) -> Llm {
         let endpoints = Endpoints::new(self.model.endpoints().len());
-        let counting = Counting::of(self.model.name());
+        let counting = CallMetrics::new(self.model.name());
         Llm { plan: self, store, endpoints, counting }
     }
 
@@ -68,7 +68,7 @@ impl LlmPlan {
     pub fn promise(&self) -> Promise {
         Promise {
             guarantee: Guarantee::Repeatable,
-            time_out: self.model.time_out().saturating_add(HAND_ON_WITHIN),
+            time_out: self.model.time_out().saturating_add(ENQUEUE_TIMEOUT),
             settles_within: Duration::ZERO,
         }
     }
@@ -90,30 +90,35 @@ impl Llm {
             Err(why) => return Failed::dead(why).into(),
         };
         let now = clock::now();
-        let endpoint = match self.endpoints.open(call.message, prompt.tokens_max(), now, fastrand::f64()) {
+        let endpoint = match self.endpoints.acquire(call.message, prompt.tokens_max(), now, fastrand::f64()) {
             Ok(endpoint) => endpoint,
             Err(until) => return Came::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
         };
         self.counting.call(call.attempt <= 1);
-        let mut under_way = UnderWay(Some(&self.counting));
-        let trial = self.plan.model.ask(endpoint, &prompt).await;
-        under_way.0 = None;
-        let came = trial.came.as_ref();
-        let verdict =
-            self.endpoints.hear(call.message, endpoint, came.map(drop), &trial.limits, clock::now());
-        match came {
-            Ok(reply) => self.replied(call, reply).await,
-            Err(trouble) => self.troubled(verdict, trouble),
+        let mut unresolved = BillingGuard(Some(&self.counting));
+        let report = self.plan.model.ask(endpoint, &prompt).await;
+        unresolved.0 = None;
+        let outcome = report.outcome.as_ref();
+        let verdict = self.endpoints.record_outcome(
+            call.message,
+            endpoint,
+            outcome.map(drop),
+            &report.limits,
+            clock::now(),
+        );
+        match outcome {
+            Ok(reply) => self.handle_reply(call, reply).await,
+            Err(call_error) => self.handle_error(verdict, call_error),
         }
     }
 
-    async fn replied(&self, call: &Call, reply: &Reply) -> Came {
-        let said = match self.plan.read(reply) {
-            Ok(said) => said,
+    async fn handle_reply(&self, call: &Call, reply: &Reply) -> Came {
+        let value = match self.plan.read(reply) {
+            Ok(value) => value,
             Err(why) => {
                 self.counting.unusable();
                 let mut verdict = Table::llm().judge(&Seen::UnusableAnswer, clock::now());
-                if reply.ended == Ended::Declined {
+                if reply.finish_reason == FinishReason::Declined {
                     // It would say so again.
                     verdict.advice = Advice::GiveUp;
                 }
@@ -121,21 +126,22 @@ impl Llm {
                 return Came::judged(verdict, note);
             }
         };
-        let answer = Answer { call, reply, said, model: self.plan.model.name() };
-        let came = answer.hand_on(&self.store, &self.plan.answers_to, self.plan.answer_tries).await;
-        if matches!(&came, Came::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
+        let answer = AnswerMessage { call, reply, value, model: self.plan.model.name() };
+        let outcome = answer.enqueue(&self.store, &self.plan.answers_to, self.plan.answer_tries).await;
+        if matches!(&outcome, Came::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
             self.counting.lost(1);
         }
-        came
+        outcome
     }
 
     /// No answer came. What the pace of the destination hears of it is said by the endpoints.
-    fn troubled(&self, verdict: Verdict, trouble: &Trouble) -> Came {
-        if trouble.verdict.code == Some(ErrorCode::RateLimited) {
+    fn handle_error(&self, verdict: Verdict, call_error: &CallError) -> Came {
+        if call_error.verdict.code == Some(ErrorCode::RateLimited) {
             self.counting.throttled();
         }
-        self.counting.lost(u32::from(trouble.may_be_billed()));
-        let note = Note { status: trouble.status, excerpt: Some(trouble.why.clone()), ..Note::default() };
+        self.counting.lost(u32::from(call_error.may_be_billed()));
+        let note =
+            Note { status: call_error.status, excerpt: Some(call_error.why.clone()), ..Note::default() };
         Came::judged(verdict, note)
     }
 }
@@ -154,9 +160,9 @@ impl From<Llm> for Destination {
 }
 
 /// A call under way. Dropped before its end it may be billed, and its message is tried again.
-struct UnderWay<'a>(Option<&'a Counting>);
+struct BillingGuard<'a>(Option<&'a CallMetrics>);
 
-impl Drop for UnderWay<'_> {
+impl Drop for BillingGuard<'_> {
     fn drop(&mut self) {
         if let Some(counting) = self.0 {
             counting.lost(1);

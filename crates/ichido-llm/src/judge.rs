@@ -31,7 +31,7 @@
 //!         max_tokens: 50,
 //!         form: None, // The judge's own.
 //!     });
-//!     let judge = Judge::<Mood>::of(model, form, Settings::DEFAULT)?;
+//!     let judge = Judge::<Mood>::new(model, form, Settings::DEFAULT)?;
 //!     let report = judge.run(prompts.collect(), &Stop::new()).await?;
 //!     for outcome in &report.outcomes {
 //!         match outcome {
@@ -43,18 +43,18 @@
 //! }
 //! ```
 //!
-//! Start at [`Judge`]. Reading on, `batch` gives out the places, `attempt` is one call, `ways` are the model's endpoints, and `next` is
+//! Start at [`Judge`]. Reading on, `batch` gives out the places, `attempt` is one call, `endpoints` are the model's endpoints, and `next` is
 //! what follows a call that came to nothing.
 
+mod answers;
 mod attempt;
 mod batch;
 pub(crate) mod counts;
-mod memory;
+mod endpoints;
 mod next;
 mod outcome;
 mod settings;
 mod stop;
-mod ways;
 
 pub use counts::{Counts, describe_metrics};
 pub use outcome::{Ended, Judged, Outcome, Report, Why};
@@ -72,11 +72,11 @@ use ichido_store::error::StoreError;
 use serde::de::DeserializeOwned;
 
 use crate::models::{Form, Model, Prompt};
+use answers::AnswerStore;
 use attempt::Asker;
-use batch::Batch;
-use counts::Counting;
-use memory::Memory;
-use ways::Ways;
+use batch::BatchRun;
+use counts::CallMetrics;
+use endpoints::EndpointPool;
 
 /// Asks a model many questions, and reads its answers as `T`.
 pub struct Judge<T> {
@@ -102,8 +102,8 @@ pub struct Known {
 
 impl<T: DeserializeOwned> Judge<T> {
     /// One that remembers answers for as long as it lives.
-    pub fn of(model: Arc<dyn Model>, form: Form, settings: Settings) -> Result<Self, SettingsError> {
-        Self::with(model, form, settings, Memory::here(), Arc::new(Clock::alone()), None)
+    pub fn new(model: Arc<dyn Model>, form: Form, settings: Settings) -> Result<Self, SettingsError> {
+        Self::with(model, form, settings, AnswerStore::in_process(), Arc::new(Clock::alone()), None)
     }
 
     /// One that keeps answers in a store, until [`Answers::forget`](ichido_store::Answers::forget) is asked to forget those of its topic; and that shares the model's
@@ -115,22 +115,22 @@ impl<T: DeserializeOwned> Judge<T> {
         store: &Store,
         topic: &str,
     ) -> Result<Self, SettingsError> {
-        let memory = Memory::of(store.clone(), topic)?;
-        Self::with(model, form, settings, memory, Arc::new(Clock::new(store.clone())), Some(store))
+        let answers = AnswerStore::open(store.clone(), topic)?;
+        Self::with(model, form, settings, answers, Arc::new(Clock::new(store.clone())), Some(store))
     }
 
     fn with(
         model: Arc<dyn Model>,
         form: Form,
         settings: Settings,
-        memory: Memory,
+        answers: AnswerStore,
         clock: Arc<Clock>,
         store: Option<&Store>,
     ) -> Result<Self, SettingsError> {
         let settings = settings.checked(&*model)?;
-        let counting = Counting::of(model.name());
-        let ways = Ways::of(&*model, settings.pace, store, &clock);
-        let asker = Asker { model, settings, memory, ways, clock, counting };
+        let counting = CallMetrics::new(model.name());
+        let endpoints = EndpointPool::new(&*model, settings.pace, store, &clock);
+        let asker = Asker { model, settings, answers, endpoints, clock, counting };
         let schema = form.schema().to_string();
         Ok(Self { asker: Arc::new(asker), form: Arc::new(form), schema, reads: PhantomData })
     }
@@ -141,7 +141,7 @@ impl<T: DeserializeOwned> Judge<T> {
             prompts.iter().map(|prompt| (self.question(prompt), prompt.tokens())).collect();
         ids.sort_unstable();
         ids.dedup_by_key(|(id, _)| *id);
-        let found = self.asker.memory.find(ids.iter().map(|(id, _)| *id)).await?;
+        let found = self.asker.answers.find(ids.iter().map(|(id, _)| *id)).await?;
         let is_missing = |id: &QuestionId| found.get(id).is_none_or(|question| question.answer.is_none());
         let missing = || ids.iter().filter(|(id, _)| is_missing(id));
         Ok(Known {
@@ -162,7 +162,7 @@ impl<T: DeserializeOwned> Judge<T> {
             let id = self.question(&prompt);
             (id, Prompt { form: Some(Arc::clone(&self.form)), ..prompt })
         });
-        let batch = Batch::of(Arc::clone(&self.asker), questions, fits::<T>);
+        let batch = BatchRun::new(Arc::clone(&self.asker), questions, fits::<T>);
         batch.run(stop).await?.read()
     }
 

@@ -5,30 +5,30 @@
 //! what is shown of any of these types (SPEC B8).
 //!
 //! Calls to a model are *repeatable* (SPEC F2): nothing breaks when one is made twice, but it may be billed twice. Whoever repeats one of
-//! unknown outcome counts it ([`Trouble::may_be_billed`]).
+//! unknown outcome counts it ([`CallError::may_be_billed`]).
 //!
 //! Start at [`Prompt`] and [`Model`]. [`OpenAi`] and [`Anthropic`] are models behind HTTP, in those two ways of speaking.
 
 mod anthropic;
+mod call;
 mod form;
-mod line;
+mod http_model;
 mod openai;
 mod prompt;
-mod trial;
 
 pub use anthropic::{Anthropic, AnthropicSettings};
-pub use form::{Form, FormError, Read, Unusable};
-pub use line::{ENDPOINTS_MAX, HttpModel, Hush, ServiceSettings};
+pub use call::{CallError, CallReport, FinishReason, Reply, Usage};
+pub(crate) use call::{accepted, is_set_up};
+pub use form::{Form, FormError, ParsedAnswer, Unusable};
+pub use http_model::{ENDPOINTS_MAX, HttpModel, Redactor, ServiceSettings};
 pub use openai::{FormBy, LimitBy, OpenAi, OpenAiSettings};
 pub use prompt::Prompt;
-pub use trial::{Ended, Reply, Trial, Trouble, Usage};
-pub(crate) use trial::{accepted, is_set_up};
 
 use std::pin::Pin;
 use std::time::Duration;
 
 /// A call under way.
-pub type Asking<'a> = Pin<Box<dyn Future<Output = Trial> + Send + 'a>>;
+pub type ModelFuture<'a> = Pin<Box<dyn Future<Output = CallReport> + Send + 'a>>;
 
 /// A model that can be asked, at one or more endpoints.
 pub trait Model: Send + Sync {
@@ -43,5 +43,5 @@ pub trait Model: Send + Sync {
 
     /// One call to the endpoint at this place in [`Model::endpoints`]. It ends within [`Model::time_out`]; whoever drops it gives it up, and
     /// cannot know whether it is billed.
-    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a>;
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a>;
 }

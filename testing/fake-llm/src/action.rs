@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// The model answers, well or badly.
-    Answer(Shape),
+    Answer(AnswerShape),
     /// The model says just this.
     Say(String),
     /// The provider's own error. Nothing is billed.
@@ -24,7 +24,7 @@ pub enum Action {
 /// How the model's text comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum AnswerShape {
     /// As it should be.
     Whole,
     /// It ends in the middle, for the tokens were spent.

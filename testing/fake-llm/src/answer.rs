@@ -5,48 +5,48 @@
 
 use serde_json::json;
 
-use crate::action::Shape;
+use crate::action::AnswerShape;
 
 const LABELS: [&str; 4] = ["ACT_NOW", "THINK", "FYI", "IGNORE"];
 
 /// The model's answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct PlannedAnswer {
     pub(crate) text: String,
-    pub(crate) stop: Stop,
+    pub(crate) stop: AnswerEnd,
 }
 
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    End,
+pub(crate) enum AnswerEnd {
+    Complete,
     /// No more tokens.
     Length,
     /// The provider's filter.
     Filtered,
 }
 
-impl Answer {
+impl PlannedAnswer {
     /// The whole text.
     pub(crate) fn whole(text: String) -> Self {
-        Self { text, stop: Stop::End }
+        Self { text, stop: AnswerEnd::Complete }
     }
 
     /// The text as it comes out.
-    pub(crate) fn shaped(text: &str, shape: Shape) -> Self {
+    pub(crate) fn shaped(text: &str, shape: AnswerShape) -> Self {
         let whole = |text: String| Self::whole(text);
         match shape {
-            Shape::Whole => whole(text.to_owned()),
-            Shape::CutOff => {
+            AnswerShape::Whole => whole(text.to_owned()),
+            AnswerShape::CutOff => {
                 let half = text.chars().count() / 2;
-                Self { text: text.chars().take(half).collect(), stop: Stop::Length }
+                Self { text: text.chars().take(half).collect(), stop: AnswerEnd::Length }
             }
-            Shape::Prose => {
+            AnswerShape::Prose => {
                 whole(format!("Here is the judgement you asked for:\n\n{text}\n\nI hope this helps!"))
             }
-            Shape::Fence => whole(format!("```json\n{text}\n```")),
-            Shape::SchemaMiss => whole(json!({ "unasked": true }).to_string()),
-            Shape::Filtered => Self { text: String::new(), stop: Stop::Filtered },
+            AnswerShape::Fence => whole(format!("```json\n{text}\n```")),
+            AnswerShape::SchemaMiss => whole(json!({ "unasked": true }).to_string()),
+            AnswerShape::Filtered => Self { text: String::new(), stop: AnswerEnd::Filtered },
         }
     }
 }
@@ -85,11 +85,11 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_no_json_and_what_is_wrapped_holds_it() {
         let text = judgement("a");
-        let cut = Answer::shaped(&text, Shape::CutOff);
+        let cut = PlannedAnswer::shaped(&text, AnswerShape::CutOff);
         assert!(serde_json::from_str::<Value>(&cut.text).is_err() && text.starts_with(&cut.text));
-        assert_eq!(cut.stop, Stop::Length);
-        for shape in [Shape::Prose, Shape::Fence] {
-            let wrapped = Answer::shaped(&text, shape).text;
+        assert_eq!(cut.stop, AnswerEnd::Length);
+        for shape in [AnswerShape::Prose, AnswerShape::Fence] {
+            let wrapped = PlannedAnswer::shaped(&text, shape).text;
             assert!(serde_json::from_str::<Value>(&wrapped).is_err() && wrapped.contains(&text));
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// An API that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Api {
+pub enum Provider {
     /// Converse of the Bedrock runtime.
     Bedrock,
     /// Chat completions of OpenAI and of all that imitate it.
@@ -20,7 +20,7 @@ pub enum Api {
 /// Where a request wants to go.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    pub(crate) api: Api,
+    pub(crate) api: Provider,
     /// What stands before the API's own path: nothing, or for example `/east`.
     pub(crate) endpoint: String,
     /// The model as the path names it, still encoded. Only Bedrock names it there.
@@ -31,13 +31,13 @@ pub(crate) struct Route {
 pub(crate) fn route(path: &str) -> Option<Route> {
     let plain = |api, endpoint: &str| Some(Route { api, endpoint: endpoint.to_owned(), model: None });
     if let Some(endpoint) = path.strip_suffix("/v1/chat/completions") {
-        return plain(Api::Openai, endpoint);
+        return plain(Provider::Openai, endpoint);
     }
     if let Some(endpoint) = path.strip_suffix("/v1/messages") {
-        return plain(Api::Anthropic, endpoint);
+        return plain(Provider::Anthropic, endpoint);
     }
     let (endpoint, model) = path.strip_suffix("/converse")?.split_once("/model/")?;
-    Some(Route { api: Api::Bedrock, endpoint: endpoint.to_owned(), model: Some(model.to_owned()) })
+    Some(Route { api: Provider::Bedrock, endpoint: endpoint.to_owned(), model: Some(model.to_owned()) })
 }
 
 #[cfg(test)]
@@ -47,9 +47,9 @@ mod tests {
     #[test]
     fn what_stands_before_the_path_of_an_api_is_the_endpoint() {
         let routed = |path| route(path).map(|route| (route.api, route.endpoint));
-        assert_eq!(routed("/v1/messages"), Some((Api::Anthropic, String::new())));
-        assert_eq!(routed("/east/v1/chat/completions"), Some((Api::Openai, "/east".to_owned())));
-        assert_eq!(routed("/a/b/model/m/converse"), Some((Api::Bedrock, "/a/b".to_owned())));
+        assert_eq!(routed("/v1/messages"), Some((Provider::Anthropic, String::new())));
+        assert_eq!(routed("/east/v1/chat/completions"), Some((Provider::Openai, "/east".to_owned())));
+        assert_eq!(routed("/a/b/model/m/converse"), Some((Provider::Bedrock, "/a/b".to_owned())));
         assert_eq!(routed("/v1/completions"), None);
         assert_eq!(routed("/converse"), None);
     }

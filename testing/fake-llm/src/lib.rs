@@ -2,7 +2,7 @@
 //! Anthropic's messages, over plain HTTP.
 //!
 //! Guarantee: a request is checked as strictly as the provider documents it before anything else is done; what is
-//! wrong is answered in the provider's own form and listed in [`Seen::format_faults`]. How it behaves is written in
+//! wrong is answered in the provider's own form and listed in [`SeenRequests::format_faults`]. How it behaves is written in
 //! a [`Script`], and the same script with the same calls plays alike. It knows nothing of the crates it tests.
 //!
 //! In a test, [`start`] it; it ends when the [`Fake`] is dropped. As a process of its own it is the binary
@@ -56,9 +56,9 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 pub use script::Script;
-pub use seen::Seen;
+pub use seen::SeenRequests;
 
-use server::Shared;
+use server::ServerShared;
 
 /// A server that runs, on a thread of its own, until this is dropped.
 ///
@@ -66,7 +66,7 @@ use server::Shared;
 #[derive(Debug)]
 pub struct Fake {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -88,7 +88,7 @@ pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Fake> {
     let shared = {
         // The start is by the server's own clock, whatever the caller has done to his.
         let _inside = runtime.enter();
-        Arc::new(Shared::new(script))
+        Arc::new(ServerShared::new(script))
     };
     let (stop, stopped) = oneshot::channel();
     let served = Arc::clone(&shared);
@@ -110,7 +110,7 @@ impl Fake {
     }
 
     /// What it has seen so far.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> SeenRequests {
         self.shared.seen()
     }
 

@@ -12,13 +12,13 @@ use crate::pace::Rate;
 #[derive(Debug)]
 pub(crate) enum Limiter {
     Bucket(Bucket),
-    Window { calls: usize, span: Duration, let_in: VecDeque<Duration> },
+    Window { calls: usize, span: Duration, admitted: VecDeque<Duration> },
 }
 
 /// A bucket of calls or of tokens.
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    of: Of,
+    of: LimitUnit,
     per_second: f64,
     size: f64,
     level: f64,
@@ -28,12 +28,12 @@ pub(crate) struct Bucket {
 
 /// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum LimitUnit {
     Requests,
     Tokens,
 }
 
-impl Of {
+impl LimitUnit {
     /// As headers name it.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -45,8 +45,8 @@ impl Of {
 
 /// What is left of a limit, as providers tell it in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counter {
-    pub(crate) of: Of,
+pub(crate) struct LimitCounter {
+    pub(crate) of: LimitUnit,
     pub(crate) limit: u32,
     pub(crate) remaining: u32,
     /// How long until nothing of it is used.
@@ -61,15 +61,15 @@ impl Limiter {
         };
         match rate {
             Rate::Bucket { calls, per_ms, burst } => {
-                bucket(Of::Requests, calls.get().into(), per_ms.get(), burst.get().into())
+                bucket(LimitUnit::Requests, calls.get().into(), per_ms.get(), burst.get().into())
             }
             Rate::Tokens { tokens, per_ms } => {
-                bucket(Of::Tokens, tokens.get().into(), per_ms.get(), tokens.get().into())
+                bucket(LimitUnit::Tokens, tokens.get().into(), per_ms.get(), tokens.get().into())
             }
             Rate::Window { calls, per_ms } => Self::Window {
                 calls: calls.get() as usize,
                 span: Duration::from_millis(per_ms.get().into()),
-                let_in: VecDeque::new(),
+                admitted: VecDeque::new(),
             },
         }
     }
@@ -83,9 +83,9 @@ impl Limiter {
                 let lacks = bucket.cost(tokens).min(bucket.size) - bucket.level;
                 if lacks <= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(lacks / bucket.per_second) }
             }
-            Self::Window { calls, span, let_in } => {
-                forget(let_in, *span, now);
-                let oldest = let_in.front().filter(|_| *calls <= let_in.len());
+            Self::Window { calls, span, admitted } => {
+                forget(admitted, *span, now);
+                let oldest = admitted.front().filter(|_| *calls <= admitted.len());
                 oldest.map_or(Duration::ZERO, |oldest| (*oldest + *span).saturating_sub(now))
             }
         }
@@ -98,26 +98,27 @@ impl Limiter {
                 bucket.fill(now);
                 bucket.level = (bucket.level - bucket.cost(tokens)).max(0.0);
             }
-            Self::Window { let_in, .. } => let_in.push_back(now),
+            Self::Window { admitted, .. } => admitted.push_back(now),
         }
     }
 
     /// What is left.
     #[expect(clippy::cast_possible_truncation, reason = "a limit fits in 32 bits, and a part of it too")]
     #[expect(clippy::cast_sign_loss, reason = "a level is never below zero")]
-    pub(crate) fn counter(&mut self, now: Duration) -> Counter {
+    pub(crate) fn counter(&mut self, now: Duration) -> LimitCounter {
         match self {
             Self::Bucket(bucket) => {
                 bucket.fill(now);
                 let reset = Duration::from_secs_f64((bucket.size - bucket.level) / bucket.per_second);
                 let (limit, remaining) = (bucket.size as u32, bucket.level as u32);
-                Counter { of: bucket.of, limit, remaining, reset }
+                LimitCounter { of: bucket.of, limit, remaining, reset }
             }
-            Self::Window { calls, span, let_in } => {
-                forget(let_in, *span, now);
-                let reset = let_in.back().map_or(Duration::ZERO, |last| (*last + *span).saturating_sub(now));
-                let remaining = calls.saturating_sub(let_in.len()) as u32;
-                Counter { of: Of::Requests, limit: *calls as u32, remaining, reset }
+            Self::Window { calls, span, admitted } => {
+                forget(admitted, *span, now);
+                let reset =
+                    admitted.back().map_or(Duration::ZERO, |last| (*last + *span).saturating_sub(now));
+                let remaining = calls.saturating_sub(admitted.len()) as u32;
+                LimitCounter { of: LimitUnit::Requests, limit: *calls as u32, remaining, reset }
             }
         }
     }
@@ -126,8 +127,8 @@ impl Limiter {
 impl Bucket {
     fn cost(&self, tokens: u32) -> f64 {
         match self.of {
-            Of::Requests => 1.0,
-            Of::Tokens => tokens.into(),
+            LimitUnit::Requests => 1.0,
+            LimitUnit::Tokens => tokens.into(),
         }
     }
 
@@ -138,9 +139,9 @@ impl Bucket {
     }
 }
 
-fn forget(let_in: &mut VecDeque<Duration>, span: Duration, now: Duration) {
-    while let_in.front().is_some_and(|oldest| *oldest + span <= now) {
-        let_in.pop_front();
+fn forget(admitted: &mut VecDeque<Duration>, span: Duration, now: Duration) {
+    while admitted.front().is_some_and(|oldest| *oldest + span <= now) {
+        admitted.pop_front();
     }
 }
 
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(limiter.wait(100, ms(0)), ms(0));
         assert_eq!(limiter.wait(200, ms(0)), ms(10_000));
         assert_eq!(limiter.wait(9_999, ms(0)), ms(50_000));
-        let left = Counter { of: Of::Tokens, limit: 600, remaining: 110, reset: ms(49_000) };
+        let left = LimitCounter { of: LimitUnit::Tokens, limit: 600, remaining: 110, reset: ms(49_000) };
         assert_eq!(limiter.counter(ms(1_000)), left);
     }
 
@@ -203,7 +204,7 @@ mod tests {
         let mut limiter = Limiter::new(Rate::Window { calls: count(3), per_ms: count(100) });
         limiter.take(1, ms(0));
         limiter.take(1, ms(40));
-        let left = Counter { of: Of::Requests, limit: 3, remaining: 1, reset: ms(90) };
+        let left = LimitCounter { of: LimitUnit::Requests, limit: 3, remaining: 1, reset: ms(90) };
         assert_eq!(limiter.counter(ms(50)), left);
         limiter.take(1, ms(50));
         assert_eq!(limiter.wait(1, ms(50)), ms(50));

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
-use crate::action::{Action, Fault, Shape};
-use crate::api::Api;
-use crate::limiter::{Counter, Limiter};
+use crate::action::{Action, AnswerShape, Fault};
+use crate::api::Provider;
+use crate::limiter::{LimitCounter, Limiter};
 use crate::pace::{Rate, RetryAfter};
 use crate::script::{Rule, Script};
 
@@ -33,8 +33,8 @@ struct Used {
 
 /// A call, as far as a script can tell it from others.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) api: Api,
+pub(crate) struct IncomingCall {
+    pub(crate) api: Provider,
     pub(crate) endpoint: String,
     pub(crate) item: String,
     /// What it sends and the most it may receive.
@@ -43,14 +43,14 @@ pub(crate) struct Call {
 
 /// What is to be done with a call.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct PlannedStep {
     pub(crate) action: Action,
     pub(crate) latency: Duration,
     pub(crate) retry_after: Option<RetryAfter>,
     /// How long until a limit would let the call in.
     pub(crate) hint: Option<Duration>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    pub(crate) counters: Vec<Counter>,
+    pub(crate) counters: Vec<LimitCounter>,
 }
 
 impl Play {
@@ -71,25 +71,25 @@ impl Play {
     }
 
     /// What is to be done with this call, `now` being the time since the server's start.
-    pub(crate) fn step(&mut self, call: &Call, now: Duration) -> Step {
+    pub(crate) fn step(&mut self, call: &IncomingCall, now: Duration) -> PlannedStep {
         self.calls += 1;
         let refused = self.admit(call, now);
         let counters = self.counters(call, now);
         if let Err((fault, hint)) = refused {
             let action = Action::Fail(fault);
-            return Step { hint, ..Step::of(action, Duration::ZERO, counters) };
+            return PlannedStep { hint, ..PlannedStep::new(action, Duration::ZERO, counters) };
         }
         let rule = self.use_rule(call);
-        let action = rule.as_ref().map_or(Action::Answer(Shape::Whole), |rule| rule.action.clone());
+        let action = rule.as_ref().map_or(Action::Answer(AnswerShape::Whole), |rule| rule.action.clone());
         let usual = self.script.latency.filter(|_| reaches_the_model(&action));
         let latency = rule.as_ref().and_then(|rule| rule.latency).or(usual);
         let latency = latency.map_or(Duration::ZERO, |latency| latency.of_call(self.calls));
         let (retry_after, headers) = rule.map(|rule| (rule.retry_after, rule.headers)).unwrap_or_default();
-        Step { retry_after, headers, ..Step::of(action, latency, counters) }
+        PlannedStep { retry_after, headers, ..PlannedStep::new(action, latency, counters) }
     }
 
     /// Takes the call's part of each limit, or says what is too many, and when to come again where a limit tells it.
-    fn admit(&mut self, call: &Call, now: Duration) -> Result<(), (Fault, Option<Duration>)> {
+    fn admit(&mut self, call: &IncomingCall, now: Duration) -> Result<(), (Fault, Option<Duration>)> {
         let mut longest = (Duration::ZERO, None);
         for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
             let wait = limiter.wait(call.tokens, now);
@@ -112,13 +112,13 @@ impl Play {
         Ok(())
     }
 
-    fn counters(&mut self, call: &Call, now: Duration) -> Vec<Counter> {
+    fn counters(&mut self, call: &IncomingCall, now: Duration) -> Vec<LimitCounter> {
         let limits = self.script.limits.iter().zip(&mut self.limiters);
         let of_call = limits.filter(|(limit, _)| is_of(limit.endpoint.as_deref(), &call.endpoint));
         of_call.map(|(_, limiter)| limiter.counter(now)).collect()
     }
 
-    fn use_rule(&mut self, call: &Call) -> Option<Rule> {
+    fn use_rule(&mut self, call: &IncomingCall) -> Option<Rule> {
         let mut rules = self.script.rules.iter().zip(&mut self.used);
         let (rule, used) = rules.find(|(rule, used)| matches(rule, call) && used.is_left(rule, call))?;
         used.times += 1;
@@ -128,20 +128,20 @@ impl Play {
 }
 
 impl Used {
-    fn is_left(&self, rule: &Rule, call: &Call) -> bool {
+    fn is_left(&self, rule: &Rule, call: &IncomingCall) -> bool {
         let times_by_item = self.times_by_item.get(&call.item).copied().unwrap_or_default();
         rule.first.is_none_or(|first| self.times < first)
             && rule.first_per_item.is_none_or(|first| times_by_item < first)
     }
 }
 
-impl Step {
-    fn of(action: Action, latency: Duration, counters: Vec<Counter>) -> Self {
+impl PlannedStep {
+    fn new(action: Action, latency: Duration, counters: Vec<LimitCounter>) -> Self {
         Self { action, latency, retry_after: None, hint: None, headers: vec![], counters }
     }
 }
 
-fn matches(rule: &Rule, call: &Call) -> bool {
+fn matches(rule: &Rule, call: &IncomingCall) -> bool {
     is_of(rule.item.as_deref(), &call.item)
         && is_of(rule.endpoint.as_deref(), &call.endpoint)
         && rule.api.is_none_or(|api| api == call.api)
@@ -167,13 +167,18 @@ mod tests {
         Play::new(Script::parse(script.as_bytes()).unwrap())
     }
 
-    fn call(endpoint: &str, item: &str) -> Call {
-        Call { api: Api::Openai, endpoint: endpoint.to_owned(), item: item.to_owned(), tokens: 1 }
+    fn call(endpoint: &str, item: &str) -> IncomingCall {
+        IncomingCall {
+            api: Provider::Openai,
+            endpoint: endpoint.to_owned(),
+            item: item.to_owned(),
+            tokens: 1,
+        }
     }
 
     fn steps(play: &mut Play, items: &[&str]) -> Vec<bool> {
         let is_answered = |item: &&str| {
-            matches!(play.step(&call("", item), Duration::ZERO).action, Action::Answer(Shape::Whole))
+            matches!(play.step(&call("", item), Duration::ZERO).action, Action::Answer(AnswerShape::Whole))
         };
         items.iter().map(is_answered).collect()
     }
@@ -194,7 +199,7 @@ mod tests {
         let mut play =
             play(r#"{"rules": [{"do": "drop", "first": 1}, {"do": {"fail": "denied"}, "first": 1}]}"#);
         let done: Vec<Action> = (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).action).collect();
-        let expected = [Action::Drop, Action::Fail(Fault::Denied), Action::Answer(Shape::Whole)];
+        let expected = [Action::Drop, Action::Fail(Fault::Denied), Action::Answer(AnswerShape::Whole)];
         assert_eq!(done, expected);
     }
 

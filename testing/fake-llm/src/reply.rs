@@ -6,20 +6,20 @@ use serde_json::Value;
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: String,
 }
 
-impl Reply {
+impl HttpReply {
     /// A response in JSON.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self::of(status, "application/json", body.to_string())
+        Self::new(status, "application/json", body.to_string())
     }
 
     /// A response in another form.
-    pub(crate) fn of(status: u16, kind: &'static str, body: String) -> Self {
+    pub(crate) fn new(status: u16, kind: &'static str, body: String) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = (http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
         Self { status, headers: vec![kind], body }
@@ -48,7 +48,7 @@ impl Reply {
 }
 
 /// What something between the client and the provider answers when the provider does not.
-pub(crate) fn bad_gateway() -> Reply {
+pub(crate) fn bad_gateway() -> HttpReply {
     let page = "<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>";
-    Reply::of(502, "text/html", page.to_owned())
+    HttpReply::new(502, "text/html", page.to_owned())
 }

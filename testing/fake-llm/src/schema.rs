@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::wire::{Read, Wrong, fault};
+use crate::wire::{WireResult, Wrong, fault};
 
 /// What neither Anthropic nor Bedrock takes.
 const NOT_TAKEN: [&str; 9] = [
@@ -34,7 +34,7 @@ pub(crate) enum Subset {
 }
 
 /// Checks a schema that stands at `at` of the request.
-pub(crate) fn check(schema: &Value, at: &str, subset: Subset) -> Read<()> {
+pub(crate) fn check(schema: &Value, at: &str, subset: Subset) -> WireResult<()> {
     let Value::Object(members) = schema else {
         return fault(Wrong::Kind, at, "it is not a schema");
     };
@@ -69,7 +69,7 @@ fn is_object_type(kind: &Value) -> bool {
     kind == "object" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"))
 }
 
-fn check_object(members: &Map<String, Value>, at: &str, subset: Subset) -> Read<()> {
+fn check_object(members: &Map<String, Value>, at: &str, subset: Subset) -> WireResult<()> {
     if members.get("additionalProperties") != Some(&Value::Bool(false)) {
         return fault(Wrong::Value, at, "an object's `additionalProperties` must be false");
     }

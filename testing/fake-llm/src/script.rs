@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Deserializer};
 
 use crate::action::Action;
-use crate::api::Api;
+use crate::api::Provider;
 use crate::pace::{Latency, Limit, RetryAfter};
 
 /// How the server is to behave, for all calls.
@@ -43,7 +43,7 @@ pub struct Rule {
     pub endpoint: Option<String>,
     /// Only for this API.
     #[serde(default)]
-    pub api: Option<Api>,
+    pub api: Option<Provider>,
     /// Only for so many calls of those that match.
     #[serde(default)]
     pub first: Option<u32>,

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::Provider;
 
 /// Of how many calls of one item the moments are kept. All are counted.
 pub const CALLS_KEPT_MAX: usize = 10_000;
@@ -19,12 +19,12 @@ const SECRET: [&str; 3] = ["authorization", "x-api-key", "x-amz-security-token"]
 
 /// What the server has seen since its start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenRequests {
     /// Over all.
     #[serde(flatten)]
-    pub all: Counts,
+    pub all: RequestCounts,
     /// By the path before the API's own.
-    pub endpoints: BTreeMap<String, Counts>,
+    pub endpoints: BTreeMap<String, RequestCounts>,
     /// By item. Calls whose text names no item are under the empty name.
     pub items: BTreeMap<String, ItemSeen>,
     /// How many calls are under way now.
@@ -39,7 +39,7 @@ pub struct Seen {
 
 /// How many requests came, and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct RequestCounts {
     /// Well-formed requests that came.
     pub requests: u64,
     /// The model did its work, and it is billed, whether or not the answer arrived.
@@ -57,7 +57,7 @@ pub struct Counts {
 pub struct ItemSeen {
     /// How many.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: RequestCounts,
     /// Each call that has ended, in the order of their ends.
     pub calls: Vec<CallSeen>,
 }
@@ -72,13 +72,13 @@ pub struct CallSeen {
     /// Where it came.
     pub endpoint: String,
     /// How it ended.
-    pub end: End,
+    pub end: RequestEnd,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum RequestEnd {
     /// Answered, and billed.
     Completed,
     /// Refused for their number.
@@ -106,7 +106,7 @@ pub struct FormatFault {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LastRequest {
     /// The API it spoke.
-    pub api: Api,
+    pub api: Provider,
     /// Where it came.
     pub endpoint: String,
     /// The model it wants.
@@ -128,7 +128,7 @@ pub struct AskedJson {
     pub schema: Option<Value>,
 }
 
-impl Seen {
+impl SeenRequests {
     /// A well-formed request has come.
     pub(crate) fn come(&mut self, item: &str, request: LastRequest) {
         self.concurrency += 1;
@@ -156,21 +156,21 @@ impl Seen {
         self.format_faults.push(fault);
     }
 
-    fn counts(&mut self, item: &str, endpoint: &str) -> [&mut Counts; 3] {
+    fn counts(&mut self, item: &str, endpoint: &str) -> [&mut RequestCounts; 3] {
         let by_endpoint = self.endpoints.entry(endpoint.to_owned()).or_default();
         let by_item = &mut self.items.entry(item.to_owned()).or_default().counts;
         [&mut self.all, by_endpoint, by_item]
     }
 }
 
-impl Counts {
-    fn add(&mut self, end: End) {
+impl RequestCounts {
+    fn add(&mut self, end: RequestEnd) {
         match end {
-            End::Completed => self.completed += 1,
-            End::Throttled => self.throttled += 1,
-            End::Failed => self.failed += 1,
-            End::Dropped => self.dropped += 1,
-            End::DroppedCompleted => {
+            RequestEnd::Completed => self.completed += 1,
+            RequestEnd::Throttled => self.throttled += 1,
+            RequestEnd::Failed => self.failed += 1,
+            RequestEnd::Dropped => self.dropped += 1,
+            RequestEnd::DroppedCompleted => {
                 self.dropped += 1;
                 self.completed += 1;
             }

@@ -20,9 +20,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::play::Play;
-use crate::reply::Reply;
+use crate::reply::HttpReply;
 use crate::script::Script;
-use crate::seen::{FormatFault, Seen};
+use crate::seen::{FormatFault, SeenRequests};
 use call::Dropped;
 
 /// The longest request that is read.
@@ -30,7 +30,7 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What all calls share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerShared {
     started: Instant,
     state: Mutex<State>,
 }
@@ -39,14 +39,14 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) play: Play,
-    pub(crate) seen: Seen,
+    pub(crate) seen: SeenRequests,
     /// How many requests came, well formed or not: each has a number for its identifiers.
     pub(crate) number: u64,
 }
 
-impl Shared {
+impl ServerShared {
     pub(crate) fn new(script: Script) -> Self {
-        let state = State { play: Play::new(script), seen: Seen::default(), number: 0 };
+        let state = State { play: Play::new(script), seen: SeenRequests::default(), number: 0 };
         Self { started: Instant::now(), state: Mutex::new(state) }
     }
 
@@ -59,7 +59,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> SeenRequests {
         self.lock().seen.clone()
     }
 
@@ -71,7 +71,7 @@ impl Shared {
 /// Takes connections until the other end of `stopped` is gone.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let listener = TcpListener::from_std(listener).expect("a listener of this machine");
@@ -97,7 +97,10 @@ pub(crate) async fn serve(
     }
 }
 
-async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
+async fn respond(
+    shared: Arc<ServerShared>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
@@ -105,7 +108,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Resp
             let why = format!("it is longer than {BODY_BYTES_MAX} bytes");
             let (path, at) = (head.uri.path().to_owned(), "body".to_owned());
             shared.lock().seen.not_understood(FormatFault { path, at, why: why.clone() });
-            return Ok(Reply::json(413, &json!({ "error": { "message": why } })).into_response());
+            return Ok(HttpReply::json(413, &json!({ "error": { "message": why } })).into_response());
         }
         // The client went before it had said all; to the provider it has said nothing.
         Err(_) => return Err(Dropped),
@@ -113,21 +116,23 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Resp
     if let Some(reply) = control(&shared, &head, &body) {
         return Ok(reply.into_response());
     }
-    call::take(&shared, &head, &body).await.map(Reply::into_response)
+    call::take(&shared, &head, &body).await.map(HttpReply::into_response)
 }
 
 /// What the test asks the server itself.
-fn control(shared: &Shared, head: &Parts, body: &[u8]) -> Option<Reply> {
+fn control(shared: &ServerShared, head: &Parts, body: &[u8]) -> Option<HttpReply> {
     Some(match (&head.method, head.uri.path()) {
-        (&Method::GET, "/_seen") => Reply::json(200, &json!(shared.seen())),
+        (&Method::GET, "/_seen") => HttpReply::json(200, &json!(shared.seen())),
         (&Method::POST, "/_script") => match Script::parse(body) {
             Ok(script) => {
                 shared.script(script);
-                Reply::json(200, &json!({ "playing": true }))
+                HttpReply::json(200, &json!({ "playing": true }))
             }
-            Err(error) => Reply::json(400, &json!({ "error": error.to_string() })),
+            Err(error) => HttpReply::json(400, &json!({ "error": error.to_string() })),
         },
-        (_, "/_seen" | "/_script") => Reply::json(405, &json!({ "error": "GET /_seen or POST /_script" })),
+        (_, "/_seen" | "/_script") => {
+            HttpReply::json(405, &json!({ "error": "GET /_seen or POST /_script" }))
+        }
         _ => return None,
     })
 }

@@ -35,14 +35,14 @@ pub(crate) enum Wrong {
 }
 
 /// What reading comes to.
-pub(crate) type Read<T> = Result<T, WireFault>;
+pub(crate) type WireResult<T> = Result<T, WireFault>;
 
-pub(crate) fn fault<T>(wrong: Wrong, at: impl Into<String>, why: impl Into<String>) -> Read<T> {
+pub(crate) fn fault<T>(wrong: Wrong, at: impl Into<String>, why: impl Into<String>) -> WireResult<T> {
     Err(WireFault { wrong, at: at.into(), why: why.into() })
 }
 
 /// The body of a request that says that it is JSON, and is.
-pub(crate) fn json(headers: &HeaderMap, body: &[u8]) -> Read<Value> {
+pub(crate) fn json(headers: &HeaderMap, body: &[u8]) -> WireResult<Value> {
     let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
         return fault(Wrong::Body, "content-type", format!("`{kind}` is not application/json"));
@@ -58,7 +58,7 @@ pub(crate) fn is_of_other_kind(part: &Value, kinds: &[&str]) -> bool {
 }
 
 /// A header that has to be there.
-pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Read<&'a str> {
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> WireResult<&'a str> {
     match headers.get(name).map(|value| value.to_str()) {
         Some(Ok(value)) if !value.is_empty() => Ok(value),
         Some(_) => fault(Wrong::Value, name, "the header is empty or not text"),
@@ -74,7 +74,7 @@ pub(crate) struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// Reads an object that may have these members and no others.
-    pub(crate) fn read(value: &'a Value, at: impl Into<String>, known: &[&str]) -> Read<Self> {
+    pub(crate) fn read(value: &'a Value, at: impl Into<String>, known: &[&str]) -> WireResult<Self> {
         let at = at.into();
         let Value::Object(members) = value else {
             return fault(Wrong::Kind, at, "it is not an object");
@@ -101,25 +101,25 @@ impl<'a> Object<'a> {
     }
 
     /// A member that has to be there.
-    pub(crate) fn must(&self, name: &str) -> Read<&'a Value> {
+    pub(crate) fn must(&self, name: &str) -> WireResult<&'a Value> {
         self.may(name).map_or_else(|| fault(Wrong::Missing, self.place(name), "it is missing"), Ok)
     }
 
-    pub(crate) fn text(&self, name: &str) -> Read<&'a str> {
+    pub(crate) fn text(&self, name: &str) -> WireResult<&'a str> {
         self.must(name)?;
         Ok(self.text_may(name)?.unwrap_or_default())
     }
 
-    pub(crate) fn text_may(&self, name: &str) -> Read<Option<&'a str>> {
+    pub(crate) fn text_may(&self, name: &str) -> WireResult<Option<&'a str>> {
         self.kind(name, "a text", Value::as_str)
     }
 
-    pub(crate) fn flag_may(&self, name: &str) -> Read<Option<bool>> {
+    pub(crate) fn flag_may(&self, name: &str) -> WireResult<Option<bool>> {
         self.kind(name, "true or false", Value::as_bool)
     }
 
     /// A text that is one of a few.
-    pub(crate) fn choice(&self, name: &str, known: &[&str]) -> Read<&'a str> {
+    pub(crate) fn choice(&self, name: &str, known: &[&str]) -> WireResult<&'a str> {
         let text = self.text(name)?;
         if known.contains(&text) {
             return Ok(text);
@@ -127,11 +127,11 @@ impl<'a> Object<'a> {
         fault(Wrong::Value, self.place(name), format!("`{text}` is none of {}", known.join(", ")))
     }
 
-    pub(crate) fn choice_may(&self, name: &str, known: &[&str]) -> Read<Option<&'a str>> {
+    pub(crate) fn choice_may(&self, name: &str, known: &[&str]) -> WireResult<Option<&'a str>> {
         self.may(name).map(|_| self.choice(name, known)).transpose()
     }
 
-    pub(crate) fn number_may(&self, name: &str, range: RangeInclusive<f64>) -> Read<Option<f64>> {
+    pub(crate) fn number_may(&self, name: &str, range: RangeInclusive<f64>) -> WireResult<Option<f64>> {
         match self.kind(name, "a number", Value::as_f64)? {
             Some(number) if !range.contains(&number) => {
                 let why = format!("{number} is not from {} to {}", range.start(), range.end());
@@ -142,7 +142,7 @@ impl<'a> Object<'a> {
     }
 
     /// A whole number from `least`.
-    pub(crate) fn whole_may(&self, name: &str, least: u32) -> Read<Option<u32>> {
+    pub(crate) fn whole_may(&self, name: &str, least: u32) -> WireResult<Option<u32>> {
         match self.kind(name, "a whole number", |value| value.as_u64()?.try_into().ok())? {
             Some(number) if number < least => {
                 fault(Wrong::Value, self.place(name), format!("{number} is less than {least}"))
@@ -151,12 +151,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(crate) fn list_may(&self, name: &str) -> Read<Option<&'a [Value]>> {
+    pub(crate) fn list_may(&self, name: &str) -> WireResult<Option<&'a [Value]>> {
         self.kind(name, "a list", |value| value.as_array().map(Vec::as_slice))
     }
 
     /// A list that has to be there, with something in it.
-    pub(crate) fn list(&self, name: &str) -> Read<&'a [Value]> {
+    pub(crate) fn list(&self, name: &str) -> WireResult<&'a [Value]> {
         self.must(name)?;
         match self.list_may(name)? {
             Some(list) if !list.is_empty() => Ok(list),
@@ -164,7 +164,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(crate) fn texts_may(&self, name: &str) -> Read<()> {
+    pub(crate) fn texts_may(&self, name: &str) -> WireResult<()> {
         match self.list_may(name)?.unwrap_or_default().iter().position(|value| !value.is_string()) {
             Some(index) => fault(Wrong::Kind, self.place(&format!("{name}.{index}")), "it is not a text"),
             None => Ok(()),
@@ -172,13 +172,13 @@ impl<'a> Object<'a> {
     }
 
     /// A member that is an object of the caller's own making.
-    pub(crate) fn any_object_may(&self, name: &str) -> Read<Option<&'a Value>> {
+    pub(crate) fn any_object_may(&self, name: &str) -> WireResult<Option<&'a Value>> {
         self.kind(name, "an object", |value| value.is_object().then_some(value))
     }
 
     /// A member that is an object with these members.
     /// The tool that `name` names, with what is known of it.
-    pub(crate) fn named_tool<T>(&self, tools: Vec<(String, T)>) -> Read<Option<(String, T)>> {
+    pub(crate) fn named_tool<T>(&self, tools: Vec<(String, T)>) -> WireResult<Option<(String, T)>> {
         let name = self.text("name")?;
         match tools.into_iter().find(|(tool, _)| tool == name) {
             Some(tool) => Ok(Some(tool)),
@@ -186,15 +186,20 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(crate) fn object_may(&self, name: &str, known: &[&str]) -> Read<Option<Object<'a>>> {
+    pub(crate) fn object_may(&self, name: &str, known: &[&str]) -> WireResult<Option<Object<'a>>> {
         self.may(name).map(|value| Object::read(value, self.place(name), known)).transpose()
     }
 
-    pub(crate) fn object(&self, name: &str, known: &[&str]) -> Read<Object<'a>> {
+    pub(crate) fn object(&self, name: &str, known: &[&str]) -> WireResult<Object<'a>> {
         Object::read(self.must(name)?, self.place(name), known)
     }
 
-    fn kind<T>(&self, name: &str, kind: &str, read: impl Fn(&'a Value) -> Option<T>) -> Read<Option<T>> {
+    fn kind<T>(
+        &self,
+        name: &str,
+        kind: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> WireResult<Option<T>> {
         let Some(value) = self.may(name) else { return Ok(None) };
         match read(value) {
             Some(value) => Ok(Some(value)),

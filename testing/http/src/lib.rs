@@ -49,7 +49,7 @@ pub struct Receiver {
     closed: watch::Receiver<usize>,
 }
 
-type Script = dyn Fn(usize, &Request) -> Act + Send + Sync;
+type RequestScript = dyn Fn(usize, &Request) -> Act + Send + Sync;
 
 impl Receiver {
     /// Does what `script` returns, which gets the number of requests that came before this one.
@@ -71,7 +71,7 @@ impl Receiver {
         Self::start(move |_, _| Act::Answer(answer.clone())).await
     }
 
-    async fn launch(acceptor: Option<TlsAcceptor>, script: Arc<Script>) -> Self {
+    async fn launch(acceptor: Option<TlsAcceptor>, script: Arc<RequestScript>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -82,7 +82,8 @@ impl Receiver {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.send_modify(|count| *count += 1);
-                let connection = Connection { script: Arc::clone(&script), seen: Arc::clone(&requests) };
+                let connection =
+                    ServerConnection { script: Arc::clone(&script), seen: Arc::clone(&requests) };
                 let (acceptor, ends) = (acceptor.clone(), Arc::clone(&ends));
                 tokio::spawn(async move {
                     match acceptor {
@@ -139,12 +140,12 @@ impl Resets for tokio_rustls::server::TlsStream<TcpStream> {
     }
 }
 
-struct Connection {
-    script: Arc<Script>,
+struct ServerConnection {
+    script: Arc<RequestScript>,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
-impl Connection {
+impl ServerConnection {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin + Resets>(&self, mut stream: S) {
         let mut buffer = Vec::new();
         while let Some(request) = Request::read(&mut stream, &mut buffer).await {

@@ -1,11 +1,11 @@
 //! What a model answers, and how it stopped.
 
-use fake_llm::action::{Action, Shape};
+use fake_llm::action::{Action, AnswerShape};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
-use ichido_llm::models::{Ended, Usage};
+use ichido_llm::models::{FinishReason, Usage};
 use serde_json::json;
 
-use crate::fixture::{MODEL, ask, assert_requests, fake, model, trouble};
+use crate::fixture::{MODEL, ask, assert_requests, call_error, fake, model};
 use crate::raw::Raw;
 
 /// An answer of the Converse API.
@@ -23,7 +23,7 @@ async fn answering(stop_reason: &str, content: serde_json::Value) -> Raw {
 async fn an_answer_comes_with_its_id_and_what_it_counts_as() {
     let fake = fake(Action::Say("It is off.".to_owned()));
     let reply = ask(&model(fake.url()).await).await.unwrap();
-    assert_eq!((reply.text.as_str(), reply.ended), ("It is off.", Ended::Whole));
+    assert_eq!((reply.text.as_str(), reply.finish_reason), ("It is off.", FinishReason::Whole));
     assert!(reply.id.is_some_and(|id| id.starts_with("00000000-0000-4000-8000-")));
     assert!(reply.usage.is_some_and(|usage| 0 < usage.input && 0 < usage.output));
     assert_requests(&fake, 1);
@@ -33,21 +33,23 @@ async fn an_answer_comes_with_its_id_and_what_it_counts_as() {
 
 #[tokio::test]
 async fn how_the_model_stopped_is_told() {
-    for (shape, ended) in
-        [(Shape::Whole, Ended::Whole), (Shape::CutOff, Ended::CutOff), (Shape::Filtered, Ended::Declined)]
-    {
+    for (shape, finish_reason) in [
+        (AnswerShape::Whole, FinishReason::Whole),
+        (AnswerShape::CutOff, FinishReason::CutOff),
+        (AnswerShape::Filtered, FinishReason::Declined),
+    ] {
         let fake = fake(Action::Answer(shape));
         let reply = ask(&model(fake.url()).await).await.unwrap();
-        assert_eq!(reply.ended, ended, "{shape:?}");
+        assert_eq!(reply.finish_reason, finish_reason, "{shape:?}");
         assert_requests(&fake, 1);
     }
-    for (reason, ended) in [
-        ("stop_sequence", Ended::Whole),
-        ("model_context_window_exceeded", Ended::CutOff),
-        ("guardrail_intervened", Ended::Declined),
+    for (reason, finish_reason) in [
+        ("stop_sequence", FinishReason::Whole),
+        ("model_context_window_exceeded", FinishReason::CutOff),
+        ("guardrail_intervened", FinishReason::Declined),
     ] {
         let raw = answering(reason, json!([{"text": "So."}])).await;
-        assert_eq!(ask(&model(raw.url()).await).await.unwrap().ended, ended, "{reason}");
+        assert_eq!(ask(&model(raw.url()).await).await.unwrap().finish_reason, finish_reason, "{reason}");
     }
 }
 
@@ -64,10 +66,13 @@ async fn the_words_of_an_answer_are_its_texts_and_not_its_thoughts() {
 async fn an_answer_that_proves_no_end_is_unusable_and_asked_for_again() {
     for reason in ["malformed_model_output", "malformed_tool_use", "tool_use", "something_new"] {
         let raw = answering(reason, json!([{"text": "So."}])).await;
-        let trouble = trouble(raw.url()).await;
-        assert_eq!(trouble.verdict.code, Some(ErrorCode::AnswerUnusable), "{reason}");
-        assert_eq!((trouble.verdict.effect, trouble.verdict.advice), (Effect::Done, Advice::RetryAnswer));
-        assert!(trouble.why.contains(reason), "{}", trouble.why);
+        let call_error = call_error(raw.url()).await;
+        assert_eq!(call_error.verdict.code, Some(ErrorCode::AnswerUnusable), "{reason}");
+        assert_eq!(
+            (call_error.verdict.effect, call_error.verdict.advice),
+            (Effect::Done, Advice::RetryAnswer)
+        );
+        assert!(call_error.why.contains(reason), "{}", call_error.why);
         assert_eq!(raw.requests(), 1);
     }
 }
@@ -81,9 +86,9 @@ async fn what_is_no_answer_of_the_api_is_unusable() {
         "{\"output\":{},\"stopReason\":\"end_turn\"}",
     ] {
         let raw = Raw::answering(200, "", body).await;
-        let trouble = trouble(raw.url()).await;
-        assert_eq!(trouble.verdict.code, Some(ErrorCode::AnswerUnusable), "{body}: {}", trouble.why);
-        assert!(!trouble.why.contains("hotel"), "{}", trouble.why);
+        let call_error = call_error(raw.url()).await;
+        assert_eq!(call_error.verdict.code, Some(ErrorCode::AnswerUnusable), "{body}: {}", call_error.why);
+        assert!(!call_error.why.contains("hotel"), "{}", call_error.why);
         assert_eq!(raw.requests(), 1);
     }
 }

@@ -39,8 +39,8 @@ async fn found_keys_and_one_try() {
 
     let fake = fake(Action::Fail(Fault::Unavailable));
     let found = BedrockSettings { credentials: Credentials::Found, ..settings(fake.url()) };
-    let trouble = ask(&found.resolve().await.unwrap()).await.unwrap_err();
-    assert_eq!(trouble.status, Some(503));
+    let call_error = ask(&found.resolve().await.unwrap()).await.unwrap_err();
+    assert_eq!(call_error.status, Some(503));
     assert_requests(&fake, 1);
     assert_eq!(fake.seen().last_request.unwrap().headers["amz-sdk-request"], "attempt=1; max=1");
 }
@@ -69,14 +69,14 @@ fn without_keys_nothing_is_sent_and_it_is_said_that_the_set_up_is_wrong() {
 async fn no_keys() {
     let fake = fake_llm::start(Script::default());
     let found = BedrockSettings { credentials: Credentials::Found, ..settings(fake.url()) };
-    let trouble = ask(&found.resolve().await.unwrap()).await.unwrap_err();
-    let verdict = trouble.verdict;
+    let call_error = ask(&found.resolve().await.unwrap()).await.unwrap_err();
+    let verdict = call_error.verdict;
     assert_eq!(
         (verdict.code, verdict.effect, verdict.advice),
         (Some(ErrorCode::Unauthorized), Effect::NotDone, Advice::GiveUp),
-        "{trouble:?}"
+        "{call_error:?}"
     );
-    assert!(trouble.why.starts_with("not sent, for no AWS credentials were found"), "{}", trouble.why);
+    assert!(call_error.why.starts_with("not sent, for no AWS credentials were found"), "{}", call_error.why);
     assert_requests(&fake, 0);
 
     let nowhere = BedrockSettings::new(MODEL).resolve().await.unwrap_err();

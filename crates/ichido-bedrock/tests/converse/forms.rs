@@ -26,7 +26,7 @@ async fn asked(forms: Forms, schema: Value) -> Option<AskedJson> {
     let form = Arc::new(Form::new("judgement", schema).unwrap());
     let fake = fake_llm::start(Script::default());
     let model = BedrockSettings { forms, ..settings(fake.url()) }.resolve().await.unwrap();
-    let reply = model.ask(0, &Prompt { form: Some(Arc::clone(&form)), ..prompt() }).await.came.unwrap();
+    let reply = model.ask(0, &Prompt { form: Some(Arc::clone(&form)), ..prompt() }).await.outcome.unwrap();
     form.read(&reply.text).unwrap();
     assert_requests(&fake, 1);
     fake.seen().last_request.unwrap().asked_json

@@ -16,26 +16,26 @@ const ANSWER: &str = "The deal of the century is off.";
 
 /// Everything that is logged on this thread, at every level.
 #[derive(Clone, Default)]
-struct Everything(Arc<Mutex<String>>);
+struct CapturedLog(Arc<Mutex<String>>);
 
-struct Text<'a>(&'a mut String);
+struct LogLine<'a>(&'a mut String);
 
-impl Visit for Text<'_> {
+impl Visit for LogLine<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         write!(self.0, " {field}={value:?}").unwrap();
     }
 }
 
-impl Everything {
-    fn line(&self, metadata: &Metadata<'_>, record: impl FnOnce(&mut Text<'_>)) {
+impl CapturedLog {
+    fn line(&self, metadata: &Metadata<'_>, record: impl FnOnce(&mut LogLine<'_>)) {
         let mut log = self.0.lock().unwrap();
         write!(log, "{} {}", metadata.target(), metadata.name()).unwrap();
-        record(&mut Text(&mut log));
+        record(&mut LogLine(&mut log));
         log.push('\n');
     }
 }
 
-impl Subscriber for Everything {
+impl Subscriber for CapturedLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -69,14 +69,14 @@ async fn bare_call(url: String) {
         .http_client(http)
         .endpoint_url(url);
     let client = aws_sdk_bedrockruntime::Client::from_conf(config.build());
-    let said = ContentBlock::Text(prompt().user);
+    let said = ContentBlock::LogLine(prompt().user);
     let message = Message::builder().role(ConversationRole::User).content(said).build().unwrap();
     client.converse().model_id(MODEL).messages(message).send().await.unwrap();
 }
 
 #[tokio::test]
 async fn neither_we_nor_the_sdk_log_a_prompt_an_answer_or_a_key() {
-    let everything = Everything::default();
+    let everything = CapturedLog::default();
     let _listening = tracing::subscriber::set_default(everything.clone());
     let answering = fake(Action::Say(ANSWER.to_owned()));
     ask(&model(answering.url()).await).await.unwrap();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use fake_llm::action::Action;
 use ichido_bedrock::BedrockSettings;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
-use ichido_llm::models::Trouble;
+use ichido_llm::models::CallError;
 use tokio::time::timeout;
 
-use crate::fixture::{ask, assert_requests, fake, settings, trouble};
-use crate::raw::{Raw, Then};
+use crate::fixture::{ask, assert_requests, call_error, fake, settings};
+use crate::raw::{AfterAnswer, Raw};
 
 /// Long enough for a request to be read by a server on this machine, however busy that is; nothing waits longer.
 const SHORT: Duration = Duration::from_secs(2);
@@ -17,17 +17,17 @@ const SHORT: Duration = Duration::from_secs(2);
 /// So long that a call that has not ended by then never does.
 const NEVER: Duration = Duration::from_mins(2);
 
-fn assert_judged(trouble: &Trouble, effect: Effect) {
-    let verdict = trouble.verdict;
+fn assert_judged(call_error: &CallError, effect: Effect) {
+    let verdict = call_error.verdict;
     assert_eq!(
         (verdict.code, verdict.effect, verdict.advice),
         (Some(ErrorCode::NetworkTimeout), effect, Advice::Retry),
-        "{trouble:?}"
+        "{call_error:?}"
     );
-    assert_eq!(trouble.may_be_billed(), effect == Effect::Unknown);
+    assert_eq!(call_error.may_be_billed(), effect == Effect::Unknown);
 }
 
-async fn asked(settings: BedrockSettings) -> Trouble {
+async fn asked(settings: BedrockSettings) -> CallError {
     let model = settings.resolve().await.unwrap();
     timeout(NEVER, ask(&model)).await.expect("a call ends by itself").unwrap_err()
 }
@@ -36,9 +36,9 @@ async fn asked(settings: BedrockSettings) -> Trouble {
 async fn a_connection_dropped_after_the_request_may_be_billed_and_is_not_tried_again() {
     for action in [Action::Drop, Action::DropCompleted] {
         let fake = fake(action);
-        let trouble = trouble(fake.url()).await;
-        assert_judged(&trouble, Effect::Unknown);
-        assert!(trouble.why.starts_with("may have been sent: "), "{}", trouble.why);
+        let call_error = call_error(fake.url()).await;
+        assert_judged(&call_error, Effect::Unknown);
+        assert!(call_error.why.starts_with("may have been sent: "), "{}", call_error.why);
         assert_requests(&fake, 1);
     }
 }
@@ -46,10 +46,10 @@ async fn a_connection_dropped_after_the_request_may_be_billed_and_is_not_tried_a
 #[tokio::test]
 async fn an_answer_cut_short_may_be_billed() {
     let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"output\":".to_vec();
-    let raw = Raw::start(cut, Then::Close).await;
-    let trouble = trouble(raw.url()).await;
-    assert_judged(&trouble, Effect::Unknown);
-    assert_eq!((trouble.status, raw.requests()), (Some(200), 1));
+    let raw = Raw::start(cut, AfterAnswer::Close).await;
+    let call_error = call_error(raw.url()).await;
+    assert_judged(&call_error, Effect::Unknown);
+    assert_eq!((call_error.status, raw.requests()), (Some(200), 1));
 }
 
 #[tokio::test]
@@ -57,10 +57,10 @@ async fn an_answer_longer_than_any_is_given_up_on() {
     const BYTES: usize = (4 << 20) + 1;
     let mut long = format!("HTTP/1.1 200 OK\r\ncontent-length: {BYTES}\r\n\r\n").into_bytes();
     long.resize(long.len() + BYTES, b' ');
-    let raw = Raw::start(long, Then::Wait).await;
-    let trouble = trouble(raw.url()).await;
-    assert_judged(&trouble, Effect::Unknown);
-    assert!(trouble.why.contains("length limit exceeded"), "{}", trouble.why);
+    let raw = Raw::start(long, AfterAnswer::Wait).await;
+    let call_error = call_error(raw.url()).await;
+    assert_judged(&call_error, Effect::Unknown);
+    assert!(call_error.why.contains("length limit exceeded"), "{}", call_error.why);
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_call_without_an_answer_in_time_may_be_billed() {
     let silent = Vec::new();
     let stalled = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"output\":".to_vec();
     for said in [silent, stalled] {
-        let raw = Raw::start(said, Then::Wait).await;
+        let raw = Raw::start(said, AfterAnswer::Wait).await;
         let settings = BedrockSettings { connect_time_out: SHORT, time_out: SHORT, ..settings(raw.url()) };
         assert_judged(&asked(settings).await, Effect::Unknown);
         assert_eq!(raw.requests(), 1);
@@ -79,15 +79,15 @@ async fn a_call_without_an_answer_in_time_may_be_billed() {
 async fn a_connection_that_never_came_about_is_not_billed() {
     // Nobody listens there any more.
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let trouble = trouble(format!("http://{gone}")).await;
-    assert_judged(&trouble, Effect::NotDone);
-    assert!(trouble.why.starts_with("not sent: "), "{}", trouble.why);
+    let call_error = call_error(format!("http://{gone}")).await;
+    assert_judged(&call_error, Effect::NotDone);
+    assert!(call_error.why.starts_with("not sent: "), "{}", call_error.why);
 }
 
 #[tokio::test]
 async fn a_handshake_that_fails_or_never_ends_is_not_billed() {
     // One speaks no TLS, and one says nothing.
-    let plain = Raw::start(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), Then::Close).await;
+    let plain = Raw::start(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), AfterAnswer::Close).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     for address in [plain.address(), silent.local_addr().unwrap()] {
         let settings = BedrockSettings { connect_time_out: SHORT, ..settings(format!("https://{address}")) };

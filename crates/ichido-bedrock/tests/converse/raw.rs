@@ -14,14 +14,14 @@ pub(crate) struct Raw {
 
 /// What it does once it has said what it has to say.
 #[derive(Clone, Copy)]
-pub(crate) enum Then {
+pub(crate) enum AfterAnswer {
     Close,
     /// Nothing, for as long as the caller waits.
     Wait,
 }
 
 impl Raw {
-    pub(crate) async fn start(answer: Vec<u8>, then: Then) -> Self {
+    pub(crate) async fn start(answer: Vec<u8>, then: AfterAnswer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let raw = Self { address: listener.local_addr().unwrap(), requests: Arc::default() };
         let (answer, requests) = (Arc::new(answer), Arc::clone(&raw.requests));
@@ -36,7 +36,7 @@ impl Raw {
     /// A whole answer.
     pub(crate) async fn answering(status: u16, fields: &str, body: &str) -> Self {
         let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
-        Self::start(format!("{head}{fields}\r\n{body}").into_bytes(), Then::Close).await
+        Self::start(format!("{head}{fields}\r\n{body}").into_bytes(), AfterAnswer::Close).await
     }
 
     pub(crate) fn url(&self) -> String {
@@ -52,14 +52,14 @@ impl Raw {
     }
 }
 
-async fn serve(mut stream: TcpStream, answer: Arc<Vec<u8>>, then: Then, requests: Arc<AtomicU32>) {
+async fn serve(mut stream: TcpStream, answer: Arc<Vec<u8>>, then: AfterAnswer, requests: Arc<AtomicU32>) {
     if !read_request(&mut stream).await {
         return;
     }
     requests.fetch_add(1, Ordering::SeqCst);
     // Whoever asks may have gone.
     if stream.write_all(&answer).await.is_ok()
-        && let Then::Wait = then
+        && let AfterAnswer::Wait = then
     {
         std::future::pending::<()>().await;
     }

@@ -9,7 +9,7 @@ use fake_llm::script::Rule;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 use serde_json::json;
 
-use crate::fixture::{TOKEN, assert_requests, failing, prompt, trouble};
+use crate::fixture::{TOKEN, assert_requests, call_error, failing, prompt};
 use crate::raw::Raw;
 
 #[tokio::test]
@@ -39,11 +39,11 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
     ];
     for (fault, status, name, code, effect, advice) in rows {
         let fake = failing(fault);
-        let trouble = trouble(fake.url()).await;
-        let verdict = trouble.verdict;
+        let call_error = call_error(fake.url()).await;
+        let verdict = call_error.verdict;
         assert_eq!((verdict.code, verdict.effect, verdict.advice), (Some(code), effect, advice), "{fault:?}");
-        assert_eq!((trouble.status, trouble.name.as_deref()), (Some(status), name), "{fault:?}");
-        assert_eq!(trouble.may_be_billed(), effect == Unknown, "{fault:?}");
+        assert_eq!((call_error.status, call_error.name.as_deref()), (Some(status), name), "{fault:?}");
+        assert_eq!(call_error.may_be_billed(), effect == Unknown, "{fault:?}");
         // Once, whatever the SDK would do by itself, and it says so.
         assert_requests(&fake, 1);
         let said = fake.seen().last_request.unwrap().headers["amz-sdk-request"].clone();
@@ -55,9 +55,9 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
 async fn a_server_that_asks_to_wait_is_heard() {
     let rule = Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::of(Action::Fail(Fault::Throttle)) };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
-    let trouble = trouble(fake.url()).await;
-    assert_eq!(trouble.verdict.hint, Some(Duration::from_secs(7)));
-    assert_eq!(trouble.verdict.tells_pace(), Some(PaceReport::Throttled));
+    let call_error = call_error(fake.url()).await;
+    assert_eq!(call_error.verdict.hint, Some(Duration::from_secs(7)));
+    assert_eq!(call_error.verdict.tells_pace(), Some(PaceReport::Throttled));
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn the_tokens_of_a_day_are_a_quota_though_they_are_called_a_throttle() {
         [(of_day, ErrorCode::QuotaSpent, Advice::GiveUp), (of_minute, ErrorCode::RateLimited, Advice::Retry)]
     {
         let raw = Raw::answering(429, named, body).await;
-        let verdict = trouble(raw.url()).await.verdict;
+        let verdict = call_error(raw.url()).await.verdict;
         assert_eq!(
             (verdict.code, verdict.effect, verdict.advice),
             (Some(code), Effect::NotDone, advice),
@@ -82,15 +82,15 @@ async fn the_tokens_of_a_day_are_a_quota_though_they_are_called_a_throttle() {
 async fn an_error_is_named_by_its_body_where_no_header_names_it() {
     let body = r#"{"__type": "com.amazon.bedrock#ServiceQuotaExceededException", "message": "spent"}"#;
     let raw = Raw::answering(400, "", body).await;
-    let trouble = trouble(raw.url()).await;
-    assert_eq!(trouble.verdict.code, Some(ErrorCode::QuotaSpent));
-    assert_eq!(trouble.name.as_deref(), Some("ServiceQuotaExceededException"));
+    let call_error = call_error(raw.url()).await;
+    assert_eq!(call_error.verdict.code, Some(ErrorCode::QuotaSpent));
+    assert_eq!(call_error.name.as_deref(), Some("ServiceQuotaExceededException"));
 }
 
 #[tokio::test]
 async fn a_refusal_is_shown_with_its_request_and_without_what_is_secret() {
     let fake = failing(Fault::Denied);
-    let denied = trouble(fake.url()).await.why;
+    let denied = call_error(fake.url()).await.why;
     assert!(
         denied.starts_with("AccessDeniedException: You don't have access to the model. (request 0000"),
         "{denied}"
@@ -98,13 +98,13 @@ async fn a_refusal_is_shown_with_its_request_and_without_what_is_secret() {
 
     let echo = json!({"message": format!("malformed input: {}", prompt().user)}).to_string();
     let raw = Raw::answering(400, "x-amzn-errortype: ValidationException\r\n", &echo).await;
-    let echoed = trouble(raw.url()).await;
+    let echoed = call_error(raw.url()).await;
     assert!(!format!("{echoed:?}").contains("Alpha"), "{echoed:?}");
 
     let signed = json!({"message": format!("The signature does not match.\n\nx-amz-security-token:{TOKEN}")});
     let raw =
         Raw::answering(403, "x-amzn-errortype: InvalidSignatureException\r\n", &signed.to_string()).await;
-    let refused = trouble(raw.url()).await;
+    let refused = call_error(raw.url()).await;
     assert_eq!(refused.verdict.code, Some(ErrorCode::Unauthorized));
     assert_eq!(refused.why, "InvalidSignatureException: The signature does not match.");
 }

@@ -22,14 +22,14 @@ async fn each_region_is_asked_by_its_place_in_the_list() {
     let at = fake.address();
     assert_eq!(model.endpoints(), [format!("us-east-1 at {at}/east"), format!("us-west-2 at {at}/west")]);
 
-    let throttled = model.ask(0, &prompt()).await.came.unwrap_err();
+    let throttled = model.ask(0, &prompt()).await.outcome.unwrap_err();
     assert_eq!(throttled.verdict.code, Some(ErrorCode::RateLimited));
-    model.ask(1, &prompt()).await.came.unwrap();
+    model.ask(1, &prompt()).await.outcome.unwrap();
     assert_requests(&fake, 2);
     let seen = fake.seen().endpoints;
     assert_eq!((seen["/east"].throttled, seen["/west"].completed), (1, 1));
 
-    let nowhere = model.ask(2, &prompt()).await.came.unwrap_err();
+    let nowhere = model.ask(2, &prompt()).await.outcome.unwrap_err();
     assert_eq!((nowhere.verdict.effect, nowhere.verdict.advice), (Effect::NotDone, Advice::GiveUp));
     assert_requests(&fake, 2);
 }

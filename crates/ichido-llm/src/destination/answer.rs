@@ -15,27 +15,27 @@ use serde_json::{Value, json};
 use crate::models::Reply;
 
 /// How long it is tried to put an answer into its queue, since asking for another one costs more.
-pub(super) const HAND_ON_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const ENQUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait before it is tried again.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
+const RETRY_AFTER: Duration = Duration::from_millis(200);
 const JSON: &str = "application/json";
 
 /// An answer, and the call it is for.
-pub(super) struct Answer<'a> {
+pub(super) struct AnswerMessage<'a> {
     pub(super) call: &'a Call,
     pub(super) reply: &'a Reply,
     /// JSON of the form, or the text.
-    pub(super) said: Value,
+    pub(super) value: Value,
     pub(super) model: &'a str,
 }
 
-impl Answer<'_> {
+impl AnswerMessage<'_> {
     /// Puts it into its queue, unless one of this message is there.
-    pub(super) async fn hand_on(&self, store: &Store, queue: &QueueName, tries: NonZeroU32) -> Came {
+    pub(super) async fn enqueue(&self, store: &Store, queue: &QueueName, tries: NonZeroU32) -> Came {
         let message = self.message(queue, tries);
-        let put_in = tokio::time::timeout(HAND_ON_WITHIN, put_in(store, &message)).await;
+        let enqueued = tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await;
         let name = queue.as_str();
-        let (code, effect, advice, why) = match put_in {
+        let (code, effect, advice, why) = match enqueued {
             Ok(Ok(Enqueued::New { id } | Enqueued::Same { id })) => {
                 (None, Effect::Done, Advice::Accept, format!("the answer is message {id} of queue {name}"))
             }
@@ -67,7 +67,7 @@ impl Answer<'_> {
         let body = json!({
             "message_id": message.to_string(),
             "key": key.as_str(),
-            "answer": self.said,
+            "answer": self.value,
             "model": self.model,
             "usage": usage,
         });
@@ -82,18 +82,18 @@ impl Answer<'_> {
 
     /// Of the answer alone, in its canonical form: what it counts as is no part of the result.
     fn digest(&self) -> Digest {
-        let text = self.said.to_string();
+        let text = self.value.to_string();
         let rules = BodyRules { bytes_max: text.len(), ..BodyRules::default() };
         Digest::of_body(JSON, text.as_bytes(), &rules).unwrap_or_else(|_| Digest::of_bytes(text.as_bytes()))
     }
 }
 
 /// Tries until the store answers, or says that it never will.
-async fn put_in(store: &Store, message: &NewMessage) -> Result<Enqueued, StoreError> {
+async fn enqueue_with_retries(store: &Store, message: &NewMessage) -> Result<Enqueued, StoreError> {
     loop {
         match store.messages().enqueue(message.clone()).await {
             Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_)) => {
-                tokio::time::sleep(AGAIN_AFTER).await;
+                tokio::time::sleep(RETRY_AFTER).await;
             }
             answer => return answer,
         }

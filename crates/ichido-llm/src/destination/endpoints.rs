@@ -16,7 +16,7 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Verdict};
 use uuid::Uuid;
 
-use crate::models::{Trouble, accepted};
+use crate::models::{CallError, accepted};
 
 /// How long an endpoint rests that did not say for how long.
 const REST: Duration = Duration::from_secs(2);
@@ -26,16 +26,16 @@ const REST_MAX: Duration = Duration::from_mins(10);
 /// The most messages of which it is known who refused them; beyond that the oldest are forgotten, and may go anywhere.
 const REFUSED_MAX: usize = 10_000;
 
-pub(super) struct Endpoints(Mutex<Known>);
+pub(super) struct Endpoints(Mutex<EndpointStates>);
 
-struct Known {
-    endpoints: Vec<Endpoint>,
+struct EndpointStates {
+    endpoints: Vec<EndpointState>,
     /// Which endpoints refused a message, or failed. Ids are ordered by time, so the first is the oldest.
     refused: BTreeMap<Uuid, EndpointSet>,
 }
 
 #[derive(Clone, Copy)]
-struct Endpoint {
+struct EndpointState {
     /// What it says is left of its limits.
     budget: Budget,
     rests_until: Timestamp,
@@ -44,28 +44,29 @@ struct Endpoint {
 
 impl Endpoints {
     pub(super) fn new(count: usize) -> Self {
-        let endpoint = Endpoint { budget: Budget::NEW, rests_until: Timestamp::EPOCH, record: Record::NEW };
-        Self(Mutex::new(Known { endpoints: vec![endpoint; count], refused: BTreeMap::new() }))
+        let endpoint =
+            EndpointState { budget: Budget::NEW, rests_until: Timestamp::EPOCH, record: Record::NEW };
+        Self(Mutex::new(EndpointStates { endpoints: vec![endpoint; count], refused: BTreeMap::new() }))
     }
 
     /// Reserves a call of so many tokens at one of them, or says when the first is free.
-    pub(super) fn open(
+    pub(super) fn acquire(
         &self,
         message: Uuid,
         tokens: u64,
         now: Timestamp,
         dice: f64,
     ) -> Result<usize, Timestamp> {
-        let known = &mut *self.known();
+        let states = &mut *self.states();
         let openings: Vec<Opening> =
-            known.endpoints.iter().map(|endpoint| endpoint.opening(tokens, now)).collect();
-        let records: Vec<Record> = known.endpoints.iter().map(|endpoint| endpoint.record).collect();
-        let refused_by = known.refused.get(&message).copied().unwrap_or_default();
+            states.endpoints.iter().map(|endpoint| endpoint.opening(tokens, now)).collect();
+        let records: Vec<Record> = states.endpoints.iter().map(|endpoint| endpoint.record).collect();
+        let refused_by = states.refused.get(&message).copied().unwrap_or_default();
         let left_out = left_out(&records, refused_by != EndpointSet::EMPTY, now);
         match choose_avoiding(&openings, left_out, refused_by, dice) {
             Choice::AllRest { until } => Err(until),
             Choice::Endpoint(index) => {
-                if let Some(endpoint) = known.endpoints.get_mut(index) {
+                if let Some(endpoint) = states.endpoints.get_mut(index) {
                     endpoint.budget = endpoint.budget.take(now, tokens)?;
                 }
                 Ok(index)
@@ -74,20 +75,20 @@ impl Endpoints {
     }
 
     /// Records what a call said about its endpoint, and returns what it says about the destination.
-    pub(super) fn hear(
+    pub(super) fn record_outcome(
         &self,
         message: Uuid,
         index: usize,
-        came: Result<(), &Trouble>,
+        outcome: Result<(), &CallError>,
         limits: &Limits,
         now: Timestamp,
     ) -> Verdict {
-        let known = &mut *self.known();
-        let count = known.endpoints.len();
-        let verdict = came.map_or_else(|trouble| trouble.verdict, |()| accepted());
-        let Some(endpoint) = known.endpoints.get_mut(index) else { return verdict };
+        let states = &mut *self.states();
+        let count = states.endpoints.len();
+        let verdict = outcome.map_or_else(|call_error| call_error.verdict, |()| accepted());
+        let Some(endpoint) = states.endpoints.get_mut(index) else { return verdict };
         endpoint.budget = endpoint.budget.hear(limits, now);
-        let end = came.map_or_else(Trouble::call_end, |()| Some(CallEnd::Answered));
+        let end = outcome.map_or_else(CallError::call_end, |()| Some(CallEnd::Answered));
         if let Some(end) = end {
             endpoint.record = endpoint.record.after(end, now);
         }
@@ -96,20 +97,20 @@ impl Endpoints {
             // The pace of the destination is that of its only endpoint.
             _ if count == 1 => return verdict,
             Some(CallEnd::Answered) | None => {
-                known.refused.remove(&message);
+                states.refused.remove(&message);
                 return verdict;
             }
             Some(CallEnd::Refused) => {
-                let is_refused_by_all = known.note_refused(message, index).has_all(count);
+                let is_refused_by_all = states.note_refused(message, index).has_all(count);
                 let elsewhere = Verdict::said(code, effect, Advice::Retry, None, None);
                 return if is_refused_by_all { verdict } else { elsewhere };
             }
             Some(CallEnd::Failed) => {
                 endpoint.rests_until = now.plus(verdict.hint.unwrap_or(REST).min(REST_MAX));
-                known.note_refused(message, index);
+                states.note_refused(message, index);
             }
         }
-        match known.endpoints.iter().map(|endpoint| endpoint.rests_until).min() {
+        match states.endpoints.iter().map(|endpoint| endpoint.rests_until).min() {
             Some(first) if now < first => {
                 Verdict::said(code, effect, advice, Some(first.since(now)), verdict.tells_pace())
             }
@@ -117,13 +118,13 @@ impl Endpoints {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn states(&self) -> MutexGuard<'_, EndpointStates> {
         // A panic in here leaves what is whole: each change of it is one assignment.
         lock(&self.0)
     }
 }
 
-impl Known {
+impl EndpointStates {
     /// Returns who has refused the message by now.
     fn note_refused(&mut self, message: Uuid, index: usize) -> EndpointSet {
         let refused = self.refused.entry(message).or_default();
@@ -136,7 +137,7 @@ impl Known {
     }
 }
 
-impl Endpoint {
+impl EndpointState {
     fn opening(&self, tokens: u64, now: Timestamp) -> Opening {
         let enough_at = self.budget.take(now, tokens).err().unwrap_or(now);
         match self.rests_until.max(enough_at) {
@@ -158,47 +159,47 @@ mod tests {
     const OTHER: Uuid = Uuid::from_u128(2);
     const NOTHING: Limits = Limits { requests: None, tokens: None, input_tokens: None, output_tokens: None };
 
-    fn refused(status: u16, headers: &[(&str, &[u8])]) -> Trouble {
+    fn refused(status: u16, headers: &[(&str, &[u8])]) -> CallError {
         let answer = Answer { status, headers, body: b"", echo: Echo::Absent };
         let verdict = Table::llm().judge(&Seen::Answer(answer), NOW);
-        Trouble { verdict, status: Some(status), name: None, why: String::new() }
+        CallError { verdict, status: Some(status), name: None, why: String::new() }
     }
 
-    fn throttled(secs: &[u8]) -> Trouble {
+    fn throttled(secs: &[u8]) -> CallError {
         refused(429, &[("retry-after", secs)])
     }
 
     #[test]
     fn one_that_refuses_rests_while_another_is_free() {
         let endpoints = Endpoints::new(2);
-        let heard = endpoints.hear(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
+        let heard = endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
         assert_eq!((heard.hint, heard.tells_pace()), (None, None), "the other is free");
         assert_eq!(heard.code, throttled(b"30").verdict.code);
         for dice in [0.0, 0.5, 0.99] {
-            assert_eq!(endpoints.open(OTHER, 1, NOW, dice), Ok(1));
+            assert_eq!(endpoints.acquire(OTHER, 1, NOW, dice), Ok(1));
         }
-        let heard = endpoints.hear(ONE, 1, Err(&throttled(b"10")), &NOTHING, NOW);
+        let heard = endpoints.record_outcome(ONE, 1, Err(&throttled(b"10")), &NOTHING, NOW);
         let wait = Duration::from_secs(10);
         assert_eq!(
             (heard.hint, heard.tells_pace()),
             (Some(wait), Some(PaceReport::Throttled)),
             "none is free"
         );
-        assert_eq!(endpoints.open(OTHER, 1, NOW, 0.0), Err(NOW.plus(wait)));
-        assert_eq!(endpoints.open(OTHER, 1, NOW.plus(wait), 0.0), Ok(1));
+        assert_eq!(endpoints.acquire(OTHER, 1, NOW, 0.0), Err(NOW.plus(wait)));
+        assert_eq!(endpoints.acquire(OTHER, 1, NOW.plus(wait), 0.0), Ok(1));
     }
 
     #[test]
     fn a_message_that_one_refused_goes_to_another_after_the_rest_too() {
         let endpoints = Endpoints::new(2);
-        endpoints.hear(ONE, 0, Err(&throttled(b"")), &NOTHING, NOW);
+        endpoints.record_outcome(ONE, 0, Err(&throttled(b"")), &NOTHING, NOW);
         let rested = NOW.plus(REST);
         for dice in [0.0, 0.5, 0.99] {
-            assert_eq!(endpoints.open(ONE, 1, rested, dice), Ok(1));
+            assert_eq!(endpoints.acquire(ONE, 1, rested, dice), Ok(1));
         }
-        assert_eq!(endpoints.open(OTHER, 1, rested, 0.0), Ok(0), "another message may ask there");
-        endpoints.hear(OTHER, 1, Err(&throttled(b"60")), &NOTHING, rested);
-        assert_eq!(endpoints.open(ONE, 1, rested, 0.0), Ok(0), "the other one rests");
+        assert_eq!(endpoints.acquire(OTHER, 1, rested, 0.0), Ok(0), "another message may ask there");
+        endpoints.record_outcome(OTHER, 1, Err(&throttled(b"60")), &NOTHING, rested);
+        assert_eq!(endpoints.acquire(ONE, 1, rested, 0.0), Ok(0), "the other one rests");
     }
 
     /// SPEC B10: no message is lost to one of several endpoints that has no quota, or lacks the model.
@@ -207,18 +208,18 @@ mod tests {
         for status in [401, 402, 403, 404] {
             let endpoints = Endpoints::new(2);
             let denied = refused(status, &[]);
-            let heard = endpoints.hear(ONE, 0, Err(&denied), &NOTHING, NOW);
+            let heard = endpoints.record_outcome(ONE, 0, Err(&denied), &NOTHING, NOW);
             assert_eq!((heard.advice, heard.code), (Advice::Retry, denied.verdict.code), "{status}");
             assert_eq!((heard.hint, heard.tells_pace()), (None, None), "the other is free");
             for message in [ONE, OTHER] {
-                assert_eq!(endpoints.open(message, 1, NOW, 0.0), Ok(1), "{status}");
+                assert_eq!(endpoints.acquire(message, 1, NOW, 0.0), Ok(1), "{status}");
             }
-            assert_eq!(endpoints.hear(ONE, 1, Err(&denied), &NOTHING, NOW), denied.verdict);
+            assert_eq!(endpoints.record_outcome(ONE, 1, Err(&denied), &NOTHING, NOW), denied.verdict);
             let alone = Endpoints::new(1);
-            assert_eq!(alone.hear(ONE, 0, Err(&denied), &NOTHING, NOW), denied.verdict);
+            assert_eq!(alone.record_outcome(ONE, 0, Err(&denied), &NOTHING, NOW), denied.verdict);
         }
         let invalid = refused(400, &[]);
-        let heard = Endpoints::new(2).hear(ONE, 0, Err(&invalid), &NOTHING, NOW);
+        let heard = Endpoints::new(2).record_outcome(ONE, 0, Err(&invalid), &NOTHING, NOW);
         assert_eq!(heard, invalid.verdict, "the other would say the same");
     }
 
@@ -226,17 +227,20 @@ mod tests {
     fn what_is_known_of_messages_is_bounded() {
         let endpoints = Endpoints::new(2);
         for number in 1..=u128::try_from(REFUSED_MAX).unwrap() + 1 {
-            endpoints.hear(Uuid::from_u128(number), 0, Err(&throttled(b"")), &NOTHING, NOW);
+            endpoints.record_outcome(Uuid::from_u128(number), 0, Err(&throttled(b"")), &NOTHING, NOW);
         }
-        assert_eq!(endpoints.known().refused.len(), REFUSED_MAX);
-        assert_eq!(endpoints.open(ONE, 1, NOW.plus(REST), 0.0), Ok(0), "the oldest is forgotten");
+        assert_eq!(endpoints.states().refused.len(), REFUSED_MAX);
+        assert_eq!(endpoints.acquire(ONE, 1, NOW.plus(REST), 0.0), Ok(0), "the oldest is forgotten");
     }
 
     #[test]
     fn the_only_one_is_left_to_the_pace_of_the_destination() {
         let endpoints = Endpoints::new(1);
-        assert_eq!(endpoints.hear(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW), throttled(b"30").verdict);
-        assert_eq!(endpoints.open(OTHER, 1, NOW, 0.0), Ok(0));
+        assert_eq!(
+            endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW),
+            throttled(b"30").verdict
+        );
+        assert_eq!(endpoints.acquire(OTHER, 1, NOW, 0.0), Ok(0));
     }
 
     #[test]
@@ -244,8 +248,8 @@ mod tests {
         let endpoints = Endpoints::new(1);
         let reset = NOW.plus(Duration::from_mins(1));
         let limits = Limits { tokens: Some(Counter { limit: 1_000, remaining: 600, reset }), ..NOTHING };
-        endpoints.hear(ONE, 0, Ok(()), &limits, NOW);
-        assert_eq!(endpoints.open(OTHER, 500, NOW, 0.0), Ok(0));
-        assert!(endpoints.open(OTHER, 500, NOW, 0.0).is_err_and(|until| NOW < until && until <= reset));
+        endpoints.record_outcome(ONE, 0, Ok(()), &limits, NOW);
+        assert_eq!(endpoints.acquire(OTHER, 500, NOW, 0.0), Ok(0));
+        assert!(endpoints.acquire(OTHER, 500, NOW, 0.0).is_err_and(|until| NOW < until && until <= reset));
     }
 }

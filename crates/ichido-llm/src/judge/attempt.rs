@@ -12,14 +12,14 @@ use ichido_store::answer::{Answer as Answered, Asking, QuestionId};
 use ichido_store::error::StoreError;
 use serde_json::Value;
 
-use super::counts::Counting;
-use super::memory::Memory;
-use super::next::{Failures, Then};
+use super::answers::AnswerStore;
+use super::counts::CallMetrics;
+use super::endpoints::{EndpointPermit, EndpointPool};
+use super::next::{Failures, NextStep};
 use super::outcome::{Settled, Why};
 use super::settings::Settings;
-use super::stop::{Stage, Stop};
-use super::ways::{Way, Ways};
-use crate::models::{Ended, Model, Prompt, Reply, Trial, Trouble};
+use super::stop::{Stop, StopStage};
+use crate::models::{CallError, CallReport, FinishReason, Model, Prompt, Reply};
 
 /// A model that does not end its call in its own time is given up on after this much more.
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -33,10 +33,10 @@ const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Asker {
     pub(super) model: Arc<dyn Model>,
     pub(super) settings: Settings,
-    pub(super) memory: Memory,
-    pub(super) ways: Ways,
+    pub(super) answers: AnswerStore,
+    pub(super) endpoints: EndpointPool,
     pub(super) clock: Arc<Clock>,
-    pub(super) counting: Counting,
+    pub(super) counting: CallMetrics,
 }
 
 /// One try of one question.
@@ -50,38 +50,38 @@ pub(super) struct Turn {
     /// Whether it has just taken its place for the first time.
     pub(super) is_new: bool,
     /// Whether another run had it when it was last looked at.
-    pub(super) is_theirs: bool,
+    pub(super) is_asked_elsewhere: bool,
     /// Whether an answer of the form can be read.
     pub(super) fits: fn(&Value) -> bool,
 }
 
 /// When a run must end.
 #[derive(Clone)]
-pub(super) struct Bounds {
+pub(super) struct RunBounds {
     /// By our own clock.
     pub(super) deadline: Option<Duration>,
     pub(super) stop: Stop,
 }
 
 /// What a turn came to.
-pub(super) enum Came {
+pub(super) enum TurnOutcome {
     Answered(Settled),
-    Again { wait: Duration, failures: Failures, lost: u32, is_theirs: bool },
-    Never(Why),
+    Retry { wait: Duration, failures: Failures, lost: u32, is_asked_elsewhere: bool },
+    GiveUp(Why),
 }
 
 /// A call is under way for as long as this lives.
-struct UnderWay<'a>(&'a Counting);
+struct CallInFlight<'a>(&'a CallMetrics);
 
-impl Drop for UnderWay<'_> {
+impl Drop for CallInFlight<'_> {
     fn drop(&mut self) {
         self.0.ended();
     }
 }
 
-impl Bounds {
+impl RunBounds {
     /// Waits until the time is over, or for ever.
-    pub(super) async fn over(&self, clock: &Clock) {
+    pub(super) async fn expired(&self, clock: &Clock) {
         match self.deadline {
             Some(deadline) => tokio::time::sleep(deadline.saturating_sub(clock.own())).await,
             None => std::future::pending().await,
@@ -89,7 +89,7 @@ impl Bounds {
     }
 
     /// Whether a call that takes so long would still be answered in time.
-    fn leaves(&self, clock: &Clock, needs: Duration) -> bool {
+    fn leaves_time_for(&self, clock: &Clock, needs: Duration) -> bool {
         let moment = |own| Timestamp::EPOCH.plus(own);
         self.deadline.is_none_or(|deadline| may_start(moment(clock.own()), moment(deadline), needs))
     }
@@ -97,105 +97,113 @@ impl Bounds {
 
 impl Asker {
     /// Waits for its moment, makes one call, and keeps what came of it.
-    pub(super) async fn turn(&self, turn: &Turn, bounds: &Bounds) -> Result<Came, StoreError> {
-        let way = tokio::select! {
+    pub(super) async fn turn(&self, turn: &Turn, bounds: &RunBounds) -> Result<TurnOutcome, StoreError> {
+        let permit = tokio::select! {
             biased;
-            () = bounds.over(&self.clock) => return Ok(Came::Never(Why::Deadline)),
-            () = bounds.stop.reached(Stage::Finishing) => return Ok(Came::Never(Why::Stopped)),
-            moment = self.moment(turn) => match moment? {
-                Ok(way) => way,
-                Err(came) => return Ok(came),
+            () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(Why::Deadline)),
+            () = bounds.stop.reached(StopStage::Finishing) => return Ok(TurnOutcome::GiveUp(Why::Stopped)),
+            permit = self.wait_for_permit(turn) => match permit? {
+                Ok(permit) => permit,
+                Err(outcome) => return Ok(outcome),
             },
         };
         let latency = self.counting.counts().latency().unwrap_or_default();
-        if !bounds.leaves(&self.clock, latency) {
-            return Ok(Came::Never(Why::Deadline));
+        if !bounds.leaves_time_for(&self.clock, latency) {
+            return Ok(TurnOutcome::GiveUp(Why::Deadline));
         }
         let asked = tokio::select! {
             biased;
-            asked = self.memory.ask(turn.id) => asked?,
+            asked = self.answers.ask(turn.id) => asked?,
             // It may stand in the store all the same, and is then found as lost though it was not made: that is the safe side.
-            () = bounds.over(&self.clock) => return Ok(Came::Never(Why::Deadline)),
-            () = bounds.stop.reached(Stage::AtOnce) => return Ok(Came::Never(Why::Stopped)),
+            () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(Why::Deadline)),
+            () = bounds.stop.reached(StopStage::AtOnce) => return Ok(TurnOutcome::GiveUp(Why::Stopped)),
         };
         match asked {
-            Asking::Answered(answer) => Ok(Came::Answered(Settled { answer, was_known: true })),
-            Asking::Theirs { .. } => Ok(theirs(turn)),
+            Asking::Answered(answer) => Ok(TurnOutcome::Answered(Settled { answer, was_known: true })),
+            Asking::Theirs { .. } => Ok(asked_elsewhere(turn)),
             Asking::Ours { lost } => {
                 // Another run's, which did not live to count it.
                 self.counting.lost(lost.saturating_sub(turn.lost));
-                self.call(turn, &way, bounds, lost.max(turn.lost)).await
+                self.call(turn, &permit, bounds, lost.max(turn.lost)).await
             }
         }
     }
 
     /// The breath before a first call, and then a slot (SPEC B4); or what it came to without a call.
-    async fn moment(&self, turn: &Turn) -> Result<Result<Way, Came>, StoreError> {
+    async fn wait_for_permit(&self, turn: &Turn) -> Result<Result<EndpointPermit, TurnOutcome>, StoreError> {
         if turn.is_new {
             tokio::time::sleep(self.settings.interval).await;
         }
         // Looked at first, so that waiting for another run takes no slot from who has something to ask.
-        if turn.is_theirs {
-            let question = self.memory.find(std::iter::once(turn.id)).await?.remove(&turn.id);
+        if turn.is_asked_elsewhere {
+            let question = self.answers.find(std::iter::once(turn.id)).await?.remove(&turn.id);
             match question.map(|question| (question.answer, question.held_until)) {
                 Some((Some(answer), _)) => {
-                    return Ok(Err(Came::Answered(Settled { answer, was_known: true })));
+                    return Ok(Err(TurnOutcome::Answered(Settled { answer, was_known: true })));
                 }
-                Some((None, Some(until))) if self.clock.now() < until => return Ok(Err(theirs(turn))),
+                Some((None, Some(until))) if self.clock.now() < until => {
+                    return Ok(Err(asked_elsewhere(turn)));
+                }
                 _ => (),
             }
         }
-        Ok(Ok(self.ways.open(turn.prompt.tokens_max(), turn.failures, fastrand::f64).await))
+        Ok(Ok(self.endpoints.acquire(turn.prompt.tokens_max(), turn.failures, fastrand::f64).await))
     }
 
-    async fn call(&self, turn: &Turn, way: &Way, bounds: &Bounds, lost: u32) -> Result<Came, StoreError> {
+    async fn call(
+        &self,
+        turn: &Turn,
+        permit: &EndpointPermit,
+        bounds: &RunBounds,
+        lost: u32,
+    ) -> Result<TurnOutcome, StoreError> {
         self.counting.call(turn.failures.is_fresh());
         let began = self.clock.own();
-        let under_way = UnderWay(&self.counting);
+        let in_flight = CallInFlight(&self.counting);
         let late = self.model.time_out().saturating_add(LATE_MAX);
-        let asked = tokio::time::timeout(late, self.model.ask(way.endpoint, &turn.prompt));
-        let trial = tokio::select! {
+        let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &turn.prompt));
+        let report = tokio::select! {
             biased;
-            trial = asked => Ok(trial.unwrap_or_else(|_| too_late())),
-            () = bounds.over(&self.clock) => Err(Why::Deadline),
-            () = bounds.stop.reached(Stage::AtOnce) => Err(Why::Stopped),
+            report = asked => Ok(report.unwrap_or_else(|_| too_late())),
+            () = bounds.expired(&self.clock) => Err(Why::Deadline),
+            () = bounds.stop.reached(StopStage::AtOnce) => Err(Why::Stopped),
         };
-        drop(under_way);
-        match trial {
-            Ok(Trial { came: Ok(reply), limits }) => {
-                self.ways.hear(way, Ok(()), &limits).await;
+        drop(in_flight);
+        match report {
+            Ok(CallReport { outcome: Ok(reply), limits }) => {
+                self.endpoints.record_outcome(permit, Ok(()), &limits).await;
                 self.counting.replied(self.clock.own().saturating_sub(began), reply.usage);
-                self.replied(turn, &reply, lost).await
+                self.handle_reply(turn, &reply, lost).await
             }
-            Ok(Trial { came: Err(trouble), limits }) => {
-                self.ways.hear(way, Err(&trouble), &limits).await;
-                self.troubled(turn, way, &trouble, lost).await
+            Ok(CallReport { outcome: Err(call_error), limits }) => {
+                self.endpoints.record_outcome(permit, Err(&call_error), &limits).await;
+                self.handle_error(turn, permit, &call_error, lost).await
             }
             Err(why) => {
                 self.failed(turn, true).await?;
-                Ok(Came::Never(why))
+                Ok(TurnOutcome::GiveUp(why))
             }
         }
     }
 
-    async fn replied(&self, turn: &Turn, reply: &Reply, lost: u32) -> Result<Came, StoreError> {
+    async fn handle_reply(&self, turn: &Turn, reply: &Reply, lost: u32) -> Result<TurnOutcome, StoreError> {
         match read(turn, reply) {
-            Ok((value, was_mended)) => {
+            Ok((value, was_repaired)) => {
                 let answer = self.keep(turn, &value, lost).await?;
-                self.counting.answered(was_mended);
-                Ok(Came::Answered(Settled { answer, was_known: false }))
+                self.counting.answered(was_repaired);
+                Ok(TurnOutcome::Answered(Settled { answer, was_known: false }))
             }
             Err(why) => {
                 self.failed(turn, false).await?;
                 self.counting.unusable();
-                let then = match reply.ended {
+                let next = match reply.finish_reason {
                     // It would say so again.
-                    Ended::Declined => Then::Never(Why::Unusable { why: Arc::from(why) }),
-                    Ended::Whole | Ended::CutOff => {
+                    FinishReason::Declined => NextStep::GiveUp(Why::Unusable { why: Arc::from(why) }),
+                    FinishReason::Whole | FinishReason::CutOff => {
                         turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
                     }
                 };
-                Ok(came(then, lost))
+                Ok(turn_outcome(next, lost))
             }
         }
     }
@@ -204,7 +212,7 @@ impl Asker {
     async fn keep(&self, turn: &Turn, value: &Value, lost: u32) -> Result<Answered, StoreError> {
         let bytes = value.to_string().into_bytes();
         for _ in 0..KEEP_AGAIN_MAX {
-            match self.memory.keep(turn.id, bytes.clone(), lost).await {
+            match self.answers.keep(turn.id, bytes.clone(), lost).await {
                 Err(error @ (StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
                     tracing::warn!(error = error.in_full(), "an answer could not be kept; trying again");
                     tokio::time::sleep(KEEP_AGAIN_AFTER).await;
@@ -212,46 +220,46 @@ impl Asker {
                 kept => return kept,
             }
         }
-        self.memory.keep(turn.id, bytes, lost).await
+        self.answers.keep(turn.id, bytes, lost).await
     }
 
-    async fn troubled(
+    async fn handle_error(
         &self,
         turn: &Turn,
-        way: &Way,
-        trouble: &Trouble,
+        permit: &EndpointPermit,
+        call_error: &CallError,
         lost: u32,
-    ) -> Result<Came, StoreError> {
-        let is_lost = trouble.may_be_billed();
+    ) -> Result<TurnOutcome, StoreError> {
+        let is_lost = call_error.may_be_billed();
         self.failed(turn, is_lost).await?;
-        match trouble.verdict.code {
+        match call_error.verdict.code {
             Some(ErrorCode::RateLimited) => self.counting.throttled(),
             Some(ErrorCode::AnswerUnusable) => self.counting.unusable(),
             _ => (),
         }
         // Of several endpoints it is the one that asked which is left alone; another may take the item sooner.
         let endpoints = self.model.endpoints().len();
-        let hint = trouble.verdict.hint.filter(|_| endpoints == 1);
+        let hint = call_error.verdict.hint.filter(|_| endpoints == 1);
         let hint = hint.map(|hint| hint.min(self.settings.pace.pause_max));
-        let failures = turn.failures.at(way.endpoint, trouble);
-        let then = failures.after_trouble(&self.settings, endpoints, trouble, hint, fastrand::f64());
-        self.tell(way, trouble, &then);
-        Ok(came(then, lost.saturating_add(u32::from(is_lost))))
+        let failures = turn.failures.at(permit.endpoint, call_error);
+        let next = failures.after_error(&self.settings, endpoints, call_error, hint, fastrand::f64());
+        self.log_failure(permit, call_error, &next);
+        Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost))))
     }
 
     /// No answer came of a call.
     async fn failed(&self, turn: &Turn, is_lost: bool) -> Result<(), StoreError> {
         self.counting.lost(u32::from(is_lost));
-        self.memory.fail(turn.id, is_lost).await
+        self.answers.fail(turn.id, is_lost).await
     }
 
     /// What a person needs of a call that failed: facts of the limit, and nothing that was said (SPEC B8).
-    fn tell(&self, way: &Way, trouble: &Trouble, then: &Then) {
-        let endpoint = self.model.endpoints().get(way.endpoint).map(String::as_str);
-        let code = trouble.verdict.code.map(ErrorCode::as_str);
-        let (status, name, hint) = (trouble.status, trouble.name.as_deref(), trouble.verdict.hint);
-        match then {
-            Then::Again { wait, failures } => tracing::info!(
+    fn log_failure(&self, permit: &EndpointPermit, call_error: &CallError, next: &NextStep) {
+        let endpoint = self.model.endpoints().get(permit.endpoint).map(String::as_str);
+        let code = call_error.verdict.code.map(ErrorCode::as_str);
+        let (status, name, hint) = (call_error.status, call_error.name.as_deref(), call_error.verdict.hint);
+        match next {
+            NextStep::Retry { wait, failures } => tracing::info!(
                 model = self.model.name(),
                 endpoint,
                 code,
@@ -262,7 +270,7 @@ impl Asker {
                 failures = failures.calls,
                 "a call to a model came to nothing and is made again"
             ),
-            Then::Never(_) => tracing::warn!(
+            NextStep::GiveUp(_) => tracing::warn!(
                 model = self.model.name(),
                 endpoint,
                 code,
@@ -275,14 +283,21 @@ impl Asker {
 }
 
 /// Another run asks: it is looked at again, and costs no try.
-fn theirs(turn: &Turn) -> Came {
-    Came::Again { wait: THEIRS_AGAIN_AFTER, failures: turn.failures, lost: turn.lost, is_theirs: true }
+fn asked_elsewhere(turn: &Turn) -> TurnOutcome {
+    TurnOutcome::Retry {
+        wait: THEIRS_AGAIN_AFTER,
+        failures: turn.failures,
+        lost: turn.lost,
+        is_asked_elsewhere: true,
+    }
 }
 
-fn came(then: Then, lost: u32) -> Came {
-    match then {
-        Then::Again { wait, failures } => Came::Again { wait, failures, lost, is_theirs: false },
-        Then::Never(why) => Came::Never(why),
+fn turn_outcome(next: NextStep, lost: u32) -> TurnOutcome {
+    match next {
+        NextStep::Retry { wait, failures } => {
+            TurnOutcome::Retry { wait, failures, lost, is_asked_elsewhere: false }
+        }
+        NextStep::GiveUp(why) => TurnOutcome::GiveUp(why),
     }
 }
 
@@ -293,14 +308,17 @@ fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
     };
     let read = form.read_reply(reply).map_err(|unusable| unusable.to_string())?;
     if (turn.fits)(&read.value) {
-        return Ok((read.value, read.was_mended));
+        return Ok((read.value, read.was_repaired));
     }
     Err("the answer is of the form that was asked for, and still cannot be read".to_owned())
 }
 
-fn too_late() -> Trial {
+fn too_late() -> CallReport {
     // No date is in it.
     let verdict = Table::llm().judge(&Seen::Network(NetworkFault::Timeout), Timestamp::EPOCH);
     let why = "no answer came in time".to_owned();
-    Trial { came: Err(Trouble { verdict, status: None, name: None, why }), limits: Limits::default() }
+    CallReport {
+        outcome: Err(CallError { verdict, status: None, name: None, why }),
+        limits: Limits::default(),
+    }
 }

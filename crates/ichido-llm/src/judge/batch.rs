@@ -16,11 +16,11 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::attempt::{Asker, Bounds, Came, Turn};
-use super::memory::RENEW_EVERY;
+use super::answers::RENEW_EVERY;
+use super::attempt::{Asker, RunBounds, Turn, TurnOutcome};
 use super::next::Failures;
 use super::outcome::{Ended, Settled, Unread, Why};
-use super::stop::{Stage, Stop};
+use super::stop::{Stop, StopStage};
 use crate::models::{Prompt, is_set_up};
 
 /// How long a run that must end waits for what the store was being told, and how long for it to answer now and then.
@@ -28,10 +28,10 @@ const GRACE: Duration = Duration::from_millis(500);
 /// So many calls in a row that are refused for a reason that has nothing to do with the items are enough to ask no more.
 const REFUSED_IN_A_ROW_MAX: u32 = 5;
 
-pub(super) struct Batch {
+pub(super) struct BatchRun {
     asker: Arc<Asker>,
     /// Each question once.
-    items: Vec<Item>,
+    items: Vec<BatchItem>,
     /// Which question each prompt is.
     order: Vec<usize>,
     /// Items that have not had a place yet.
@@ -45,16 +45,16 @@ pub(super) struct Batch {
     refused_in_a_row: u32,
 }
 
-struct Item {
+struct BatchItem {
     /// Its next try.
     turn: Turn,
     outcome: Option<Result<Settled, Why>>,
 }
 
-type Turns = JoinSet<(usize, Result<Came, StoreError>)>;
+type Turns = JoinSet<(usize, Result<TurnOutcome, StoreError>)>;
 
-impl Batch {
-    pub(super) fn of(
+impl BatchRun {
+    pub(super) fn new(
         asker: Arc<Asker>,
         questions: impl Iterator<Item = (QuestionId, Prompt)>,
         fits: fn(&Value) -> bool,
@@ -63,8 +63,9 @@ impl Batch {
         for (id, prompt) in questions {
             let index = *places.entry(id).or_insert_with(|| {
                 let (failures, prompt) = (Failures::default(), Arc::new(prompt));
-                let turn = Turn { id, prompt, failures, lost: 0, is_new: true, is_theirs: false, fits };
-                items.push(Item { turn, outcome: None });
+                let turn =
+                    Turn { id, prompt, failures, lost: 0, is_new: true, is_asked_elsewhere: false, fits };
+                items.push(BatchItem { turn, outcome: None });
                 items.len() - 1
             });
             order.push(index);
@@ -87,7 +88,7 @@ impl Batch {
         let began = asker.clock.own();
         self.look().await?;
         let deadline = asker.settings.deadline.map(|deadline| began.saturating_add(deadline));
-        let bounds = Bounds { deadline, stop: stop.clone() };
+        let bounds = RunBounds { deadline, stop: stop.clone() };
         let mut turns = Turns::new();
         // When nobody is waited for any more.
         let mut cut_at = None;
@@ -102,29 +103,29 @@ impl Batch {
             let has_room = turns.len() < self.parallel();
             tokio::select! {
                 Some(turn) = turns.join_next() => match turn {
-                    Ok((index, came)) => self.settle(index, came),
+                    Ok((index, outcome)) => self.settle(index, outcome),
                     Err(error) => if let Ok(panic) = error.try_into_panic() { std::panic::resume_unwind(panic) },
                 },
-                () = until(due), if has_room => (),
-                () = bounds.over(&asker.clock), if cut_at.is_none() => {
+                () = sleep_until(due), if has_room => (),
+                () = bounds.expired(&asker.clock), if cut_at.is_none() => {
                     self.close(Why::Deadline);
                     cut_at = Some(Instant::now() + GRACE);
                 }
-                () = stop.reached(Stage::AtOnce), if cut_at.is_none() => {
+                () = stop.reached(StopStage::AtOnce), if cut_at.is_none() => {
                     self.close(Why::Stopped);
                     cut_at = Some(Instant::now() + GRACE);
                 }
                 // The store does not answer: what it was told stands, and what it was not is lost.
-                () = until(cut_at) => {
+                () = sleep_until(cut_at) => {
                     turns.shutdown().await;
-                    self.cut();
+                    self.abandon();
                 }
-                () = stop.reached(Stage::Finishing), if self.closed.is_none() => self.close(Why::Stopped),
+                () = stop.reached(StopStage::Finishing), if self.closed.is_none() => self.close(Why::Stopped),
                 _ = renew.tick() => self.renew().await,
             }
         }
         // What a pace has learnt is worth no waiting.
-        drop(tokio::time::timeout(GRACE, asker.ways.report()).await);
+        drop(tokio::time::timeout(GRACE, asker.endpoints.report()).await);
         let counts = asker.counting.counts().since(&counted);
         match self.broken.take() {
             Some(error) => Err(error),
@@ -138,8 +139,8 @@ impl Batch {
 
     /// What is answered already.
     async fn look(&mut self) -> Result<(), StoreError> {
-        self.tell_time().await?;
-        let mut found = self.asker.memory.find(self.items.iter().map(|item| item.turn.id)).await?;
+        self.sync_clock().await?;
+        let mut found = self.asker.answers.find(self.items.iter().map(|item| item.turn.id)).await?;
         for (index, item) in self.items.iter_mut().enumerate() {
             let question = found.remove(&item.turn.id);
             item.turn.lost = question.as_ref().map_or(0, |question| question.lost);
@@ -154,10 +155,10 @@ impl Batch {
     }
 
     /// Gives out the places that are free: first to those whose next try is due, so that none waits behind the whole batch.
-    fn fill(&mut self, turns: &mut Turns, bounds: &Bounds) {
+    fn fill(&mut self, turns: &mut Turns, bounds: &RunBounds) {
         while turns.len() < self.parallel() {
             let due = self.again.peek().is_some_and(|Reverse((due, _))| *due <= Instant::now());
-            let next = due.then(|| self.again.pop()).flatten().map(|Reverse((_, index))| index);
+            let next = due.next(|| self.again.pop()).flatten().map(|Reverse((_, index))| index);
             let Some(index) = next.or_else(|| self.fresh.pop_front()) else { return };
             let Some(item) = self.items.get_mut(index) else { return };
             let turn = item.turn.clone();
@@ -167,25 +168,25 @@ impl Batch {
         }
     }
 
-    fn settle(&mut self, index: usize, came: Result<Came, StoreError>) {
-        let outcome = match came {
+    fn settle(&mut self, index: usize, outcome: Result<TurnOutcome, StoreError>) {
+        let outcome = match outcome {
             Err(error) => {
                 self.broken.get_or_insert(error);
                 self.close(Why::Stopped);
                 Err(Why::Stopped)
             }
-            Ok(Came::Answered(settled)) => {
+            Ok(TurnOutcome::Answered(settled)) => {
                 self.refused_in_a_row = 0;
                 Ok(settled)
             }
-            Ok(Came::Never(why)) => {
+            Ok(TurnOutcome::GiveUp(why)) => {
                 self.refused(&why);
                 Err(why)
             }
-            Ok(Came::Again { wait, failures, lost, is_theirs }) => {
+            Ok(TurnOutcome::Retry { wait, failures, lost, is_asked_elsewhere }) => {
                 let Some(why) = self.closed.clone() else {
                     if let Some(item) = self.items.get_mut(index) {
-                        item.turn = Turn { failures, lost, is_theirs, ..item.turn.clone() };
+                        item.turn = Turn { failures, lost, is_asked_elsewhere, ..item.turn.clone() };
                         self.again.push(Reverse((Instant::now() + wait, index)));
                     }
                     return;
@@ -205,7 +206,9 @@ impl Batch {
         self.refused_in_a_row += 1;
         let nobody_was_answered = || !self.items.iter().any(|item| matches!(item.outcome, Some(Ok(_))));
         let holds_for_all = code == ErrorCode::QuotaSpent || nobody_was_answered();
-        if REFUSED_IN_A_ROW_MAX <= self.refused_in_a_row && holds_for_all && self.asker.ways.have_all_failed()
+        if REFUSED_IN_A_ROW_MAX <= self.refused_in_a_row
+            && holds_for_all
+            && self.asker.endpoints.have_all_failed()
         {
             self.close(Why::SetUp { code });
         }
@@ -225,7 +228,7 @@ impl Batch {
     }
 
     /// What still has a place has lost it.
-    fn cut(&mut self) {
+    fn abandon(&mut self) {
         let why = self.closed.clone().unwrap_or(Why::Stopped);
         for index in 0..self.items.len() {
             if self.items.get(index).is_some_and(|item| item.outcome.is_none()) {
@@ -245,7 +248,7 @@ impl Batch {
 
     /// This run lives, and knows what time it is.
     async fn renew(&mut self) {
-        let renewing = async { self.asker.memory.renew().await.and(self.tell_time().await) };
+        let renewing = async { self.asker.answers.renew().await.and(self.sync_clock().await) };
         let why = match tokio::time::timeout(GRACE, renewing).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.in_full(),
@@ -254,9 +257,9 @@ impl Batch {
         tracing::warn!(error = why, "the store could not be told that this run lives; trying again");
     }
 
-    async fn tell_time(&self) -> Result<(), StoreError> {
+    async fn sync_clock(&self) -> Result<(), StoreError> {
         let asked = self.asker.clock.ask();
-        if let Some(now) = self.asker.memory.time().await? {
+        if let Some(now) = self.asker.answers.time().await? {
             self.asker.clock.hear(asked, now);
         }
         Ok(())
@@ -302,7 +305,7 @@ fn set_up(why: &Why) -> Option<ErrorCode> {
     }
 }
 
-async fn until(due: Option<Instant>) {
+async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

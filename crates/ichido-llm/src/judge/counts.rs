@@ -29,7 +29,7 @@ pub struct Counts {
     /// Calls made.
     pub calls: u64,
     /// Calls under way.
-    pub under_way: u64,
+    pub in_flight: u64,
     /// Calls that were made because an earlier one for the same question came to nothing.
     pub retries: u64,
     /// Calls that were refused for coming too fast.
@@ -63,7 +63,7 @@ impl Counts {
             answered: self.answered - before.answered,
             fallbacks: self.fallbacks - before.fallbacks,
             calls: self.calls - before.calls,
-            under_way: self.under_way,
+            in_flight: self.in_flight,
             retries: self.retries - before.retries,
             throttled: self.throttled - before.throttled,
             unusable: self.unusable - before.unusable,
@@ -77,8 +77,8 @@ impl Counts {
 }
 
 /// What is counted of one model: here, and for the page of metrics.
-pub(crate) struct Counting {
-    here: Mutex<Counts>,
+pub(crate) struct CallMetrics {
+    totals: Mutex<Counts>,
     calls: Counter,
     retries: Counter,
     throttled: Counter,
@@ -101,11 +101,11 @@ pub fn describe_metrics() {
     }
 }
 
-impl Counting {
-    pub(crate) fn of(model: &str) -> Self {
+impl CallMetrics {
+    pub(crate) fn new(model: &str) -> Self {
         let counter = |name: &'static str| counter!(name, "model" => model.to_owned());
         Self {
-            here: Mutex::default(),
+            totals: Mutex::default(),
             calls: counter(CALLS),
             retries: counter(RETRIES),
             throttled: counter(THROTTLED),
@@ -115,65 +115,65 @@ impl Counting {
         }
     }
 
-    fn here(&self) -> MutexGuard<'_, Counts> {
-        lock(&self.here)
+    fn totals(&self) -> MutexGuard<'_, Counts> {
+        lock(&self.totals)
     }
 
     pub(super) fn batch(&self, missing: usize, known: usize) {
-        let mut here = self.here();
-        here.missing += missing as u64;
-        here.known += known as u64;
+        let mut totals = self.totals();
+        totals.missing += missing as u64;
+        totals.known += known as u64;
     }
 
     pub(crate) fn call(&self, is_first: bool) {
-        let mut here = self.here();
-        here.calls += 1;
-        here.under_way += 1;
-        here.retries += u64::from(!is_first);
+        let mut totals = self.totals();
+        totals.calls += 1;
+        totals.in_flight += 1;
+        totals.retries += u64::from(!is_first);
         self.calls.increment(1);
         self.retries.increment(u64::from(!is_first));
     }
 
     /// A call has ended, whatever came of it.
     pub(super) fn ended(&self) {
-        self.here().under_way -= 1;
+        self.totals().in_flight -= 1;
     }
 
     pub(super) fn replied(&self, took: Duration, usage: Option<Usage>) {
-        let mut here = self.here();
-        here.answering = here.answering.saturating_add(took);
+        let mut totals = self.totals();
+        totals.answering = totals.answering.saturating_add(took);
         let usage = usage.unwrap_or_default();
-        here.tokens_in = here.tokens_in.saturating_add(usage.input);
-        here.tokens_out = here.tokens_out.saturating_add(usage.output);
+        totals.tokens_in = totals.tokens_in.saturating_add(usage.input);
+        totals.tokens_out = totals.tokens_out.saturating_add(usage.output);
     }
 
-    pub(super) fn answered(&self, was_mended: bool) {
-        let mut here = self.here();
-        here.answered += 1;
-        here.mended += u64::from(was_mended);
+    pub(super) fn answered(&self, was_repaired: bool) {
+        let mut totals = self.totals();
+        totals.answered += 1;
+        totals.mended += u64::from(was_repaired);
     }
 
     pub(crate) fn unusable(&self) {
-        self.here().unusable += 1;
+        self.totals().unusable += 1;
         self.unusable.increment(1);
     }
 
     pub(crate) fn throttled(&self) {
-        self.here().throttled += 1;
+        self.totals().throttled += 1;
         self.throttled.increment(1);
     }
 
     pub(crate) fn lost(&self, count: u32) {
-        self.here().lost += u64::from(count);
+        self.totals().lost += u64::from(count);
         self.billed_twice.increment(u64::from(count));
     }
 
     pub(super) fn fallback(&self) {
-        self.here().fallbacks += 1;
+        self.totals().fallbacks += 1;
         self.fallbacks.increment(1);
     }
 
     pub(super) fn counts(&self) -> Counts {
-        *self.here()
+        *self.totals()
     }
 }

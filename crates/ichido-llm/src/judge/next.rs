@@ -9,7 +9,7 @@ use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode, Next};
 
 use super::{Settings, Why};
-use crate::models::Trouble;
+use crate::models::CallError;
 
 /// How often an item has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(super) struct Failures {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum NextStep {
     /// Once more, after this.
-    Again { wait: Duration, failures: Failures },
+    Retry { wait: Duration, failures: Failures },
     /// Never.
-    Never(Why),
+    GiveUp(Why),
 }
 
 impl Failures {
@@ -37,8 +37,8 @@ impl Failures {
     }
 
     /// The same after a call to this endpoint, if that says something against the endpoint.
-    pub(super) fn at(self, endpoint: usize, trouble: &Trouble) -> Self {
-        match trouble.call_end() {
+    pub(super) fn at(self, endpoint: usize, call_error: &CallError) -> Self {
+        match call_error.call_end() {
             Some(_) => Self { refused_by: self.refused_by.with(endpoint), ..self },
             None => self,
         }
@@ -46,50 +46,50 @@ impl Failures {
 
     /// No answer came from one of so many endpoints. `hint` is how long the item itself has to wait for what the server said, and `dice`
     /// uniform in [0, 1).
-    pub(super) fn after_trouble(
+    pub(super) fn after_error(
         self,
         settings: &Settings,
         endpoints: usize,
-        trouble: &Trouble,
+        call_error: &CallError,
         hint: Option<Duration>,
         dice: f64,
-    ) -> Then {
-        let code = trouble.verdict.code.unwrap_or(ErrorCode::Unknown);
-        let why = Arc::from(trouble.why.as_str());
+    ) -> NextStep {
+        let code = call_error.verdict.code.unwrap_or(ErrorCode::Unknown);
+        let why = Arc::from(call_error.why.as_str());
         // Calls to a model are repeatable: that an earlier one is in doubt does not matter.
-        match trouble.verdict.next(Safety::Repeatable, Effect::NotDone) {
-            Next::Retry if code == ErrorCode::NetworkTimeout && !trouble.may_be_billed() => {
-                self.once_more(settings, hint, dice, Why::Unreached { why })
+        match call_error.verdict.next(Safety::Repeatable, Effect::NotDone) {
+            Next::Retry if code == ErrorCode::NetworkTimeout && !call_error.may_be_billed() => {
+                self.retry(settings, hint, dice, Why::Unreached { why })
             }
-            Next::Retry => self.once_more(settings, hint, dice, Why::Spent { code, why }),
+            Next::Retry => self.retry(settings, hint, dice, Why::Spent { code, why }),
             // Denied by one endpoint: the next may have access and quota.
-            Next::Dead if trouble.is_set_up() && !self.refused_by.has_all(endpoints) => {
-                self.once_more(settings, None, dice, Why::Refused { code, status: trouble.status, why })
+            Next::Dead if call_error.is_set_up() && !self.refused_by.has_all(endpoints) => {
+                self.retry(settings, None, dice, Why::Refused { code, status: call_error.status, why })
             }
-            Next::RetryAnswer => self.after_unusable(settings, &trouble.why, dice),
+            Next::RetryAnswer => self.after_unusable(settings, &call_error.why, dice),
             // A success is no trouble; whoever says so is not understood.
             Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
-                Then::Never(Why::Refused { code, status: trouble.status, why })
+                NextStep::GiveUp(Why::Refused { code, status: call_error.status, why })
             }
         }
     }
 
     /// An answer came, and is not what was asked for.
-    pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> Then {
+    pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> NextStep {
         let failures = Self { answers: self.answers.saturating_add(1), ..self };
         if settings.answer_retries < failures.answers {
-            return Then::Never(Why::Unusable { why: Arc::from(why) });
+            return NextStep::GiveUp(Why::Unusable { why: Arc::from(why) });
         }
         let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
-        Then::Again { wait: settings.retry.wait(failure, dice, None), failures }
+        NextStep::Retry { wait: settings.retry.wait(failure, dice, None), failures }
     }
 
-    fn once_more(self, settings: &Settings, hint: Option<Duration>, dice: f64, spent: Why) -> Then {
+    fn retry(self, settings: &Settings, hint: Option<Duration>, dice: f64, spent: Why) -> NextStep {
         let failures = Self { calls: self.calls.saturating_add(1), ..self };
         let failure = NonZeroU32::new(failures.calls).unwrap_or(NonZeroU32::MIN);
         if !settings.retry.may_try_again(failures.calls) {
-            return Then::Never(spent);
+            return NextStep::GiveUp(spent);
         }
-        Then::Again { wait: settings.retry.wait(failure, dice, hint), failures }
+        NextStep::Retry { wait: settings.retry.wait(failure, dice, hint), failures }
     }
 }

@@ -4,7 +4,7 @@ mod wire;
 
 use ichido_core::settings::Faults;
 
-use super::line::{Api, HttpModel, ServiceSettings};
+use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 
 /// The version of the API that is spoken. What is sent and read here is the same in the one that followed it, and servers that imitate
 /// the API know this one.
@@ -35,7 +35,7 @@ impl AnthropicSettings {
     /// The model, or everything that is wrong.
     pub fn resolve(&self) -> Result<Anthropic, Faults> {
         let tells_form = self.tells_form;
-        self.service.resolve(Api {
+        self.service.resolve(ApiDialect {
             path: "/v1/messages",
             fields: &[("anthropic-version", VERSION)],
             key_field: |key| ("x-api-key", key.to_owned()),

@@ -4,12 +4,12 @@
 //! fence of code, words around the JSON, a mark at the beginning. Nothing is guessed: where two different values would do, none is taken.
 //! No error shows any of the words (SPEC B8), and the work is bounded whatever they are.
 
-mod mend;
-mod told;
+mod provider_schema;
+mod repair;
 
 use serde_json::Value;
 
-use super::{Ended, Reply};
+use super::{FinishReason, Reply};
 
 /// The longest name of a form, as providers have it.
 const NAME_BYTES_MAX: usize = 64;
@@ -33,11 +33,11 @@ pub struct FormError {
 
 /// What was read out of a model's words.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read {
+pub struct ParsedAnswer {
     /// What fits the form.
     pub value: Value,
     /// Whether it had to be taken out of something: a fence of code, words around it.
-    pub was_mended: bool,
+    pub was_repaired: bool,
 }
 
 /// Why a model's words are not what was asked for.
@@ -64,16 +64,16 @@ impl Reply {
     /// The words, where they are all that the model had to say.
     ///
     /// ```
-    /// use ichido_llm::models::{Ended, Reply, Unusable};
+    /// use ichido_llm::models::{FinishReason, Reply, Unusable};
     ///
-    /// let reply = Reply { text: "It was a dark and".to_owned(), ended: Ended::CutOff, id: None, usage: None };
+    /// let reply = Reply { text: "It was a dark and".to_owned(), finish_reason: FinishReason::CutOff, id: None, usage: None };
     /// assert_eq!(reply.whole(), Err(Unusable::CutOff));
     /// ```
     pub fn whole(&self) -> Result<&str, Unusable> {
-        match self.ended {
-            Ended::Whole => Ok(&self.text),
-            Ended::CutOff => Err(Unusable::CutOff),
-            Ended::Declined => Err(Unusable::Declined),
+        match self.finish_reason {
+            FinishReason::Whole => Ok(&self.text),
+            FinishReason::CutOff => Err(Unusable::CutOff),
+            FinishReason::Declined => Err(Unusable::Declined),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Form {
     }
 
     /// Reads what a model answered, if that is whole.
-    pub fn read_reply(&self, reply: &Reply) -> Result<Read, Unusable> {
+    pub fn read_reply(&self, reply: &Reply) -> Result<ParsedAnswer, Unusable> {
         self.read(reply.whole()?)
     }
 
@@ -116,18 +116,18 @@ impl Form {
     ///
     /// let form = Form::new("label", json!({"type": "object", "required": ["label"]}))?;
     /// let read = form.read("Sure! Here you are:\n```json\n{\"label\": \"FYI\"}\n```").expect("it is in there");
-    /// assert_eq!((read.value, read.was_mended), (json!({"label": "FYI"}), true));
+    /// assert_eq!((read.value, read.was_repaired), (json!({"label": "FYI"}), true));
     /// # Ok::<(), ichido_llm::models::FormError>(())
     /// ```
-    pub fn read(&self, text: &str) -> Result<Read, Unusable> {
+    pub fn read(&self, text: &str) -> Result<ParsedAnswer, Unusable> {
         if TEXT_BYTES_MAX < text.len() {
             return Err(Unusable::NoJson(format!("it is longer than {TEXT_BYTES_MAX} bytes")));
         }
         let error = match serde_json::from_str(text) {
-            Ok(value) => return self.check(&value).map(|()| Read { value, was_mended: false }),
+            Ok(value) => return self.check(&value).map(|()| ParsedAnswer { value, was_repaired: false }),
             Err(error) => error,
         };
-        let found = mend::values(text);
+        let found = repair::values(text);
         let mut fitting = Vec::new();
         let mut misfit = None;
         for value in found {
@@ -139,10 +139,10 @@ impl Form {
         }
         match (fitting.pop(), misfit) {
             (Some(_), _) if !fitting.is_empty() => Err(Unusable::Ambiguous),
-            (Some(value), _) => Ok(Read { value, was_mended: true }),
+            (Some(value), _) => Ok(ParsedAnswer { value, was_repaired: true }),
             (None, Some(misfit)) => Err(misfit),
             (None, None) => {
-                Err(Unusable::NoJson(format!("at line {} column {}", error.line(), error.column())))
+                Err(Unusable::NoJson(format!("at line {} column {}", error.http_model(), error.column())))
             }
         }
     }

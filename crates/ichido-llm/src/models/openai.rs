@@ -4,7 +4,7 @@ mod wire;
 
 use ichido_core::settings::Faults;
 
-use super::line::{Api, HttpModel, ServiceSettings};
+use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 
 /// A model behind an endpoint that speaks OpenAI's chat completions. Made by [`OpenAiSettings::resolve`].
 pub type OpenAi = HttpModel;
@@ -72,7 +72,7 @@ impl OpenAiSettings {
         let is_openai = self.service.base_urls.iter().all(|url| wire::is_openai(url));
         let by_host = if is_openai { LimitBy::MaxCompletionTokens } else { LimitBy::MaxTokens };
         let (form_by, limit_by) = (self.form_by, self.limit_by.unwrap_or(by_host));
-        self.service.resolve(Api {
+        self.service.resolve(ApiDialect {
             path: "/chat/completions",
             fields: &[],
             key_field: |key| ("authorization", format!("Bearer {key}")),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ask::Ask;
 use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
-use crate::wire::{Object, Read, Wrong, fault, header, is_of_other_kind, json};
+use crate::wire::{Object, WireResult, Wrong, fault, header, is_of_other_kind, json};
 
 const MEMBERS: [&str; 17] = [
     "model",
@@ -35,7 +35,7 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const BLOCKS: [&str; 6] = ["text", "image", "document", "search_result", "tool_use", "tool_result"];
 
 /// Reads a request as strictly as the provider.
-pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
+pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     if !is_caller_shown(headers) {
         return fault(Wrong::Caller, "x-api-key", "there is neither this header nor a bearer token");
     }
@@ -65,7 +65,7 @@ fn is_caller_shown(headers: &HeaderMap) -> bool {
     !text("x-api-key").is_empty() || !bearer.is_empty()
 }
 
-fn settings(body: &Object) -> Read<()> {
+fn settings(body: &Object) -> WireResult<()> {
     body.number_may("temperature", 0.0..=1.0)?;
     body.number_may("top_p", 0.0..=1.0)?;
     body.whole_may("top_k", 0)?;
@@ -78,7 +78,7 @@ fn settings(body: &Object) -> Read<()> {
     Ok(())
 }
 
-fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
+fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
     match body.may("system") {
         Some(Value::String(text)) => ask.chars_besides += text.chars().count(),
         Some(_) => blocks(body, "system", &["text"], |text| ask.chars_besides += text.chars().count())?,
@@ -112,7 +112,7 @@ fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
 }
 
 /// Reads a list of blocks. Of those that are no text only the kind is looked at.
-fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> Read<()> {
+fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, block) in parent.list(name)?.iter().enumerate() {
         let at = parent.place(&format!("{name}.{index}"));
         if is_of_other_kind(block, kinds) {
@@ -128,7 +128,7 @@ fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)
     Ok(())
 }
 
-fn output_format(body: &Object) -> Read<Option<AskedJson>> {
+fn output_format(body: &Object) -> WireResult<Option<AskedJson>> {
     let Some(config) = body.object_may("output_config", &["effort", "format"])? else { return Ok(None) };
     config.choice_may("effort", &EFFORTS)?;
     let Some(format) = config.object_may("format", &["type", "schema"])? else { return Ok(None) };
@@ -139,7 +139,7 @@ fn output_format(body: &Object) -> Read<Option<AskedJson>> {
 }
 
 /// The one tool that the model has to use, with the schema of its input.
-fn forced_tool(body: &Object) -> Read<Option<(String, Value)>> {
+fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
     let mut tools = vec![];
     for (index, tool) in body.list_may("tools")?.unwrap_or_default().iter().enumerate() {
         let known = ["name", "description", "input_schema", "type", "strict", "cache_control"];

@@ -5,22 +5,22 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::action::Fault;
-use crate::answer::{Answer, Stop};
+use crate::answer::{AnswerEnd, PlannedAnswer};
 use crate::ask::{Ask, tokens};
 use crate::clock::rfc_3339;
-use crate::limiter::Counter;
-use crate::reply::{Reply, bad_gateway};
+use crate::limiter::LimitCounter;
+use crate::reply::{HttpReply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
 
 /// The model's answer.
-pub(crate) fn answer(ask: &Ask, answer: &Answer, number: u64) -> Reply {
+pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64) -> HttpReply {
     let stop = match (answer.stop, &ask.tool) {
-        (Stop::Length, _) => "max_tokens",
-        (Stop::Filtered, _) => "refusal",
-        (Stop::End, Some(_)) => "tool_use",
-        (Stop::End, None) => "end_turn",
+        (AnswerEnd::Length, _) => "max_tokens",
+        (AnswerEnd::Filtered, _) => "refusal",
+        (AnswerEnd::Complete, Some(_)) => "tool_use",
+        (AnswerEnd::Complete, None) => "end_turn",
     };
-    let reply = Reply::json(
+    let reply = HttpReply::json(
         200,
         &json!({
             "id": format!("msg_{number:024}"),
@@ -43,7 +43,7 @@ pub(crate) fn answer(ask: &Ask, answer: &Answer, number: u64) -> Reply {
 }
 
 /// A tool's input is an object. What is none (cut off, or wrapped in words) comes as text beside an empty input.
-fn content(ask: &Ask, answer: &Answer, number: u64) -> Value {
+fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     let text = json!({ "type": "text", "text": answer.text });
     let Some(name) = &ask.tool else {
         return if answer.text.is_empty() { json!([]) } else { json!([text]) };
@@ -59,7 +59,7 @@ fn content(ask: &Ask, answer: &Answer, number: u64) -> Value {
 }
 
 /// An error of the provider.
-pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
+pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     let (status, kind, message) = match fault {
         Fault::Throttle | Fault::ThrottleTokens => {
             (429, "rate_limit_error", "This request would exceed your organization's rate limit")
@@ -83,7 +83,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
 }
 
 /// A request that the provider does not understand.
-pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
+pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     let (status, kind) = match fault.wrong {
         Wrong::Caller => (401, "authentication_error"),
         _ => (400, "invalid_request_error"),
@@ -97,7 +97,7 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
 }
 
 /// What is left of the limits, as headers.
-pub(crate) fn counters(mut reply: Reply, counters: &[Counter], now: SystemTime) -> Reply {
+pub(crate) fn counters(mut reply: HttpReply, counters: &[LimitCounter], now: SystemTime) -> HttpReply {
     for counter in counters {
         let name = |what: &str| format!("anthropic-ratelimit-{}-{what}", counter.of.word());
         reply = reply
@@ -108,13 +108,13 @@ pub(crate) fn counters(mut reply: Reply, counters: &[Counter], now: SystemTime) 
     reply
 }
 
-fn error(status: u16, kind: &str, message: &str, details: Option<Value>, number: u64) -> Reply {
+fn error(status: u16, kind: &str, message: &str, details: Option<Value>, number: u64) -> HttpReply {
     let mut error = json!({ "type": kind, "message": message });
     if let Some(details) = details {
         error["details"] = details;
     }
     let id = request_id(number);
-    Reply::json(status, &json!({ "type": "error", "error": error, "request_id": id }))
+    HttpReply::json(status, &json!({ "type": "error", "error": error, "request_id": id }))
         .with_text("request-id", &id)
 }
 

@@ -7,7 +7,7 @@ use super::signature;
 use crate::ask::Ask;
 use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
-use crate::wire::{Object, Read, Wrong, fault, json};
+use crate::wire::{Object, WireResult, Wrong, fault, json};
 
 const MEMBERS: [&str; 12] = [
     "messages",
@@ -42,7 +42,7 @@ const BLOCKS: [&str; 14] = [
 const SYSTEM_BLOCKS: [&str; 3] = ["text", "guardContent", "cachePoint"];
 
 /// Reads a request as strictly as the provider. `model` is as the path has it.
-pub(crate) fn read(headers: &HeaderMap, model: &str, body: &[u8]) -> Read<Ask> {
+pub(crate) fn read(headers: &HeaderMap, model: &str, body: &[u8]) -> WireResult<Ask> {
     signature::check(headers)?;
     let model = decoded(model)?;
     let body = json(headers, body)?;
@@ -65,7 +65,7 @@ pub(crate) fn read(headers: &HeaderMap, model: &str, body: &[u8]) -> Read<Ask> {
     Ok(ask)
 }
 
-fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
+fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
     let mut turn = "user";
     for (index, message) in body.list("messages")?.iter().enumerate() {
         let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
@@ -84,7 +84,7 @@ fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
 }
 
 /// Reads blocks, each of which has one member that says its kind. Only texts are looked into.
-fn read_blocks(blocks: &[Value], at: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> Read<()> {
+fn read_blocks(blocks: &[Value], at: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, block) in blocks.iter().enumerate() {
         let block = Object::read(block, format!("{at}.{index}"), kinds)?;
         if block.names().count() != 1 {
@@ -101,7 +101,7 @@ fn read_blocks(blocks: &[Value], at: &str, kinds: &[&str], mut say: impl FnMut(&
     Ok(())
 }
 
-fn text_format(body: &Object) -> Read<Option<AskedJson>> {
+fn text_format(body: &Object) -> WireResult<Option<AskedJson>> {
     let Some(config) = body.object_may("outputConfig", &["textFormat", "effort"])? else { return Ok(None) };
     let Some(format) = config.object_may("textFormat", &["type", "structure"])? else { return Ok(None) };
     format.choice("type", &["json_schema"])?;
@@ -116,7 +116,7 @@ fn text_format(body: &Object) -> Read<Option<AskedJson>> {
 }
 
 /// The one tool that the model has to use, with the schema of its input.
-fn forced_tool(body: &Object) -> Read<Option<(String, Value)>> {
+fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
     let Some(config) = body.object_may("toolConfig", &["tools", "toolChoice"])? else { return Ok(None) };
     let mut tools = vec![];
     for (index, tool) in config.list("tools")?.iter().enumerate() {
@@ -135,7 +135,7 @@ fn forced_tool(body: &Object) -> Read<Option<(String, Value)>> {
 }
 
 /// The model's name or ARN out of the path.
-fn decoded(model: &str) -> Read<String> {
+fn decoded(model: &str) -> WireResult<String> {
     let wrong = |why: &str| fault(Wrong::Value, "modelId", why);
     if model.is_empty() || model.contains('/') {
         return wrong("it is one part of the path; a slash in it has to be encoded");

@@ -5,22 +5,22 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::action::Fault;
-use crate::answer::{Answer, Stop};
+use crate::answer::{AnswerEnd, PlannedAnswer};
 use crate::ask::{Ask, tokens};
-use crate::reply::{Reply, bad_gateway};
+use crate::reply::{HttpReply, bad_gateway};
 use crate::seen::ms;
 use crate::wire::{WireFault, Wrong};
 
 /// The model's answer.
-pub(crate) fn answer(ask: &Ask, answer: &Answer, latency: Duration, number: u64) -> Reply {
+pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, latency: Duration, number: u64) -> HttpReply {
     let stop = match (answer.stop, &ask.tool) {
-        (Stop::Length, _) => "max_tokens",
-        (Stop::Filtered, _) => "content_filtered",
-        (Stop::End, Some(_)) => "tool_use",
-        (Stop::End, None) => "end_turn",
+        (AnswerEnd::Length, _) => "max_tokens",
+        (AnswerEnd::Filtered, _) => "content_filtered",
+        (AnswerEnd::Complete, Some(_)) => "tool_use",
+        (AnswerEnd::Complete, None) => "end_turn",
     };
     let (tokens_in, tokens_out) = (ask.tokens_in(), tokens(answer.text.chars().count()));
-    let reply = Reply::json(
+    let reply = HttpReply::json(
         200,
         &json!({
             "output": { "message": { "role": "assistant", "content": content(ask, answer, number) } },
@@ -37,7 +37,7 @@ pub(crate) fn answer(ask: &Ask, answer: &Answer, latency: Duration, number: u64)
 }
 
 /// A tool's input is an object. What is none (cut off, or wrapped in words) comes as text beside an empty input.
-fn content(ask: &Ask, answer: &Answer, number: u64) -> Value {
+fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     let text = json!({ "text": answer.text });
     let Some(name) = &ask.tool else { return json!([text]) };
     let input: Option<Value> = serde_json::from_str(&answer.text).ok().filter(Value::is_object);
@@ -50,7 +50,7 @@ fn content(ask: &Ask, answer: &Answer, number: u64) -> Value {
 }
 
 /// An error of the provider.
-pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
+pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     let (status, name, message) = match fault {
         Fault::Throttle => {
             (429, "ThrottlingException", "Too many requests, please wait before trying again.")
@@ -82,7 +82,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
 }
 
 /// A request that the provider does not understand.
-pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
+pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     let (status, name) = match (fault.wrong, fault.at.as_str()) {
         (Wrong::Caller, _) => (403, "InvalidSignatureException"),
         (Wrong::Body, "content-type") => (415, "UnsupportedMediaTypeException"),
@@ -100,13 +100,13 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
 }
 
 /// The name stands in a header, followed by where it is defined: clients have to take the first part.
-fn named(status: u16, name: &str, body: &Value, number: u64) -> Reply {
+fn named(status: u16, name: &str, body: &Value, number: u64) -> HttpReply {
     let defined = "http://internal.amazon.com/coral/com.amazon.bedrock/";
     unnamed(status, body, number).with_text("x-amzn-errortype", &format!("{name}:{defined}"))
 }
 
-fn unnamed(status: u16, body: &Value, number: u64) -> Reply {
-    Reply::json(status, body).with_text("x-amzn-requestid", &request_id(number))
+fn unnamed(status: u16, body: &Value, number: u64) -> HttpReply {
+    HttpReply::json(status, body).with_text("x-amzn-requestid", &request_id(number))
 }
 
 fn request_id(number: u64) -> String {

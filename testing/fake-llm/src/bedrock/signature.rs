@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use crate::wire::{Read, Wrong, fault};
+use crate::wire::{WireResult, Wrong, fault};
 
 const SERVICE: &str = "bedrock";
 const SCHEME: &str = "AWS4-HMAC-SHA256 ";
@@ -10,7 +10,7 @@ const SCHEME: &str = "AWS4-HMAC-SHA256 ";
 const SIGNATURE_LEN: usize = 64;
 
 /// Checks that a request is signed for Bedrock, and that its parts fit together.
-pub(crate) fn check(headers: &HeaderMap) -> Read<()> {
+pub(crate) fn check(headers: &HeaderMap) -> WireResult<()> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let at = "authorization";
     let Some(parts) = text(at).strip_prefix(SCHEME) else {

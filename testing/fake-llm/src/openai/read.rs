@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ask::Ask;
 use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
-use crate::wire::{Object, Read, Wrong, fault, is_of_other_kind, json};
+use crate::wire::{Object, WireResult, Wrong, fault, is_of_other_kind, json};
 
 const MEMBERS: [&str; 35] = [
     "model",
@@ -51,7 +51,7 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 const SCHEMA_NAME_LEN_MAX: usize = 64;
 
 /// Reads a request as strictly as the provider.
-pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
+pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     let caller = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if caller.strip_prefix("Bearer ").is_none_or(str::is_empty) {
         return fault(Wrong::Caller, "authorization", "there is no bearer token");
@@ -81,7 +81,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
     Ok(ask)
 }
 
-fn settings(body: &Object) -> Read<()> {
+fn settings(body: &Object) -> WireResult<()> {
     body.number_may("temperature", 0.0..=2.0)?;
     body.number_may("top_p", 0.0..=1.0)?;
     body.number_may("frequency_penalty", -2.0..=2.0)?;
@@ -97,7 +97,7 @@ fn settings(body: &Object) -> Read<()> {
     Ok(())
 }
 
-fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Read<()> {
+fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> WireResult<()> {
     let known = ["role", "content", "name", "refusal", "audio", "tool_calls", "tool_call_id"];
     let message = Object::read(value, at, &known)?;
     let role = message.choice("role", &ROLES)?;
@@ -119,7 +119,7 @@ fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Read
 }
 
 /// Reads the parts of a message. Of those that are no text only the kind is looked at.
-fn parts(message: &Object, mut say: impl FnMut(&str)) -> Read<()> {
+fn parts(message: &Object, mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, part) in message.list("content")?.iter().enumerate() {
         let at = message.place(&format!("content.{index}"));
         if is_of_other_kind(part, &PARTS) {
@@ -132,7 +132,7 @@ fn parts(message: &Object, mut say: impl FnMut(&str)) -> Read<()> {
     Ok(())
 }
 
-fn response_format(body: &Object) -> Read<Option<AskedJson>> {
+fn response_format(body: &Object) -> WireResult<Option<AskedJson>> {
     let by = "response_format";
     let Some(format) = body.object_may(by, &["type", "json_schema"])? else { return Ok(None) };
     match format.choice("type", &["text", "json_object", "json_schema"])? {
@@ -150,7 +150,7 @@ fn response_format(body: &Object) -> Read<Option<AskedJson>> {
 }
 
 /// A name as schemas and functions have it.
-fn name<'a>(of: &Object<'a>) -> Read<&'a str> {
+fn name<'a>(of: &Object<'a>) -> WireResult<&'a str> {
     let name = of.text("name")?;
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if is_plain && (1..=SCHEMA_NAME_LEN_MAX).contains(&name.len()) {
@@ -160,7 +160,7 @@ fn name<'a>(of: &Object<'a>) -> Read<&'a str> {
 }
 
 /// The one function that the model has to call, with the schema of its arguments.
-fn forced_tool(body: &Object) -> Read<Option<(String, Option<Value>)>> {
+fn forced_tool(body: &Object) -> WireResult<Option<(String, Option<Value>)>> {
     let mut tools = vec![];
     for (index, tool) in body.list_may("tools")?.unwrap_or_default().iter().enumerate() {
         let tool = Object::read(tool, format!("tools.{index}"), &["type", "function"])?;

@@ -5,23 +5,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::action::Fault;
-use crate::answer::{Answer, Stop};
+use crate::answer::{AnswerEnd, PlannedAnswer};
 use crate::ask::{Ask, tokens};
-use crate::limiter::Counter;
-use crate::reply::{Reply, bad_gateway};
+use crate::limiter::LimitCounter;
+use crate::reply::{HttpReply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
 
 /// The model's answer.
-pub(crate) fn answer(ask: &Ask, answer: &Answer, number: u64, now: SystemTime) -> Reply {
+pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64, now: SystemTime) -> HttpReply {
     let stop = match (answer.stop, &ask.tool) {
-        (Stop::Length, _) => "length",
-        (Stop::Filtered, _) => "content_filter",
+        (AnswerEnd::Length, _) => "length",
+        (AnswerEnd::Filtered, _) => "content_filter",
         // A call that was asked for by name ends with `stop`; only one that the model chose ends with `tool_calls`.
-        (Stop::End, _) => "stop",
+        (AnswerEnd::Complete, _) => "stop",
     };
     let (tokens_in, tokens_out) = (ask.tokens_in(), tokens(answer.text.chars().count()));
     let created = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    let reply = Reply::json(
+    let reply = HttpReply::json(
         200,
         &json!({
             "id": format!("chatcmpl-{number:024}"),
@@ -45,7 +45,7 @@ pub(crate) fn answer(ask: &Ask, answer: &Answer, number: u64, now: SystemTime) -
     reply.with_text("x-request-id", &request_id(number))
 }
 
-fn message(ask: &Ask, answer: &Answer, number: u64) -> Value {
+fn message(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     let Some(name) = &ask.tool else {
         return json!({ "role": "assistant", "content": answer.text, "refusal": null, "annotations": [] });
     };
@@ -56,7 +56,7 @@ fn message(ask: &Ask, answer: &Answer, number: u64) -> Value {
 }
 
 /// An error of the provider.
-pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
+pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     let quota = "insufficient_quota";
     let invalid = "invalid_request_error";
     let (status, message, kind, code) = match fault {
@@ -83,7 +83,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
 }
 
 /// A request that the provider does not understand.
-pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
+pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     let place = bracketed(&fault.at);
     let (status, code) = match fault.wrong {
         Wrong::Missing => (400, json!("missing_required_parameter")),
@@ -104,7 +104,7 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
 }
 
 /// What is left of the limits, as headers.
-pub(crate) fn counters(mut reply: Reply, counters: &[Counter]) -> Reply {
+pub(crate) fn counters(mut reply: HttpReply, counters: &[LimitCounter]) -> HttpReply {
     for counter in counters {
         let name = |what: &str| format!("x-ratelimit-{what}-{}", counter.of.word());
         reply = reply
@@ -115,9 +115,16 @@ pub(crate) fn counters(mut reply: Reply, counters: &[Counter]) -> Reply {
     reply
 }
 
-fn error(status: u16, message: &str, kind: &str, param: Option<&String>, code: &Value, number: u64) -> Reply {
+fn error(
+    status: u16,
+    message: &str,
+    kind: &str,
+    param: Option<&String>,
+    code: &Value,
+    number: u64,
+) -> HttpReply {
     let error = json!({ "message": message, "type": kind, "param": param, "code": code });
-    Reply::json(status, &json!({ "error": error })).with_text("x-request-id", &request_id(number))
+    HttpReply::json(status, &json!({ "error": error })).with_text("x-request-id", &request_id(number))
 }
 
 /// A place as OpenAI writes it: `messages[0].role`.

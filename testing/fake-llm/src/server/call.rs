@@ -8,17 +8,17 @@ use http::Method;
 use http::request::Parts;
 use serde_json::json;
 
-use super::Shared;
+use super::ServerShared;
 use crate::action::{Action, Fault};
-use crate::answer::{Answer, judgement};
-use crate::api::{Api, Route, route};
+use crate::answer::{PlannedAnswer, judgement};
+use crate::api::{Provider, Route, route};
 use crate::ask::Ask;
 use crate::clock;
 use crate::pace::RetryAfter;
-use crate::play::{Call, Step};
-use crate::reply::Reply;
-use crate::seen::{CallSeen, End, FormatFault, LastRequest, ms, shown};
-use crate::wire::{Read, WireFault, Wrong, fault};
+use crate::play::{IncomingCall, PlannedStep};
+use crate::reply::HttpReply;
+use crate::seen::{CallSeen, FormatFault, LastRequest, RequestEnd, ms, shown};
+use crate::wire::{WireFault, WireResult, Wrong, fault};
 use crate::{anthropic, bedrock, openai};
 
 /// The connection is to end without an answer.
@@ -27,38 +27,38 @@ use crate::{anthropic, bedrock, openai};
 pub(crate) struct Dropped;
 
 /// Takes a call whose request is read.
-pub(crate) async fn take(shared: &Shared, head: &Parts, body: &[u8]) -> Result<Reply, Dropped> {
+pub(crate) async fn take(shared: &ServerShared, head: &Parts, body: &[u8]) -> Result<HttpReply, Dropped> {
     let path = head.uri.path();
     let Some(route) = route(path) else {
         let why = "there is no such path";
         not_understood(shared, path, &WireFault { wrong: Wrong::Value, at: "path".into(), why: why.into() });
-        return Ok(Reply::json(404, &json!({ "error": { "message": why } })));
+        return Ok(HttpReply::json(404, &json!({ "error": { "message": why } })));
     };
     match read(&route, head, body) {
         Ok(ask) => play(shared, &route, head, ask).await,
         Err(fault) => {
             let number = not_understood(shared, path, &fault);
             Ok(match route.api {
-                Api::Bedrock => bedrock::refuse(&fault, number),
-                Api::Openai => openai::refuse(&fault, number),
-                Api::Anthropic => anthropic::refuse(&fault, number),
+                Provider::Bedrock => bedrock::refuse(&fault, number),
+                Provider::Openai => openai::refuse(&fault, number),
+                Provider::Anthropic => anthropic::refuse(&fault, number),
             })
         }
     }
 }
 
-fn read(route: &Route, head: &Parts, body: &[u8]) -> Read<Ask> {
+fn read(route: &Route, head: &Parts, body: &[u8]) -> WireResult<Ask> {
     if head.method != Method::POST {
         return fault(Wrong::Value, "method", format!("{} is not POST", head.method));
     }
     match route.api {
-        Api::Bedrock => bedrock::read(&head.headers, route.model.as_deref().unwrap_or_default(), body),
-        Api::Openai => openai::read(&head.headers, body),
-        Api::Anthropic => anthropic::read(&head.headers, body),
+        Provider::Bedrock => bedrock::read(&head.headers, route.model.as_deref().unwrap_or_default(), body),
+        Provider::Openai => openai::read(&head.headers, body),
+        Provider::Anthropic => anthropic::read(&head.headers, body),
     }
 }
 
-fn not_understood(shared: &Shared, path: &str, fault: &WireFault) -> u64 {
+fn not_understood(shared: &ServerShared, path: &str, fault: &WireFault) -> u64 {
     let mut state = shared.lock();
     state.number += 1;
     let (path, at, why) = (path.to_owned(), fault.at.clone(), fault.why.clone());
@@ -67,7 +67,7 @@ fn not_understood(shared: &Shared, path: &str, fault: &WireFault) -> u64 {
 }
 
 /// Does with a well-formed call what the script says.
-async fn play(shared: &Shared, route: &Route, head: &Parts, ask: Ask) -> Result<Reply, Dropped> {
+async fn play(shared: &ServerShared, route: &Route, head: &Parts, ask: Ask) -> Result<HttpReply, Dropped> {
     let (item, number, step, came, text) = {
         let mut state = shared.lock();
         // Inside the lock, so that moments are in the order in which calls are judged.
@@ -76,7 +76,8 @@ async fn play(shared: &Shared, route: &Route, head: &Parts, ask: Ask) -> Result<
         let item = ask.item(state.play.marker());
         state.seen.come(&item, last_request(route, head, &ask));
         let (endpoint, tokens) = (route.endpoint.clone(), ask.tokens_reserved());
-        let step = state.play.step(&Call { api: route.api, endpoint, item: item.clone(), tokens }, came);
+        let step =
+            state.play.step(&IncomingCall { api: route.api, endpoint, item: item.clone(), tokens }, came);
         let text = state.play.answer().map_or_else(|| judgement(&item), str::to_owned);
         (item, state.number, step, came, text)
     };
@@ -102,53 +103,59 @@ fn last_request(route: &Route, head: &Parts, ask: &Ask) -> LastRequest {
     }
 }
 
-fn end(action: &Action) -> End {
+fn end(action: &Action) -> RequestEnd {
     match action {
-        Action::Answer(_) | Action::Say(_) => End::Completed,
-        Action::Fail(Fault::Throttle | Fault::ThrottleTokens) => End::Throttled,
-        Action::Fail(_) => End::Failed,
-        Action::Drop => End::Dropped,
-        Action::DropCompleted => End::DroppedCompleted,
+        Action::Answer(_) | Action::Say(_) => RequestEnd::Completed,
+        Action::Fail(Fault::Throttle | Fault::ThrottleTokens) => RequestEnd::Throttled,
+        Action::Fail(_) => RequestEnd::Failed,
+        Action::Drop => RequestEnd::Dropped,
+        Action::DropCompleted => RequestEnd::DroppedCompleted,
     }
 }
 
-fn reply(api: Api, ask: &Ask, step: &Step, text: &str, number: u64) -> Result<Reply, Dropped> {
+fn reply(
+    api: Provider,
+    ask: &Ask,
+    step: &PlannedStep,
+    text: &str,
+    number: u64,
+) -> Result<HttpReply, Dropped> {
     let answer = match &step.action {
-        Action::Answer(shape) => Answer::shaped(text, *shape),
-        Action::Say(text) => Answer::whole(text.clone()),
+        Action::Answer(shape) => PlannedAnswer::shaped(text, *shape),
+        Action::Say(text) => PlannedAnswer::whole(text.clone()),
         Action::Fail(fault) => return Ok(dressed(api, step, fail(api, *fault, number))),
         Action::Drop | Action::DropCompleted => return Err(Dropped),
     };
     let reply = match api {
-        Api::Bedrock => bedrock::answer(ask, &answer, step.latency, number),
-        Api::Openai => openai::answer(ask, &answer, number, clock::now()),
-        Api::Anthropic => anthropic::answer(ask, &answer, number),
+        Provider::Bedrock => bedrock::answer(ask, &answer, step.latency, number),
+        Provider::Openai => openai::answer(ask, &answer, number, clock::now()),
+        Provider::Anthropic => anthropic::answer(ask, &answer, number),
     };
     Ok(dressed(api, step, reply))
 }
 
-fn fail(api: Api, fault: Fault, number: u64) -> Reply {
+fn fail(api: Provider, fault: Fault, number: u64) -> HttpReply {
     match api {
-        Api::Bedrock => bedrock::fail(fault, number),
-        Api::Openai => openai::fail(fault, number),
-        Api::Anthropic => anthropic::fail(fault, number),
+        Provider::Bedrock => bedrock::fail(fault, number),
+        Provider::Openai => openai::fail(fault, number),
+        Provider::Anthropic => anthropic::fail(fault, number),
     }
 }
 
 /// With the headers that tell of limits, and those of the script.
-fn dressed(api: Api, step: &Step, reply: Reply) -> Reply {
+fn dressed(api: Provider, step: &PlannedStep, reply: HttpReply) -> HttpReply {
     let reply = match api {
-        Api::Bedrock => reply,
-        Api::Openai => openai::counters(reply, &step.counters),
-        Api::Anthropic => anthropic::counters(reply, &step.counters, clock::now()),
+        Provider::Bedrock => reply,
+        Provider::Openai => openai::counters(reply, &step.counters),
+        Provider::Anthropic => anthropic::counters(reply, &step.counters, clock::now()),
     };
     let reply = match (api, step.hint) {
-        (Api::Bedrock, _) | (_, None) => reply,
-        (Api::Openai, Some(wait)) => {
+        (Provider::Bedrock, _) | (_, None) => reply,
+        (Provider::Openai, Some(wait)) => {
             let wait_ms = wait.as_nanos().div_ceil(1_000_000).to_string();
             reply.with_text("retry-after-ms", &wait_ms).with_text("retry-after", &whole_seconds(wait))
         }
-        (Api::Anthropic, Some(wait)) => reply.with_text("retry-after", &whole_seconds(wait)),
+        (Provider::Anthropic, Some(wait)) => reply.with_text("retry-after", &whole_seconds(wait)),
     };
     let reply = match step.retry_after {
         None => reply,

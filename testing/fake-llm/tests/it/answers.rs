@@ -1,7 +1,7 @@
 //! Each API when all is well, and when the model answers badly.
 
 use fake_llm::Script;
-use fake_llm::api::Api;
+use fake_llm::api::Provider;
 use serde_json::{Value, json};
 
 use crate::client::{APIS, asked, script};
@@ -19,9 +19,9 @@ async fn each_api_answers_in_its_own_form_and_the_same_item_alike() {
         );
         judgements.push(judged);
         let (stop, tokens_in, id) = match api {
-            Api::Bedrock => ("end_turn", &heard.body["usage"]["inputTokens"], "x-amzn-requestid"),
-            Api::Openai => ("stop", &heard.body["usage"]["prompt_tokens"], "x-request-id"),
-            Api::Anthropic => ("end_turn", &heard.body["usage"]["input_tokens"], "request-id"),
+            Provider::Bedrock => ("end_turn", &heard.body["usage"]["inputTokens"], "x-amzn-requestid"),
+            Provider::Openai => ("stop", &heard.body["usage"]["prompt_tokens"], "x-request-id"),
+            Provider::Anthropic => ("end_turn", &heard.body["usage"]["input_tokens"], "request-id"),
         };
         assert_eq!(heard.stop(api), stop);
         assert_eq!(*tokens_in, 6, "{}", heard.text);
@@ -40,19 +40,19 @@ async fn the_model_and_the_headers_are_seen_and_the_secrets_are_not() {
     let arn = "/model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Fmine/converse";
     for api in APIS {
         let mut ask = asked(api, "a").header("x-mine", "seen");
-        if api == Api::Bedrock {
+        if api == Provider::Bedrock {
             arn.clone_into(&mut ask.path);
         }
         assert_eq!(ask.at("/east").send(fake.address()).await.status, 200);
         let last = fake.seen().last_request.unwrap();
         let model = match api {
-            Api::Bedrock => "arn:aws:bedrock:eu-west-1:1:inference-profile/mine",
-            Api::Openai => "gpt-x",
-            Api::Anthropic => "claude-x",
+            Provider::Bedrock => "arn:aws:bedrock:eu-west-1:1:inference-profile/mine",
+            Provider::Openai => "gpt-x",
+            Provider::Anthropic => "claude-x",
         };
         assert_eq!((last.model.as_str(), last.api, last.endpoint.as_str()), (model, api, "/east"));
         assert_eq!(last.headers["x-mine"], "seen");
-        let secret = if api == Api::Anthropic { "x-api-key" } else { "authorization" };
+        let secret = if api == Provider::Anthropic { "x-api-key" } else { "authorization" };
         assert_eq!(last.headers[secret], "(redacted)");
     }
 }
@@ -110,10 +110,14 @@ async fn the_way_in_which_json_was_asked_for_is_seen() {
     let in_text = json!({ "name": "judgement", "schema": schema.to_string() });
     let fake = fake_llm::start(Script::default());
     for (api, member, value) in [
-        (Api::Openai, "response_format", json!({ "type": "json_schema", "json_schema": strict })),
-        (Api::Anthropic, "output_config", json!({ "format": { "type": "json_schema", "schema": schema } })),
+        (Provider::Openai, "response_format", json!({ "type": "json_schema", "json_schema": strict })),
         (
-            Api::Bedrock,
+            Provider::Anthropic,
+            "output_config",
+            json!({ "format": { "type": "json_schema", "schema": schema } }),
+        ),
+        (
+            Provider::Bedrock,
             "outputConfig",
             json!({ "textFormat": { "type": "json_schema", "structure": { "jsonSchema": in_text } } }),
         ),
@@ -123,7 +127,7 @@ async fn the_way_in_which_json_was_asked_for_is_seen() {
         let asked = fake.seen().last_request.unwrap().asked_json.unwrap();
         assert_eq!((asked.by.as_str(), asked.schema.as_ref()), (member, Some(&schema)));
     }
-    let without = asked(Api::Openai, "a").send(fake.address()).await;
+    let without = asked(Provider::Openai, "a").send(fake.address()).await;
     assert_eq!((without.status, fake.seen().last_request.unwrap().asked_json), (200, None));
 }
 
@@ -135,11 +139,11 @@ async fn a_tool_that_has_to_be_used_gets_the_answer_as_its_input() {
     let input = json!({ "json": schema });
     let tools = json!([{ "toolSpec": { "name": "judge", "inputSchema": input } }]);
     let bedrock = json!({ "tools": tools, "toolChoice": { "tool": { "name": "judge" } } });
-    let heard = asked(Api::Bedrock, "a").with("toolConfig", bedrock).send(fake.address()).await;
+    let heard = asked(Provider::Bedrock, "a").with("toolConfig", bedrock).send(fake.address()).await;
     assert_eq!(heard.body["output"]["message"]["content"][0]["toolUse"]["input"], answer);
-    assert_eq!(heard.stop(Api::Bedrock), "tool_use");
+    assert_eq!(heard.stop(Provider::Bedrock), "tool_use");
 
-    let anthropic = asked(Api::Anthropic, "a")
+    let anthropic = asked(Provider::Anthropic, "a")
         .with("tools", json!([{ "name": "judge", "input_schema": schema }]))
         .with("tool_choice", json!({ "type": "tool", "name": "judge" }));
     let heard = anthropic.send(fake.address()).await;
@@ -147,10 +151,10 @@ async fn a_tool_that_has_to_be_used_gets_the_answer_as_its_input() {
         (&heard.body["content"][0]["type"], &heard.body["content"][0]["input"]),
         (&json!("tool_use"), &answer)
     );
-    assert_eq!(heard.stop(Api::Anthropic), "tool_use");
+    assert_eq!(heard.stop(Provider::Anthropic), "tool_use");
 
     let function = json!({ "name": "judge", "parameters": schema });
-    let openai = asked(Api::Openai, "a")
+    let openai = asked(Provider::Openai, "a")
         .with("tools", json!([{ "type": "function", "function": function }]))
         .with("tool_choice", json!({ "type": "function", "function": { "name": "judge" } }));
     let heard = openai.send(fake.address()).await;

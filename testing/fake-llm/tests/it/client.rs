@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fake_llm::api::Api;
-use fake_llm::{Fake, Script, Seen};
+use fake_llm::api::Provider;
+use fake_llm::{Fake, Script, SeenRequests};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-pub(crate) const APIS: [Api; 3] = [Api::Bedrock, Api::Openai, Api::Anthropic];
+pub(crate) const APIS: [Provider; 3] = [Provider::Bedrock, Provider::Openai, Provider::Anthropic];
 pub(crate) const BEDROCK: &str = "/model/anthropic.claude-x%3A0/converse";
 pub(crate) const OPENAI: &str = "/v1/chat/completions";
 pub(crate) const ANTHROPIC: &str = "/v1/messages";
@@ -26,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A request that can be changed before it is sent.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct SentRequest {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -35,7 +35,7 @@ pub(crate) struct Asked {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) text: String,
@@ -43,30 +43,30 @@ pub(crate) struct Heard {
 }
 
 /// A request of the least that each API wants, about an item.
-pub(crate) fn asked(api: Api, item: &str) -> Asked {
+pub(crate) fn asked(api: Provider, item: &str) -> SentRequest {
     let text = format!("Judge item-{item} please.");
     let json = ("content-type", "application/json".to_owned());
     let (path, headers, body) = match api {
-        Api::Bedrock => (
+        Provider::Bedrock => (
             BEDROCK,
             vec![json, ("authorization", SIGNED.to_owned()), ("x-amz-date", "20261115T211500Z".to_owned())],
             json!({ "messages": [{ "role": "user", "content": [{ "text": text }] }] }),
         ),
-        Api::Openai => (
+        Provider::Openai => (
             OPENAI,
             vec![json, ("authorization", "Bearer sk-secret".to_owned())],
             json!({ "model": "gpt-x", "messages": [{ "role": "user", "content": text }] }),
         ),
-        Api::Anthropic => (
+        Provider::Anthropic => (
             ANTHROPIC,
             vec![json, ("x-api-key", "sk-secret".to_owned()), ("anthropic-version", "2023-06-01".to_owned())],
             json!({ "model": "claude-x", "max_tokens": 100, "messages": [{ "role": "user", "content": text }] }),
         ),
     };
-    Asked { method: "POST", path: path.to_owned(), headers, body }
+    SentRequest { method: "POST", path: path.to_owned(), headers, body }
 }
 
-impl Asked {
+impl SentRequest {
     /// At another endpoint of the same server.
     pub(crate) fn at(mut self, endpoint: &str) -> Self {
         self.path = format!("{endpoint}{}", self.path);
@@ -110,12 +110,12 @@ impl Asked {
     }
 
     /// Sends it and hears the answer.
-    pub(crate) async fn send(self, to: SocketAddr) -> Heard {
+    pub(crate) async fn send(self, to: SocketAddr) -> ReceivedResponse {
         self.try_send(to).await.expect("an answer")
     }
 
     /// Sends it; the connection may end without an answer.
-    pub(crate) async fn try_send(self, to: SocketAddr) -> Result<Heard, hyper::Error> {
+    pub(crate) async fn try_send(self, to: SocketAddr) -> Result<ReceivedResponse, hyper::Error> {
         let mut request =
             Request::builder().method(self.method).uri(self.path).header("host", to.to_string());
         for (name, value) in self.headers {
@@ -137,42 +137,42 @@ async fn exchange(
     sender.send_request(request).await
 }
 
-async fn heard(response: Response<hyper::body::Incoming>) -> Result<Heard, hyper::Error> {
+async fn heard(response: Response<hyper::body::Incoming>) -> Result<ReceivedResponse, hyper::Error> {
     let (head, body) = response.into_parts();
     let text = String::from_utf8(body.collect().await?.to_bytes().into()).expect("UTF-8");
     let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-    Ok(Heard { status: head.status.as_u16(), headers: head.headers, text, body })
+    Ok(ReceivedResponse { status: head.status.as_u16(), headers: head.headers, text, body })
 }
 
-impl Heard {
+impl ReceivedResponse {
     /// A header's text, empty when there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().expect("text")).unwrap_or_default()
     }
 
     /// What the model says.
-    pub(crate) fn said(&self, api: Api) -> &str {
+    pub(crate) fn said(&self, api: Provider) -> &str {
         let said = match api {
-            Api::Bedrock => &self.body["output"]["message"]["content"][0]["text"],
-            Api::Openai => &self.body["choices"][0]["message"]["content"],
-            Api::Anthropic => &self.body["content"][0]["text"],
+            Provider::Bedrock => &self.body["output"]["message"]["content"][0]["text"],
+            Provider::Openai => &self.body["choices"][0]["message"]["content"],
+            Provider::Anthropic => &self.body["content"][0]["text"],
         };
         said.as_str().unwrap_or_else(|| panic!("the model says nothing: {}", self.text))
     }
 
     /// Why the model stopped.
-    pub(crate) fn stop(&self, api: Api) -> &str {
+    pub(crate) fn stop(&self, api: Provider) -> &str {
         let stop = match api {
-            Api::Bedrock => &self.body["stopReason"],
-            Api::Openai => &self.body["choices"][0]["finish_reason"],
-            Api::Anthropic => &self.body["stop_reason"],
+            Provider::Bedrock => &self.body["stopReason"],
+            Provider::Openai => &self.body["choices"][0]["finish_reason"],
+            Provider::Anthropic => &self.body["stop_reason"],
         };
         stop.as_str().unwrap_or_else(|| panic!("no reason: {}", self.text))
     }
 }
 
 /// Waits until something is true of what was seen.
-pub(crate) async fn until(fake: &Fake, what: &str, is_true: impl Fn(&Seen) -> bool) {
+pub(crate) async fn until(fake: &Fake, what: &str, is_true: impl Fn(&SeenRequests) -> bool) {
     let poll = async {
         while !is_true(&fake.seen()) {
             tokio::task::yield_now().await;

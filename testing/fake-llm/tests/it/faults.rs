@@ -1,8 +1,8 @@
 //! Each fault, in the words of each provider.
 
-use fake_llm::api::Api;
-use fake_llm::seen::{Counts, End};
-use fake_llm::{Script, Seen};
+use fake_llm::api::Provider;
+use fake_llm::seen::{RequestCounts, RequestEnd};
+use fake_llm::{Script, SeenRequests};
 use serde_json::{Value, json};
 
 use crate::client::{APIS, asked, script, until};
@@ -37,14 +37,16 @@ const SAID: [(&str, [(u16, &str); 3]); 12] = [
 ];
 
 /// The name of an error where a client has to look for it.
-fn name(api: Api, heard: &crate::client::Heard) -> String {
+fn name(api: Provider, heard: &crate::client::ReceivedResponse) -> String {
     let error = &heard.body["error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match api {
-        Api::Bedrock => heard.header("x-amzn-errortype").split(':').next().unwrap_or_default().to_owned(),
-        Api::Openai if error["code"].is_string() => text(&error["code"]),
-        Api::Anthropic if error["details"].is_object() => text(&error["details"]["error_code"]),
-        Api::Openai | Api::Anthropic => text(&error["type"]),
+        Provider::Bedrock => {
+            heard.header("x-amzn-errortype").split(':').next().unwrap_or_default().to_owned()
+        }
+        Provider::Openai if error["code"].is_string() => text(&error["code"]),
+        Provider::Anthropic if error["details"].is_object() => text(&error["details"]["error_code"]),
+        Provider::Openai | Provider::Anthropic => text(&error["type"]),
     }
 }
 
@@ -55,14 +57,19 @@ async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed(
         for (api, expected) in APIS.into_iter().zip(said) {
             let heard = asked(api, "a").send(fake.address()).await;
             assert_eq!((heard.status, name(api, &heard).as_str()), expected, "{fault}: {}", heard.text);
-            let message =
-                if api == Api::Bedrock { &heard.body["message"] } else { &heard.body["error"]["message"] };
+            let message = if api == Provider::Bedrock {
+                &heard.body["message"]
+            } else {
+                &heard.body["error"]["message"]
+            };
             assert!(message.is_string(), "{fault}: {}", heard.text);
             assert_eq!(heard.header("retry-after"), "", "{fault}");
         }
         let expected = match fault {
-            "throttle" | "throttle_tokens" => Counts { requests: 3, throttled: 3, ..Counts::default() },
-            _ => Counts { requests: 3, failed: 3, ..Counts::default() },
+            "throttle" | "throttle_tokens" => {
+                RequestCounts { requests: 3, throttled: 3, ..RequestCounts::default() }
+            }
+            _ => RequestCounts { requests: 3, failed: 3, ..RequestCounts::default() },
         };
         assert_eq!(fake.seen().items["a"].counts, expected, "{fault}");
     }
@@ -71,10 +78,10 @@ async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed(
 #[tokio::test]
 async fn a_model_that_fails_says_with_which_status_where_the_provider_tells_it() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": { "model_error": 429 } } }] })));
-    let heard = asked(Api::Bedrock, "a").send(fake.address()).await;
-    assert_eq!((heard.status, name(Api::Bedrock, &heard).as_str()), (424, "ModelErrorException"));
+    let heard = asked(Provider::Bedrock, "a").send(fake.address()).await;
+    assert_eq!((heard.status, name(Provider::Bedrock, &heard).as_str()), (424, "ModelErrorException"));
     assert_eq!(heard.body["originalStatusCode"], 429);
-    for api in [Api::Openai, Api::Anthropic] {
+    for api in [Provider::Openai, Provider::Anthropic] {
         assert_eq!(asked(api, "a").send(fake.address()).await.status, 500);
     }
 }
@@ -95,15 +102,18 @@ async fn the_first_calls_are_throttled_and_then_the_model_answers() {
     for item in ["a", "b"] {
         let mut statuses = vec![];
         for _ in 0..4 {
-            statuses.push(asked(Api::Bedrock, item).send(fake.address()).await.status);
+            statuses.push(asked(Provider::Bedrock, item).send(fake.address()).await.status);
         }
         assert_eq!(statuses, [429, 429, 200, 200]);
     }
     let seen = fake.seen();
-    let each = Counts { requests: 4, completed: 2, throttled: 2, ..Counts::default() };
+    let each = RequestCounts { requests: 4, completed: 2, throttled: 2, ..RequestCounts::default() };
     assert_eq!((&seen.items["a"].counts, &seen.items["b"].counts), (&each, &each));
-    let ends: Vec<End> = seen.items["a"].calls.iter().map(|call| call.end).collect();
-    assert_eq!(ends, [End::Throttled, End::Throttled, End::Completed, End::Completed]);
+    let ends: Vec<RequestEnd> = seen.items["a"].calls.iter().map(|call| call.end).collect();
+    assert_eq!(
+        ends,
+        [RequestEnd::Throttled, RequestEnd::Throttled, RequestEnd::Completed, RequestEnd::Completed]
+    );
 }
 
 #[tokio::test]
@@ -123,12 +133,12 @@ async fn a_dropped_connection_ends_without_an_answer_and_is_billed_when_the_mode
 #[tokio::test]
 async fn a_client_that_leaves_is_billed_all_the_same() {
     let fake = fake_llm::start(script(&json!({ "latency": { "fixed_ms": 200 } })));
-    let ended = |count| move |seen: &Seen| seen.all.requests == count && seen.concurrency == 0;
-    drop(asked(Api::Openai, "left").send_only(fake.address()).await);
+    let ended = |count| move |seen: &SeenRequests| seen.all.requests == count && seen.concurrency == 0;
+    drop(asked(Provider::Openai, "left").send_only(fake.address()).await);
     until(&fake, "the call has ended", ended(1)).await;
 
     // As when its process is killed: the connection is reset in the middle of the model's work.
-    let killed = asked(Api::Openai, "killed").send_only(fake.address()).await;
+    let killed = asked(Provider::Openai, "killed").send_only(fake.address()).await;
     until(&fake, "the call has come", |seen| seen.all.requests == 2).await;
     killed.set_zero_linger().expect("set");
     drop(killed);
@@ -142,9 +152,9 @@ async fn a_client_that_leaves_is_billed_all_the_same() {
 async fn a_slow_model_takes_the_time_it_is_given_and_others_go_on_beside_it() {
     let rules = json!([{ "do": { "answer": "whole" }, "item": "slow", "latency": { "fixed_ms": 500 } }]);
     let fake = fake_llm::start(script(&json!({ "rules": rules, "latency": { "fixed_ms": 1 } })));
-    let slow = tokio::spawn(asked(Api::Anthropic, "slow").try_send(fake.address()));
+    let slow = tokio::spawn(asked(Provider::Anthropic, "slow").try_send(fake.address()));
     until(&fake, "the slow one has come", |seen| seen.concurrency_max == 1).await;
-    asked(Api::Anthropic, "quick").send(fake.address()).await;
+    asked(Provider::Anthropic, "quick").send(fake.address()).await;
     slow.await.unwrap().expect("an answer");
     let seen = fake.seen();
     let took = |item: &str| seen.items[item].calls[0].ended_ms - seen.items[item].calls[0].came_ms;
@@ -178,7 +188,7 @@ async fn any_header_can_be_sent_and_wins() {
         json!({ "retry-after": "-1", "x-ratelimit-remaining-tokens": "0", "x-should-retry": "false" });
     let rule = json!({ "do": { "fail": "throttle" }, "retry_after": { "seconds": 5 }, "headers": headers });
     let fake = fake_llm::start(script(&json!({ "rules": [rule] })));
-    let heard = asked(Api::Openai, "a").send(fake.address()).await;
+    let heard = asked(Provider::Openai, "a").send(fake.address()).await;
     assert_eq!((heard.header("retry-after"), heard.header("x-should-retry")), ("-1", "false"));
     assert_eq!(heard.header("x-ratelimit-remaining-tokens"), "0");
 }
@@ -200,6 +210,6 @@ async fn one_region_can_fail_while_the_other_answers() {
 async fn a_rule_can_be_for_one_api_alone() {
     let fake =
         fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": "denied" }, "api": "anthropic" }] })));
-    assert_eq!(asked(Api::Anthropic, "a").send(fake.address()).await.status, 403);
-    assert_eq!(asked(Api::Openai, "a").send(fake.address()).await.status, 200);
+    assert_eq!(asked(Provider::Anthropic, "a").send(fake.address()).await.status, 403);
+    assert_eq!(asked(Provider::Openai, "a").send(fake.address()).await.status, 200);
 }

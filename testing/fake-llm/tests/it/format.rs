@@ -1,13 +1,13 @@
 //! A request that a provider would not understand is refused in its own form, and listed.
 
 use fake_llm::Script;
-use fake_llm::api::Api;
+use fake_llm::api::Provider;
 use serde_json::{Value, json};
 
-use crate::client::{APIS, Asked, Heard, SIGNED, asked, until};
+use crate::client::{APIS, ReceivedResponse, SIGNED, SentRequest, asked, until};
 
 /// Sends wrong requests, each with the status it gets, the place that is named and a part of what is said.
-async fn refused(wrong: Vec<(Asked, u16, &str, &str)>) -> Vec<Heard> {
+async fn refused(wrong: Vec<(SentRequest, u16, &str, &str)>) -> Vec<ReceivedResponse> {
     let fake = fake_llm::start(Script::default());
     let mut all = vec![];
     for (count, (ask, status, at, said)) in wrong.into_iter().enumerate() {
@@ -25,7 +25,7 @@ async fn refused(wrong: Vec<(Asked, u16, &str, &str)>) -> Vec<Heard> {
     all
 }
 
-fn message(api: Api, message: &Value) -> Asked {
+fn message(api: Provider, message: &Value) -> SentRequest {
     asked(api, "a").with("messages", json!([message]))
 }
 
@@ -37,7 +37,7 @@ fn bounded() -> Value {
 
 #[tokio::test]
 async fn bedrock_refuses_what_is_not_of_its_form() {
-    let new = || asked(Api::Bedrock, "a");
+    let new = || asked(Provider::Bedrock, "a");
     let unsigned = |from: &str, to: &str| new().header("authorization", &SIGNED.replace(from, to));
     let mut raw_arn = new();
     "/model/arn:aws:bedrock:x/mine/converse".clone_into(&mut raw_arn.path);
@@ -57,32 +57,35 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
         (unsigned("=0123", "=wxyz"), 403, "authorization", "64 hexadecimal"),
         (new().header("x-amz-date", "20261116T000000Z"), 403, "x-amz-date", "day"),
         (new().header("content-type", "text/plain"), 415, "content-type", "text/plain"),
-        (Asked { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
+        (SentRequest { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
         (raw_arn, 400, "modelId", "slash"),
         (new().with("maxTokens", json!(5)), 400, "maxTokens", "not known"),
         (new().without("messages"), 400, "messages", "Member must not be null"),
         (new().with("messages", json!([])), 400, "messages", "empty"),
         (new().with("messages", two_turns), 400, "messages.1.role", "alternate"),
         (
-            message(Api::Bedrock, &json!({ "role": "system", "content": [{ "text": "a" }] })),
+            message(Provider::Bedrock, &json!({ "role": "system", "content": [{ "text": "a" }] })),
             400,
             "messages.0.role",
             "system",
         ),
         (
-            message(Api::Bedrock, &json!({ "role": "user", "content": "a" })),
+            message(Provider::Bedrock, &json!({ "role": "user", "content": "a" })),
             400,
             "messages.0.content",
             "list",
         ),
         (
-            message(Api::Bedrock, &json!({ "role": "user", "content": [{ "type": "text", "text": "a" }] })),
+            message(
+                Provider::Bedrock,
+                &json!({ "role": "user", "content": [{ "type": "text", "text": "a" }] }),
+            ),
             400,
             "messages.0.content.0.type",
             "not known",
         ),
         (
-            message(Api::Bedrock, &json!({ "role": "user", "content": [{ "text": " " }] })),
+            message(Provider::Bedrock, &json!({ "role": "user", "content": [{ "text": " " }] })),
             400,
             "messages.0.content.0.text",
             "blank",
@@ -117,7 +120,7 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
 
 #[tokio::test]
 async fn openai_refuses_what_is_not_of_its_form() {
-    let new = || asked(Api::Openai, "a");
+    let new = || asked(Provider::Openai, "a");
     let schema = json!({ "name": "a", "strict": true, "schema": bounded() });
     let strict = json!({ "type": "json_schema", "json_schema": schema });
     let unnamed = json!({ "type": "json_schema", "json_schema": { "schema": {} } });
@@ -127,8 +130,8 @@ async fn openai_refuses_what_is_not_of_its_form() {
         (new().header("authorization", ""), 401, "authorization", "bearer"),
         (new().header("authorization", "Basic abc"), 401, "authorization", "bearer"),
         (new().header("content-type", ""), 400, "content-type", "application/json"),
-        (Asked { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
-        (Asked { body: json!([]), ..new() }, 400, "", "not an object"),
+        (SentRequest { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
+        (SentRequest { body: json!([]), ..new() }, 400, "", "not an object"),
         (new().with("system", json!("a")), 400, "system", "unknown_parameter"),
         (new().without("model"), 400, "model", "missing_required_parameter"),
         (new().without("messages"), 400, "messages", "Missing required parameter: 'messages'"),
@@ -138,14 +141,19 @@ async fn openai_refuses_what_is_not_of_its_form() {
         (two_limits, 400, "max_tokens", "max_completion_tokens"),
         (new().with("stream", json!(true)), 400, "stream", "streams"),
         (
-            message(Api::Openai, &json!({ "role": "model", "content": "a" })),
+            message(Provider::Openai, &json!({ "role": "model", "content": "a" })),
             400,
             "messages.0.role",
             "messages[0].role",
         ),
-        (message(Api::Openai, &json!({ "role": "user" })), 400, "messages.0.content", "messages[0].content"),
         (
-            message(Api::Openai, &json!({ "role": "user", "content": [{ "text": "a" }] })),
+            message(Provider::Openai, &json!({ "role": "user" })),
+            400,
+            "messages.0.content",
+            "messages[0].content",
+        ),
+        (
+            message(Provider::Openai, &json!({ "role": "user", "content": [{ "text": "a" }] })),
             400,
             "messages.0.content.0.type",
             "missing_required_parameter",
@@ -167,7 +175,7 @@ async fn openai_refuses_what_is_not_of_its_form() {
 
 #[tokio::test]
 async fn anthropic_refuses_what_is_not_of_its_form() {
-    let new = || asked(Api::Anthropic, "a");
+    let new = || asked(Provider::Anthropic, "a");
     let format = |schema: Value| json!({ "format": { "type": "json_schema", "schema": schema } });
     let open = json!({ "type": "object", "properties": {} });
     let begun = json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": "{" }]);
@@ -177,7 +185,7 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
         (new().header("anthropic-version", ""), 400, "anthropic-version", "Field required"),
         (new().header("anthropic-version", "v1"), 400, "anthropic-version", "`v1`"),
         (new().header("content-type", "text/plain"), 400, "content-type", "application/json"),
-        (Asked { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
+        (SentRequest { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
         (new().without("max_tokens"), 400, "max_tokens", "max_tokens: Field required"),
         (new().with("max_tokens", json!(0)), 400, "max_tokens", "less than 1"),
         (new().without("model"), 400, "model", "model: Field required"),
@@ -194,25 +202,25 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
         (new().with("stream", json!(true)), 400, "stream", "streams"),
         (new().with("messages", begun), 400, "messages.1.role", "end with a user message"),
         (
-            message(Api::Anthropic, &json!({ "role": "system", "content": "a" })),
+            message(Provider::Anthropic, &json!({ "role": "system", "content": "a" })),
             400,
             "messages.0.role",
             "system",
         ),
         (
-            message(Api::Anthropic, &json!({ "role": "assistant", "content": "a" })),
+            message(Provider::Anthropic, &json!({ "role": "assistant", "content": "a" })),
             400,
             "messages.0.role",
             "first message",
         ),
         (
-            message(Api::Anthropic, &json!({ "role": "user", "content": "" })),
+            message(Provider::Anthropic, &json!({ "role": "user", "content": "" })),
             400,
             "messages.0.content",
             "empty",
         ),
         (
-            message(Api::Anthropic, &json!({ "role": "user", "content": [{ "text": "a" }] })),
+            message(Provider::Anthropic, &json!({ "role": "user", "content": [{ "text": "a" }] })),
             400,
             "messages.0.content.0.type",
             "Field required",
@@ -249,10 +257,10 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
 
 #[tokio::test]
 async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
-    let elsewhere = Asked { path: "/v1/completions".to_owned(), ..asked(Api::Openai, "a") };
+    let elsewhere = SentRequest { path: "/v1/completions".to_owned(), ..asked(Provider::Openai, "a") };
     let mut wrong = vec![(elsewhere, 404, "path", "no such path")];
     for api in APIS {
-        wrong.push((Asked { method: "PUT", ..asked(api, "a") }, 400, "method", "PUT"));
+        wrong.push((SentRequest { method: "PUT", ..asked(api, "a") }, 400, "method", "PUT"));
     }
     refused(wrong).await;
 }
@@ -260,12 +268,13 @@ async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
 #[tokio::test]
 async fn a_request_that_is_too_long_is_listed_and_one_that_breaks_off_is_not() {
     let fake = fake_llm::start(Script::default());
-    let mut broken_off = asked(Api::Openai, "a").header("content-length", "99999");
+    let mut broken_off = asked(Provider::Openai, "a").header("content-length", "99999");
     broken_off.body = json!("{");
     drop(broken_off.send_only(fake.address()).await);
     let long = "a".repeat(9 * 1024 * 1024);
     // Whether the client hears of it depends on how far it has come with sending.
-    let _: Result<Heard, hyper::Error> = asked(Api::Openai, &long).try_send(fake.address()).await;
+    let _: Result<ReceivedResponse, hyper::Error> =
+        asked(Provider::Openai, &long).try_send(fake.address()).await;
     until(&fake, "it is listed", |seen| !seen.format_faults.is_empty()).await;
     let faults = fake.seen().format_faults;
     assert_eq!((faults.len(), faults[0].at.as_str()), (1, "body"), "{faults:?}");
@@ -280,7 +289,7 @@ async fn all_that_a_careful_client_sends_is_understood() {
         let turn = |role: &str, text: &str| json!({ "role": role, "content": [block(text)] });
         json!([turn("user", "item-a"), turn("assistant", "{}"), turn("user", "again")])
     };
-    let bedrock = asked(Api::Bedrock, "a")
+    let bedrock = asked(Provider::Bedrock, "a")
         .with("messages", turns(|text| json!({ "text": text })))
         .with("system", json!([{ "text": "You judge." }]))
         .with(
@@ -288,14 +297,14 @@ async fn all_that_a_careful_client_sends_is_understood() {
             json!({ "maxTokens": 9, "temperature": 0, "topP": 1, "stopSequences": ["x"] }),
         )
         .with("requestMetadata", json!({ "run": "1" }));
-    let openai = asked(Api::Openai, "a")
+    let openai = asked(Provider::Openai, "a")
         .with("messages", turns(|text| json!({ "type": "text", "text": text })))
         .with("max_completion_tokens", json!(9))
         .with("temperature", json!(0))
         .with("seed", json!(7))
         .with("user", json!("me"))
         .with("stream", json!(false));
-    let anthropic = asked(Api::Anthropic, "a")
+    let anthropic = asked(Provider::Anthropic, "a")
         .with("messages", turns(|text| json!({ "type": "text", "text": text })))
         .with(
             "system",

@@ -1,7 +1,7 @@
 //! Limits, as clients meet them.
 
-use fake_llm::api::Api;
-use fake_llm::seen::End;
+use fake_llm::api::Provider;
+use fake_llm::seen::RequestEnd;
 use serde_json::{Value, json};
 
 use crate::client::{APIS, asked, script};
@@ -22,8 +22,8 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
         assert_eq!((fake.seen().all.completed, fake.seen().all.throttled), (2, 1));
         let left = |name: &str| heard.iter().map(|heard| heard.header(name).to_owned()).collect::<Vec<_>>();
         match api {
-            Api::Bedrock => assert_eq!(left("retry-after"), ["", "", ""]),
-            Api::Openai => {
+            Provider::Bedrock => assert_eq!(left("retry-after"), ["", "", ""]),
+            Provider::Openai => {
                 assert_eq!(left("x-ratelimit-limit-requests"), ["2", "2", "2"]);
                 assert_eq!(left("x-ratelimit-remaining-requests"), ["1", "0", "0"]);
                 assert!(left("x-ratelimit-reset-requests")[0].ends_with('s'));
@@ -32,7 +32,7 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
                 let seconds: u32 = heard[2].header("retry-after").parse().expect("seconds");
                 assert!(wait_ms <= HOUR_MS && seconds == wait_ms.div_ceil(1000), "{wait_ms} {seconds}");
             }
-            Api::Anthropic => {
+            Provider::Anthropic => {
                 assert_eq!(left("anthropic-ratelimit-requests-limit"), ["2", "2", "2"]);
                 assert_eq!(left("anthropic-ratelimit-requests-remaining"), ["1", "0", "0"]);
                 let reset = &left("anthropic-ratelimit-requests-reset")[0];
@@ -47,8 +47,8 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
 async fn a_limit_can_keep_to_itself_when_to_come_again() {
     let rate = json!({ "window": { "calls": 1, "per_ms": HOUR_MS } });
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate, "hint": false }] })));
-    asked(Api::Openai, "a").send(fake.address()).await;
-    let refused = asked(Api::Openai, "a").send(fake.address()).await;
+    asked(Provider::Openai, "a").send(fake.address()).await;
+    let refused = asked(Provider::Openai, "a").send(fake.address()).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, ""));
     assert_eq!(refused.header("x-ratelimit-remaining-requests"), "0");
 }
@@ -59,7 +59,7 @@ async fn a_limit_of_one_region_leaves_the_other_alone() {
     let fake = fake_llm::start(script(&json!({ "limits": [{ "endpoint": "/east", "rate": rate }] })));
     for (endpoint, expected) in [("/east", [200, 429]), ("/west", [200, 200])] {
         for status in expected {
-            assert_eq!(asked(Api::Bedrock, "a").at(endpoint).send(fake.address()).await.status, status);
+            assert_eq!(asked(Provider::Bedrock, "a").at(endpoint).send(fake.address()).await.status, status);
         }
     }
 }
@@ -71,10 +71,10 @@ async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
     // 6 tokens of text and 100 that may come.
     let mut left = vec![];
     for _ in 0..3 {
-        let heard = asked(Api::Anthropic, "a").send(fake.address()).await;
+        let heard = asked(Provider::Anthropic, "a").send(fake.address()).await;
         left.push((heard.status, heard.header("anthropic-ratelimit-tokens-remaining").to_owned()));
     }
-    let refused = asked(Api::Openai, "a").with("max_tokens", json!(100)).send(fake.address()).await;
+    let refused = asked(Provider::Openai, "a").with("max_tokens", json!(100)).send(fake.address()).await;
     assert_eq!((refused.status, &refused.body["error"]["type"]), (429, &json!("tokens")));
     assert_eq!(left, [(200, "144".to_owned()), (200, "38".to_owned()), (429, "38".to_owned())]);
 }
@@ -83,14 +83,14 @@ async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
 async fn hammered(rate: Value, completed: u64) -> Vec<u64> {
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
     while fake.seen().all.completed < completed {
-        let calls = [(); 4].map(|()| tokio::spawn(asked(Api::Openai, "a").try_send(fake.address())));
+        let calls = [(); 4].map(|()| tokio::spawn(asked(Provider::Openai, "a").try_send(fake.address())));
         for call in calls {
             call.await.expect("no panic").expect("an answer");
         }
     }
     let seen = fake.seen();
     assert!(0 < seen.all.throttled);
-    let let_in = seen.items["a"].calls.iter().filter(|call| call.end == End::Completed);
+    let let_in = seen.items["a"].calls.iter().filter(|call| call.end == RequestEnd::Completed);
     let mut moments: Vec<u64> = let_in.map(|call| call.came_ms).collect();
     moments.sort_unstable();
     moments

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookmarks::Settings;
-use fake_llm::action::{Action, Fault, Shape};
+use fake_llm::action::{Action, AnswerShape, Fault};
 use fake_llm::script::{Rule, Script};
 use fake_llm::{Fake, start};
 use ichido_core::alert::About;
@@ -71,8 +71,8 @@ both_databases! {
             (Action::Fail(Fault::Throttle), "model_busy"),
             (Action::Fail(Fault::Unavailable), "model_unavailable"),
             (Action::DropCompleted, "model_unavailable"),
-            (Action::Answer(Shape::CutOff), "model_unusable"),
-            (Action::Answer(Shape::Filtered), "model_unusable"),
+            (Action::Answer(AnswerShape::CutOff), "model_unusable"),
+            (Action::Answer(AnswerShape::Filtered), "model_unusable"),
             (Action::Say(" ".to_owned()), "model_unusable"),
         ] {
             fake.script(Script { rules: vec![first(action.clone()), say("A fox.")], ..Script::default() });

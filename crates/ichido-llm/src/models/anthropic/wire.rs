@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::models::{Ended, Form, Prompt, Reply, Usage};
+use crate::models::{FinishReason, Form, Prompt, Reply, Usage};
 
 /// The body of a request.
 pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {
@@ -24,11 +24,11 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
     let is_text = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("text");
     let text: Option<String> =
         blocks.iter().filter(is_text).map(|block| block.get("text").and_then(Value::as_str)).collect();
-    let ended = match body.get("stop_reason")?.as_str()? {
-        "end_turn" | "stop_sequence" => Ended::Whole,
-        "refusal" => Ended::Declined,
+    let finish_reason = match body.get("stop_reason")?.as_str()? {
+        "end_turn" | "stop_sequence" => FinishReason::Whole,
+        "refusal" => FinishReason::Declined,
         // `max_tokens`, `model_context_window_exceeded`, and whatever else it stops for before it has said all.
-        _ => Ended::CutOff,
+        _ => FinishReason::CutOff,
     };
     let count = |name: &str| body.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
     let usage = count("input_tokens").zip(count("output_tokens")).map(|(input, output)| {
@@ -38,7 +38,7 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
         Usage { input: input.saturating_add(kept), output }
     });
     let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(ToOwned::to_owned);
-    Some(Reply { text: text?, ended, id, usage })
+    Some(Reply { text: text?, finish_reason, id, usage })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn anything() -> Form {
 }
 
 fn read(text: &str) -> Result<(Value, bool), Unusable> {
-    labels().read(text).map(|read| (read.value, read.was_mended))
+    labels().read(text).map(|read| (read.value, read.was_repaired))
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn json_is_taken_as_it_is() {
     assert_eq!(read(" \n{\"label\":\"FYI\"}\r\n "), Ok((fyi, false)), "white space is a part of JSON");
     let text = anything().read("\"```json\\n{}\\n```\"").expect("a string");
     assert_eq!(
-        (text.value, text.was_mended),
+        (text.value, text.was_repaired),
         (json!("```json\n{}\n```"), false),
         "a fence in a string is its own"
     );
@@ -76,10 +76,11 @@ fn what_would_have_to_be_guessed_is_not_taken() {
 
 #[test]
 fn an_answer_that_is_cut_off_or_declined_is_not_usable_however_it_reads() {
-    let reply = |ended| Reply { text: r#"{"label":"FYI"}"#.to_owned(), ended, id: None, usage: None };
-    assert!(labels().read_reply(&reply(Ended::Whole)).is_ok());
-    assert_eq!(labels().read_reply(&reply(Ended::CutOff)), Err(Unusable::CutOff));
-    assert_eq!(labels().read_reply(&reply(Ended::Declined)), Err(Unusable::Declined));
+    let reply =
+        |finish_reason| Reply { text: r#"{"label":"FYI"}"#.to_owned(), finish_reason, id: None, usage: None };
+    assert!(labels().read_reply(&reply(FinishReason::Whole)).is_ok());
+    assert_eq!(labels().read_reply(&reply(FinishReason::CutOff)), Err(Unusable::CutOff));
+    assert_eq!(labels().read_reply(&reply(FinishReason::Declined)), Err(Unusable::Declined));
 }
 
 #[test]
@@ -117,17 +118,17 @@ fn a_form_has_a_name_that_providers_take_and_a_schema() {
 #[test]
 fn the_work_is_bounded_whatever_the_text() {
     for piece in ["[", "{", "{\"a\":", "[1,", "[\"", "[] ", "[x]"] {
-        let text = piece.repeat(mend::BYTES_MAX / piece.len());
-        let (_, starts) = mend::outermost(&text);
-        assert!(starts <= mend::STARTS_MAX, "{piece:?}");
+        let text = piece.repeat(repair::BYTES_MAX / piece.len());
+        let (_, starts) = repair::outermost(&text);
+        assert!(starts <= repair::STARTS_MAX, "{piece:?}");
         assert!(labels().read(&text).is_err(), "{piece:?}");
     }
     let fyi = "{\"label\":\"FYI\"}";
     let long = format!("{}{fyi}", " ".repeat(TEXT_BYTES_MAX));
     assert!(matches!(read(&long), Err(Unusable::NoJson(why)) if why.contains("1048576")));
-    let prose = format!("{}{fyi}", "x".repeat(mend::BYTES_MAX));
+    let prose = format!("{}{fyi}", "x".repeat(repair::BYTES_MAX));
     assert!(read(&prose).is_err(), "too long to be mended");
-    let whole = format!("{}{fyi}", " ".repeat(mend::BYTES_MAX));
+    let whole = format!("{}{fyi}", " ".repeat(repair::BYTES_MAX));
     assert_eq!(read(&whole), Ok((json!({"label": "FYI"}), false)), "what needs no mending may be longer");
 }
 
@@ -166,6 +167,6 @@ proptest! {
     fn an_object_comes_back_equal_out_of_prose(value in value(), before in "[^\\[\\]{}`]{1,40}", after in "[^\\[\\]{}`]{0,40}") {
         let value = json!({"value": value});
         let text = format!("So: {before} {value} {after}");
-        prop_assert_eq!(anything().read(&text), Ok(Read { value, was_mended: true }));
+        prop_assert_eq!(anything().read(&text), Ok(ParsedAnswer { value, was_repaired: true }));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{FormBy, LimitBy};
-use crate::models::{Ended, Prompt, Reply, Usage};
+use crate::models::{FinishReason, Prompt, Reply, Usage};
 
 /// The body of a request.
 pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: LimitBy) -> Value {
@@ -39,22 +39,22 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
     let choice = body.pointer("/choices/0")?;
     let message = choice.get("message")?;
     let refusal = message.get("refusal").and_then(Value::as_str).filter(|words| !words.is_empty());
-    let ended = match choice.get("finish_reason").and_then(Value::as_str) {
-        _ if refusal.is_some() => Ended::Declined,
+    let finish_reason = match choice.get("finish_reason").and_then(Value::as_str) {
+        _ if refusal.is_some() => FinishReason::Declined,
         // Some servers do not say why they stopped.
-        Some("stop") | None => Ended::Whole,
-        Some("content_filter") => Ended::Declined,
+        Some("stop") | None => FinishReason::Whole,
+        Some("content_filter") => FinishReason::Declined,
         // `length`, and whatever else a server stops for before it has said all.
-        Some(_) => Ended::CutOff,
+        Some(_) => FinishReason::CutOff,
     };
     let text = message.get("content").and_then(Value::as_str);
     // Who declines, or thinks until the tokens are spent, says nothing at times.
-    let text = text.or((ended != Ended::Whole).then_some(""))?;
+    let text = text.or((finish_reason != FinishReason::Whole).then_some(""))?;
     let count = |name: &str| body.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
     let usage =
         count("prompt_tokens").zip(count("completion_tokens")).map(|(input, output)| Usage { input, output });
     let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(ToOwned::to_owned);
-    Some(Reply { text: text.to_owned(), ended, id, usage })
+    Some(Reply { text: text.to_owned(), finish_reason, id, usage })
 }
 
 /// Whether an endpoint is OpenAI's own.

@@ -8,7 +8,7 @@ use ichido_core::verdict::ErrorCode;
 use ichido_llm::judge::{Ended, Stop};
 use tokio::time::Instant;
 
-use super::scripted::{Scripted, Step, YES, at_once, judge, numbered, words};
+use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, words};
 
 /// Refuses what comes faster than so many in a second.
 fn at_most(per_second: usize) -> impl Fn(Duration) -> bool {
@@ -29,8 +29,9 @@ fn at_most(per_second: usize) -> impl Fn(Duration) -> bool {
 #[tokio::test(start_paused = true)]
 async fn the_pace_finds_the_limit_and_stays_near_it() {
     let takes = at_most(20);
-    let model = Scripted::after(Duration::from_millis(200))
-        .otherwise(move |seen| if takes(seen.at) { Step::Says(YES) } else { Step::Status(429) });
+    let model = Scripted::after(Duration::from_millis(200)).otherwise(move |seen| {
+        if takes(seen.at) { ScriptedCall::Says(YES) } else { ScriptedCall::Status(429) }
+    });
     let model = Arc::new(model);
     let began = Instant::now();
     let report = judge(&model, at_once(40)).run(numbered(1_000), &Stop::new()).await.unwrap();
@@ -58,8 +59,9 @@ fn bucket(per_second: f64, burst: f64) -> impl Fn(Duration) -> bool {
 #[tokio::test(start_paused = true)]
 async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known() {
     let takes = bucket(50.0, 5.0);
-    let model = Scripted::after(Duration::from_millis(200))
-        .otherwise(move |seen| if takes(seen.at) { Step::Says(YES) } else { Step::Status(429) });
+    let model = Scripted::after(Duration::from_millis(200)).otherwise(move |seen| {
+        if takes(seen.at) { ScriptedCall::Says(YES) } else { ScriptedCall::Status(429) }
+    });
     let model = Arc::new(model);
     let began = Instant::now();
     let report = judge(&model, at_once(64)).run(numbered(2_000), &Stop::new()).await.unwrap();
@@ -75,7 +77,10 @@ async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known()
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_throttles_is_rested_and_the_other_carries_the_load() {
     let model = Scripted::after(Duration::from_millis(500)).at(&["east", "west"]);
-    let model = model.otherwise(|seen| if seen.endpoint == 0 { Step::Wait("60") } else { Step::Says(YES) });
+    let model =
+        model.otherwise(
+            |seen| if seen.endpoint == 0 { ScriptedCall::Wait("60") } else { ScriptedCall::Says(YES) },
+        );
     let model = Arc::new(model);
     let report = judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
     assert!(words(&report).iter().all(|word| *word == "judged"));
@@ -88,8 +93,9 @@ async fn an_endpoint_that_throttles_is_rested_and_the_other_carries_the_load() {
 async fn a_retry_avoids_the_endpoint_that_refused() {
     for latency in [5, 500, 3_000] {
         let model = Scripted::after(Duration::from_millis(latency)).at(&["east", "west"]);
-        let model =
-            model.otherwise(|seen| if seen.endpoint == 0 { Step::Status(429) } else { Step::Says(YES) });
+        let model = model.otherwise(|seen| {
+            if seen.endpoint == 0 { ScriptedCall::Status(429) } else { ScriptedCall::Says(YES) }
+        });
         let model = Arc::new(model);
         let report = judge(&model, at_once(4)).run(numbered(60), &Stop::new()).await.unwrap();
         assert!(words(&report).iter().all(|word| *word == "judged"), "{:?}", words(&report));
@@ -106,8 +112,9 @@ async fn a_retry_avoids_the_endpoint_that_refused() {
 async fn an_endpoint_that_denies_all_calls_loses_no_item() {
     for status in [401, 402, 403, 404] {
         let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
-        let model = model
-            .otherwise(move |seen| if seen.endpoint == 0 { Step::Status(status) } else { Step::Says(YES) });
+        let model = model.otherwise(move |seen| {
+            if seen.endpoint == 0 { ScriptedCall::Status(status) } else { ScriptedCall::Says(YES) }
+        });
         let model = Arc::new(model);
         let report = judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
         assert!(words(&report).iter().all(|word| *word == "judged"), "{status}: {:?}", words(&report));
@@ -120,7 +127,7 @@ async fn an_endpoint_that_denies_all_calls_loses_no_item() {
 #[tokio::test(start_paused = true)]
 async fn endpoints_that_all_deny_end_the_run() {
     let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
-    let model = Arc::new(model.otherwise(|_| Step::Status(402)));
+    let model = Arc::new(model.otherwise(|_| ScriptedCall::Status(402)));
     let report = judge(&model, at_once(2)).run(numbered(200), &Stop::new()).await.unwrap();
     assert!(matches!(report.ended, Ended::SetUp { code: ErrorCode::QuotaSpent, .. }), "{:?}", report.ended);
     assert!(report.counts.calls < 60, "{} of 400", report.counts.calls);
@@ -134,7 +141,11 @@ async fn an_endpoint_that_refuses_every_call_gets_no_retries() {
     let model = model.otherwise(move |seen| {
         let is_odd = seen.user.ends_with(['1', '3', '5', '7', '9']);
         let is_known = seen.endpoint == 1 && !known.lock().unwrap().insert(seen.user.clone());
-        if seen.endpoint == 1 && (is_odd || is_known) { Step::Says(YES) } else { Step::Status(429) }
+        if seen.endpoint == 1 && (is_odd || is_known) {
+            ScriptedCall::Says(YES)
+        } else {
+            ScriptedCall::Status(429)
+        }
     });
     let model = Arc::new(model);
     let report = judge(&model, at_once(4)).run(numbered(60), &Stop::new()).await.unwrap();

@@ -6,14 +6,21 @@ use std::time::Duration;
 use ichido_core::verdict::NetworkFault;
 use ichido_llm::judge::Stop;
 
-use super::scripted::{Scripted, Step, at_once, judge, prompts};
+use super::scripted::{Scripted, ScriptedCall, at_once, judge, prompts};
 use crate::llm::recorder::Counts;
 
 #[tokio::test(start_paused = true)]
 async fn calls_to_a_model_are_counted_for_the_page_of_metrics() {
     let model = Scripted::after(Duration::from_millis(10))
-        .first("a", &[Step::Status(429), Step::Says("prose"), Step::Breaks(NetworkFault::Timeout)])
-        .first("b", &[Step::Named("ValidationException")]);
+        .first(
+            "a",
+            &[
+                ScriptedCall::Status(429),
+                ScriptedCall::Says("prose"),
+                ScriptedCall::Breaks(NetworkFault::Timeout),
+            ],
+        )
+        .first("b", &[ScriptedCall::Named("ValidationException")]);
     let (model, counts) = (Arc::new(model), Counts::default());
     let judge = metrics::with_local_recorder(&counts, || judge(&model, at_once(1)));
     judge.run(prompts(["a", "b", "c"]), &Stop::new()).await.unwrap();

@@ -6,13 +6,17 @@ use std::time::Duration;
 use ichido_llm::judge::{Ended, Settings, Stop};
 use tokio::time::Instant;
 
-use super::scripted::{Scripted, Step, YES, at_once, judge, numbered, parallel, words};
+use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, parallel, words};
 
 /// Twenty of 120 items are throttled to the end.
 fn bad_day() -> Scripted {
     Scripted::after(Duration::from_secs(5)).otherwise(|seen| {
         let number: usize = seen.user.trim_start_matches("item ").parse().unwrap();
-        if number.is_multiple_of(6) { Step::Named("ServiceUnavailableException") } else { Step::Says(YES) }
+        if number.is_multiple_of(6) {
+            ScriptedCall::Named("ServiceUnavailableException")
+        } else {
+            ScriptedCall::Says(YES)
+        }
     })
 }
 
@@ -33,7 +37,7 @@ async fn with_twenty_retried_to_the_end_a_run_keeps_its_deadline() {
         assert_eq!(report.ended == Ended::Deadline, 0 < count("deadline"));
         assert_eq!(u64::try_from(count("judged")).unwrap(), report.counts.answered);
         assert!(0 < count("judged"));
-        assert_eq!(report.counts.under_way, 0);
+        assert_eq!(report.counts.in_flight, 0);
         if minutes == 2 {
             assert!(50 < count("deadline"), "{words:?}");
         }

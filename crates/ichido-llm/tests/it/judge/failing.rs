@@ -6,10 +6,10 @@ use std::time::Duration;
 use ichido_core::verdict::{ErrorCode, NetworkFault};
 use ichido_llm::judge::{Ended, Outcome, Stop, Why};
 
-use super::scripted::{Scripted, Step, YES, at_once, judge, numbered, prompts, words};
+use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, prompts, words};
 
 /// An item that comes to this once, and then is answered: how often it was asked for, and what became of it.
-async fn once(step: Step) -> (usize, &'static str) {
+async fn once(step: ScriptedCall) -> (usize, &'static str) {
     let model = Arc::new(Scripted::after(Duration::from_millis(10)).first("a", &[step]));
     let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
     let word = match &report.outcomes[0] {
@@ -22,44 +22,44 @@ async fn once(step: Step) -> (usize, &'static str) {
 #[tokio::test(start_paused = true)]
 async fn throttling_and_absence_are_tried_again_and_what_is_wrong_or_unknown_is_not() {
     for step in [
-        Step::Named("ThrottlingException"),
-        Step::Named("ServiceUnavailableException"),
-        Step::Named("ModelNotReadyException"),
-        Step::Named("rate_limit_exceeded"),
-        Step::Named("overloaded_error"),
-        Step::Status(429),
-        Step::Status(503),
-        Step::Status(529),
-        Step::Breaks(NetworkFault::ConnectRefused),
-        Step::Breaks(NetworkFault::Timeout),
-        Step::Says("I think it is a yes"),
-        Step::Says(r#"{"label":"PERHAPS"}"#),
-        Step::CutOff(r#"{"label":"#),
+        ScriptedCall::Named("ThrottlingException"),
+        ScriptedCall::Named("ServiceUnavailableException"),
+        ScriptedCall::Named("ModelNotReadyException"),
+        ScriptedCall::Named("rate_limit_exceeded"),
+        ScriptedCall::Named("overloaded_error"),
+        ScriptedCall::Status(429),
+        ScriptedCall::Status(503),
+        ScriptedCall::Status(529),
+        ScriptedCall::Breaks(NetworkFault::ConnectRefused),
+        ScriptedCall::Breaks(NetworkFault::Timeout),
+        ScriptedCall::Says("I think it is a yes"),
+        ScriptedCall::Says(r#"{"label":"PERHAPS"}"#),
+        ScriptedCall::CutOff(r#"{"label":"#),
     ] {
         assert_eq!(once(step).await, (2, "judged"), "{step:?}");
     }
     for step in [
-        Step::Named("ValidationException"),
-        Step::Named("AccessDeniedException"),
-        Step::Named("ServiceQuotaExceededException"),
-        Step::Named("insufficient_quota"),
-        Step::Named("SomethingNewException"),
-        Step::Status(400),
-        Step::Status(401),
-        Step::Status(403),
-        Step::Status(402),
-        Step::Status(418),
-        Step::Status(599),
+        ScriptedCall::Named("ValidationException"),
+        ScriptedCall::Named("AccessDeniedException"),
+        ScriptedCall::Named("ServiceQuotaExceededException"),
+        ScriptedCall::Named("insufficient_quota"),
+        ScriptedCall::Named("SomethingNewException"),
+        ScriptedCall::Status(400),
+        ScriptedCall::Status(401),
+        ScriptedCall::Status(403),
+        ScriptedCall::Status(402),
+        ScriptedCall::Status(418),
+        ScriptedCall::Status(599),
     ] {
         assert_eq!(once(step).await, (1, "refused"), "{step:?}");
     }
-    assert_eq!(once(Step::Declines).await, (1, "unusable_answer"));
+    assert_eq!(once(ScriptedCall::Declines).await, (1, "unusable_answer"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_for_twice_as_long_each_time_and_up_to_half_as_much_again() {
     for _ in 0..50 {
-        let throttled = [Step::Named("ThrottlingException"); 4];
+        let throttled = [ScriptedCall::Named("ThrottlingException"); 4];
         let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &throttled));
         let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
         assert_eq!(words(&report), ["judged"]);
@@ -75,7 +75,7 @@ async fn a_retry_waits_for_twice_as_long_each_time_and_up_to_half_as_much_again(
 
 #[tokio::test(start_paused = true)]
 async fn what_the_server_asks_for_is_waited_for() {
-    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[Step::Wait("30")]));
+    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[ScriptedCall::Wait("30")]));
     judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
     let moments = model.moments("a");
     assert!(Duration::from_secs(30) <= moments[1].saturating_sub(moments[0]), "{moments:?}");
@@ -83,8 +83,8 @@ async fn what_the_server_asks_for_is_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on() {
-    let model =
-        Scripted::after(Duration::from_millis(10)).first("b", &[Step::Named("ThrottlingException"); 9]);
+    let model = Scripted::after(Duration::from_millis(10))
+        .first("b", &[ScriptedCall::Named("ThrottlingException"); 9]);
     let model = Arc::new(model);
     let report = judge(&model, at_once(1)).run(prompts(["a", "b", "c"]), &Stop::new()).await.unwrap();
     assert_eq!(words(&report), ["judged", "retries_spent", "judged"]);
@@ -101,16 +101,16 @@ async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on()
 #[tokio::test(start_paused = true)]
 async fn answers_that_cannot_be_used_have_a_budget_of_their_own() {
     let model = Scripted::after(Duration::from_millis(10))
-        .first("a", &[Step::Says("no idea"); 9])
+        .first("a", &[ScriptedCall::Says("no idea"); 9])
         // Four throttles and two bad answers: neither budget is spent.
         .first("b", &[
-            Step::Says("hm"),
-            Step::Status(429),
-            Step::Status(429),
-            Step::Says("hm"),
-            Step::Status(429),
-            Step::Status(429),
-            Step::Says(YES),
+            ScriptedCall::Says("hm"),
+            ScriptedCall::Status(429),
+            ScriptedCall::Status(429),
+            ScriptedCall::Says("hm"),
+            ScriptedCall::Status(429),
+            ScriptedCall::Status(429),
+            ScriptedCall::Says(YES),
         ]);
     let model = Arc::new(model);
     let report = judge(&model, at_once(2)).run(prompts(["a", "b"]), &Stop::new()).await.unwrap();
@@ -121,8 +121,11 @@ async fn answers_that_cannot_be_used_have_a_budget_of_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_of_which_nobody_knows_what_came_counts_as_possibly_billed() {
-    let lost =
-        [Step::Breaks(NetworkFault::Timeout), Step::Breaks(NetworkFault::ConnectRefused), Step::Status(500)];
+    let lost = [
+        ScriptedCall::Breaks(NetworkFault::Timeout),
+        ScriptedCall::Breaks(NetworkFault::ConnectRefused),
+        ScriptedCall::Status(500),
+    ];
     let model = Arc::new(Scripted::after(Duration::from_millis(10)).first("a", &lost));
     let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
     assert_eq!(words(&report), ["judged"]);
@@ -136,8 +139,9 @@ async fn access_that_is_denied_to_all_is_an_error_of_the_set_up() {
     for (name, code) in
         [("AccessDeniedException", ErrorCode::Unauthorized), ("insufficient_quota", ErrorCode::QuotaSpent)]
     {
-        let model =
-            Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| Step::Named(name)));
+        let model = Arc::new(
+            Scripted::after(Duration::from_millis(10)).otherwise(move |_| ScriptedCall::Named(name)),
+        );
         let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
         assert!(
             matches!(&report.ended, Ended::SetUp { code: found, .. } if *found == code),
@@ -156,9 +160,9 @@ async fn access_that_is_denied_to_all_is_an_error_of_the_set_up() {
 #[tokio::test(start_paused = true)]
 async fn access_that_is_denied_to_some_is_theirs_alone() {
     let model = Scripted::after(Duration::from_millis(10)).otherwise(|seen| match seen.user.as_str() {
-        "item 0" => Step::Says(YES),
-        user if user.ends_with('5') => Step::Says(YES),
-        _ => Step::Named("AccessDeniedException"),
+        "item 0" => ScriptedCall::Says(YES),
+        user if user.ends_with('5') => ScriptedCall::Says(YES),
+        _ => ScriptedCall::Named("AccessDeniedException"),
     });
     let model = Arc::new(model);
     let report = judge(&model, at_once(1)).run(numbered(40), &Stop::new()).await.unwrap();
@@ -170,8 +174,8 @@ async fn access_that_is_denied_to_some_is_theirs_alone() {
 #[tokio::test(start_paused = true)]
 async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
     for (step, code, calls_max) in [
-        (Step::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
-        (Step::Status(404), ErrorCode::BadRequest, 7),
+        (ScriptedCall::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
+        (ScriptedCall::Status(404), ErrorCode::BadRequest, 7),
     ] {
         let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));
         let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
@@ -187,8 +191,9 @@ async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
 
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_comes_back_is_asked_as_soon_as_the_longest_wait_is_over() {
-    let model = Scripted::after(Duration::from_millis(10))
-        .otherwise(|seen| if seen.at < Duration::from_mins(2) { Step::Status(503) } else { Step::Says(YES) });
+    let model = Scripted::after(Duration::from_millis(10)).otherwise(|seen| {
+        if seen.at < Duration::from_mins(2) { ScriptedCall::Status(503) } else { ScriptedCall::Says(YES) }
+    });
     let model = Arc::new(model);
     judge(&model, at_once(2)).run(numbered(40), &Stop::new()).await.unwrap();
     let first_after =
@@ -198,7 +203,7 @@ async fn an_endpoint_that_comes_back_is_asked_as_soon_as_the_longest_wait_is_ove
 
 #[tokio::test(start_paused = true)]
 async fn a_mistaken_hint_holds_nobody_up_for_a_month() {
-    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[Step::Wait("999999999")]));
+    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[ScriptedCall::Wait("999999999")]));
     let judge = judge(&model, at_once(1));
     judge.run(prompts(["a"]), &Stop::new()).await.unwrap();
     let moments = model.moments("a");

@@ -11,11 +11,11 @@ use ichido_store::testing::{postgres, sqlite};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-use super::scripted::{Label, Scripted, Step, at_once, form, judge, numbered, prompts, words};
+use super::scripted::{Label, Scripted, ScriptedCall, at_once, form, judge, numbered, prompts, words};
 
 #[tokio::test(start_paused = true)]
 async fn a_second_run_asks_only_for_what_is_missing_and_fallbacks_are_missing() {
-    let model = Scripted::after(Duration::ZERO).first("b", &[Step::Named("ValidationException")]);
+    let model = Scripted::after(Duration::ZERO).first("b", &[ScriptedCall::Named("ValidationException")]);
     let model = Arc::new(model);
     let judge = judge(&model, at_once(1));
     let batch = || prompts(["a", "b", "c", "a"]);

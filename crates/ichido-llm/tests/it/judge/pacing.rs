@@ -18,16 +18,16 @@ async fn takes(count: u32) -> (Duration, usize) {
     let began = Instant::now();
     let report = judge(&model, parallel(count)).run(numbered(120), &Stop::new()).await.unwrap();
     assert!(words(&report).iter().all(|word| *word == "judged"));
-    (began.elapsed(), model.under_way_max())
+    (began.elapsed(), model.max_in_flight())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_takes_as_long_as_its_plan_says_and_keeps_its_places() {
     for (count, expected) in [(2, 450), (3, 300)] {
-        let (took, under_way) = takes(count).await;
+        let (took, in_flight) = takes(count).await;
         let expected = Duration::from_secs(expected);
         assert!(expected <= took && took < expected + SLACK, "{count} at a time: {took:?}");
-        assert_eq!(under_way, usize::try_from(count).unwrap());
+        assert_eq!(in_flight, usize::try_from(count).unwrap());
         let settings = parallel(count);
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let (interval, latency) = (settings.interval, Duration::from_secs(5));
@@ -51,13 +51,13 @@ async fn an_item_waits_its_interval_inside_its_place() {
 async fn settings_that_make_no_sense_are_refused() {
     let judge = |settings| {
         let model = Arc::new(Scripted::after(Duration::ZERO)) as Arc<dyn Model>;
-        Judge::<Label>::of(model, form(), settings).err()
+        Judge::<Label>::new(model, form(), settings).err()
     };
     assert!(matches!(judge(parallel(1_001)), Some(SettingsError::Parallel { found: 1_001 })));
     let interval = Duration::from_hours(2);
     let slow = Settings { interval, ..Settings::DEFAULT };
     assert_eq!(judge(slow), Some(SettingsError::Interval { found: interval }));
     let nowhere = Arc::new(Scripted::after(Duration::ZERO).at(&[])) as Arc<dyn Model>;
-    let error = Judge::<Label>::of(nowhere, form(), Settings::DEFAULT).err();
+    let error = Judge::<Label>::new(nowhere, form(), Settings::DEFAULT).err();
     assert_eq!(error, Some(SettingsError::Endpoints { found: 0 }));
 }

@@ -10,7 +10,7 @@ use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Answer, Echo, NetworkFault, Seen, Table};
 use ichido_llm::judge::{Judge, Outcome, Report, Settings};
-use ichido_llm::models::{Asking, Ended, Form, Model, Prompt, Reply, Trial, Trouble};
+use ichido_llm::models::{CallError, CallReport, FinishReason, Form, Model, ModelFuture, Prompt, Reply};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ pub(crate) struct Label {
 
 /// What one call comes to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ScriptedCall {
     Says(&'static str),
     CutOff(&'static str),
     Declines,
@@ -37,7 +37,7 @@ pub(crate) enum Step {
 
 /// One call as it was seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen1 {
+pub(crate) struct SeenCall {
     pub(crate) at: Duration,
     pub(crate) user: String,
     pub(crate) endpoint: usize,
@@ -47,11 +47,11 @@ pub(crate) struct Scripted {
     began: Instant,
     endpoints: Vec<String>,
     latency: Duration,
-    steps: Mutex<HashMap<String, VecDeque<Step>>>,
-    otherwise: Box<dyn Fn(&Seen1) -> Step + Send + Sync>,
-    seen: Mutex<Vec<Seen1>>,
-    under_way: AtomicUsize,
-    under_way_max: AtomicUsize,
+    steps: Mutex<HashMap<String, VecDeque<ScriptedCall>>>,
+    otherwise: Box<dyn Fn(&SeenCall) -> ScriptedCall + Send + Sync>,
+    seen: Mutex<Vec<SeenCall>>,
+    in_flight: AtomicUsize,
+    max_in_flight: AtomicUsize,
 }
 
 impl Scripted {
@@ -62,10 +62,10 @@ impl Scripted {
             endpoints: vec!["here".to_owned()],
             latency,
             steps: Mutex::default(),
-            otherwise: Box::new(|_| Step::Says(YES)),
+            otherwise: Box::new(|_| ScriptedCall::Says(YES)),
             seen: Mutex::default(),
-            under_way: AtomicUsize::new(0),
-            under_way_max: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            max_in_flight: AtomicUsize::new(0),
         }
     }
 
@@ -74,16 +74,16 @@ impl Scripted {
     }
 
     /// What the next calls for an item come to; then as for any other.
-    pub(crate) fn first(self, item: &str, steps: &[Step]) -> Self {
+    pub(crate) fn first(self, item: &str, steps: &[ScriptedCall]) -> Self {
         self.steps.lock().unwrap().insert(item.to_owned(), steps.iter().copied().collect());
         self
     }
 
-    pub(crate) fn otherwise(self, step: impl Fn(&Seen1) -> Step + Send + Sync + 'static) -> Self {
+    pub(crate) fn otherwise(self, step: impl Fn(&SeenCall) -> ScriptedCall + Send + Sync + 'static) -> Self {
         Self { otherwise: Box::new(step), ..self }
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen1> {
+    pub(crate) fn seen(&self) -> Vec<SeenCall> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -92,11 +92,11 @@ impl Scripted {
         self.seen().into_iter().filter(|seen| seen.user == item).map(|seen| seen.at).collect()
     }
 
-    pub(crate) fn under_way_max(&self) -> usize {
-        self.under_way_max.load(Ordering::Relaxed)
+    pub(crate) fn max_in_flight(&self) -> usize {
+        self.max_in_flight.load(Ordering::Relaxed)
     }
 
-    fn step(&self, seen: &Seen1) -> Step {
+    fn step(&self, seen: &SeenCall) -> ScriptedCall {
         let scripted = self.steps.lock().unwrap().get_mut(&seen.user).and_then(VecDeque::pop_front);
         scripted.unwrap_or_else(|| (self.otherwise)(seen))
     }
@@ -115,46 +115,47 @@ impl Model for Scripted {
         Duration::from_mins(1)
     }
 
-    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a> {
         Box::pin(async move {
-            let seen = Seen1 { at: self.began.elapsed(), user: prompt.user.clone(), endpoint };
+            let seen = SeenCall { at: self.began.elapsed(), user: prompt.user.clone(), endpoint };
             self.seen.lock().unwrap().push(seen.clone());
             let step = self.step(&seen);
-            let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
-            self.under_way_max.fetch_max(under_way, Ordering::Relaxed);
+            let in_flight = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+            self.max_in_flight.fetch_max(in_flight, Ordering::Relaxed);
             tokio::time::sleep(self.latency).await;
-            self.under_way.fetch_sub(1, Ordering::Relaxed);
-            trial(step)
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+            report(step)
         })
     }
 }
 
-fn trial(step: Step) -> Trial {
+fn report(step: ScriptedCall) -> CallReport {
     let answer = |status, headers| Seen::Answer(Answer { status, headers, body: b"", echo: Echo::Absent });
-    let says = |text: &str, ended| Ok(Reply { text: text.to_owned(), ended, id: None, usage: None });
+    let says =
+        |text: &str, finish_reason| Ok(Reply { text: text.to_owned(), finish_reason, id: None, usage: None });
     let headers;
     let seen = match step {
-        Step::Says(text) => return said(says(text, Ended::Whole)),
-        Step::CutOff(text) => return said(says(text, Ended::CutOff)),
-        Step::Declines => return said(says("", Ended::Declined)),
-        Step::Named(name) => Seen::Named(name),
-        Step::Status(status) => answer(status, &[]),
-        Step::Wait(seconds) => {
+        ScriptedCall::Says(text) => return said(says(text, FinishReason::Whole)),
+        ScriptedCall::CutOff(text) => return said(says(text, FinishReason::CutOff)),
+        ScriptedCall::Declines => return said(says("", FinishReason::Declined)),
+        ScriptedCall::Named(name) => Seen::Named(name),
+        ScriptedCall::Status(status) => answer(status, &[]),
+        ScriptedCall::Wait(seconds) => {
             headers = [("retry-after", seconds.as_bytes())];
             answer(429, &headers)
         }
-        Step::Breaks(fault) => Seen::Network(fault),
+        ScriptedCall::Breaks(fault) => Seen::Network(fault),
     };
     let verdict = Table::llm().judge(&seen, Timestamp::from_secs(1_800_000_000));
     let status = match seen {
         Seen::Answer(answer) => Some(answer.status),
         _ => None,
     };
-    said(Err(Trouble { verdict, status, name: None, why: "as scripted".to_owned() }))
+    said(Err(CallError { verdict, status, name: None, why: "as scripted".to_owned() }))
 }
 
-fn said(came: Result<Reply, Trouble>) -> Trial {
-    Trial { came, limits: Limits::default() }
+fn said(outcome: Result<Reply, CallError>) -> CallReport {
+    CallReport { outcome, limits: Limits::default() }
 }
 
 pub(crate) fn form() -> Form {
@@ -180,7 +181,7 @@ pub(crate) fn numbered(count: usize) -> Vec<Prompt> {
 }
 
 pub(crate) fn judge(model: &Arc<Scripted>, settings: Settings) -> Judge<Label> {
-    Judge::of(Arc::clone(model) as Arc<dyn Model>, form(), settings).unwrap()
+    Judge::new(Arc::clone(model) as Arc<dyn Model>, form(), settings).unwrap()
 }
 
 pub(crate) fn parallel(count: u32) -> Settings {

@@ -1,10 +1,10 @@
 //! A call that is answered.
 
-use fake_llm::action::{Action, Shape};
+use fake_llm::action::{Action, AnswerShape};
 use fake_llm::pace::{Limit, Rate};
 use fake_llm::script::Script;
 use fake_llm::start;
-use ichido_llm::models::{Ended, FormBy, LimitBy, Model as _, OpenAiSettings, Unusable};
+use ichido_llm::models::{FinishReason, FormBy, LimitBy, Model as _, OpenAiSettings, Unusable};
 use serde_json::Value;
 
 use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, form, prompt};
@@ -15,7 +15,7 @@ async fn a_model_answers_in_the_form_that_it_was_told() {
         let fake = start(Script::default());
         let reply = dialect.reply(&fake).await;
         let read = form().read_reply(&reply).expect("of the form");
-        assert!(!read.was_mended && reply.id.is_some(), "{dialect:?}");
+        assert!(!read.was_repaired && reply.id.is_some(), "{dialect:?}");
         assert!(reply.usage.is_some_and(|usage| 0 < usage.input && 0 < usage.output), "{dialect:?}");
         assert_understood(&fake);
         let last = fake.seen().last_request.expect("a request");
@@ -35,18 +35,18 @@ async fn a_model_answers_in_the_form_that_it_was_told() {
 async fn damaged_answers_are_mended_or_said_to_be_unusable() {
     for dialect in BOTH {
         for (shape, expected) in [
-            (Shape::Prose, Ok(true)),
-            (Shape::Fence, Ok(true)),
-            (Shape::CutOff, Err(Unusable::CutOff)),
-            (Shape::Filtered, Err(Unusable::Declined)),
+            (AnswerShape::Prose, Ok(true)),
+            (AnswerShape::Fence, Ok(true)),
+            (AnswerShape::CutOff, Err(Unusable::CutOff)),
+            (AnswerShape::Filtered, Err(Unusable::Declined)),
         ] {
             let fake = doing(Action::Answer(shape));
             let reply = dialect.reply(&fake).await;
-            let read = form().read_reply(&reply).map(|read| read.was_mended);
+            let read = form().read_reply(&reply).map(|read| read.was_repaired);
             assert_eq!(read, expected, "{dialect:?} {shape:?}");
             assert_understood(&fake);
         }
-        let fake = doing(Action::Answer(Shape::SchemaMiss));
+        let fake = doing(Action::Answer(AnswerShape::SchemaMiss));
         let read = form().read_reply(&dialect.reply(&fake).await);
         assert!(matches!(read, Err(Unusable::OtherForm(_))), "{dialect:?} {read:?}");
     }
@@ -79,12 +79,12 @@ async fn each_endpoint_is_asked_by_its_number() {
         let model = dialect.at(&fake, &["/east", "/west"]);
         assert_eq!(model.endpoints().len(), 2);
         for endpoint in [0, 1, 1] {
-            assert!(model.ask(endpoint, &prompt()).await.came.is_ok());
+            assert!(model.ask(endpoint, &prompt()).await.outcome.is_ok());
         }
         let seen = fake.seen();
         let calls = |endpoint: &str| seen.endpoints.get(endpoint).map(|counts| counts.requests);
         assert_eq!((calls("/east"), calls("/west")), (Some(1), Some(2)), "{dialect:?}");
-        let nowhere = model.ask(2, &prompt()).await.came.expect_err("there are two");
+        let nowhere = model.ask(2, &prompt()).await.outcome.expect_err("there are two");
         assert!(nowhere.why.contains("number 2") && !nowhere.may_be_billed(), "{}", nowhere.why);
     }
 }
@@ -99,8 +99,8 @@ async fn a_server_that_knows_no_schema_is_asked_for_json_otherwise() {
             ..OpenAiSettings::new(Dialect::OpenAi.service(&fake, &[""]))
         };
         let model = settings.resolve().expect("settings");
-        let reply = model.ask(0, &prompt()).await.came.expect("an answer");
-        assert_eq!(reply.ended, Ended::Whole);
+        let reply = model.ask(0, &prompt()).await.outcome.expect("an answer");
+        assert_eq!(reply.finish_reason, FinishReason::Whole);
         let asked = fake.seen().last_request.and_then(|last| last.asked_json);
         assert!(asked.as_ref().is_none_or(|asked| asked.schema.is_none()));
         assert_eq!(asked.map(|asked| asked.by).as_deref(), asked_by);
@@ -113,9 +113,9 @@ async fn neither_the_key_nor_a_word_is_in_what_is_shown() {
     for dialect in BOTH {
         let fake = start(Script::default());
         let service = dialect.service(&fake, &[""]);
-        let trial = dialect.ask(&fake).await;
+        let report = dialect.ask(&fake).await;
         let model = OpenAiSettings::new(service.clone()).resolve().expect("settings");
-        let shown = format!("{service:?} {model:?} {trial:?} {:?}", prompt());
+        let shown = format!("{service:?} {model:?} {report:?} {:?}", prompt());
         for secret in [KEY, "secret knee", "You judge", "label"] {
             assert!(!shown.contains(secret), "{shown}");
         }

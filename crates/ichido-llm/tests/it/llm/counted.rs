@@ -1,13 +1,13 @@
 //! What is counted of a destination's calls to a model (SPEC B12).
 
-use fake_llm::action::{Action, Fault, Shape};
+use fake_llm::action::{Action, AnswerShape, Fault};
 use fake_llm::pace::Latency;
 use fake_llm::script::{Rule, Script};
 use ichido::destination::Call;
 
-use super::destination::{ARTICLES, Fixture, article, call};
+use super::destination::{ARTICLES, DestinationFixture, article, call};
 use super::fixture::Dialect;
-use super::recorder::Counts;
+use super::recorder::RecordedCounters;
 
 #[tokio::test]
 async fn calls_are_counted_by_what_came_of_them() {
@@ -15,12 +15,12 @@ async fn calls_are_counted_by_what_came_of_them() {
     let rules = vec![
         answer(Action::DropCompleted),
         answer(Action::Fail(Fault::Throttle)),
-        answer(Action::Answer(Shape::CutOff)),
+        answer(Action::Answer(AnswerShape::CutOff)),
         answer(Action::Fail(Fault::Unavailable)),
     ];
     let fake = fake_llm::start(Script { rules, ..Script::default() });
-    let fixture = Fixture::of(Dialect::OpenAi, fake).await;
-    let counts = Counts::default();
+    let fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
+    let counts = RecordedCounters::default();
     let llm = metrics::with_local_recorder(&counts, || fixture.llm());
     for attempt in 1..=5 {
         llm.call(&Call { attempt, ..call(ARTICLES, &article()) }).await;
@@ -32,18 +32,18 @@ async fn calls_are_counted_by_what_came_of_them() {
 #[tokio::test]
 async fn a_call_that_is_given_up_on_may_be_billed() {
     let slow = Script { latency: Some(Latency::FixedMs(60_000)), ..Script::default() };
-    let fixture = Fixture::of(Dialect::Anthropic, fake_llm::start(slow)).await;
-    let counts = Counts::default();
+    let fixture = DestinationFixture::new(Dialect::Anthropic, fake_llm::start(slow)).await;
+    let counts = RecordedCounters::default();
     let llm = metrics::with_local_recorder(&counts, || fixture.llm());
     let asks = call(ARTICLES, &article());
-    let came = async {
+    let outcome = async {
         while fixture.requests() == 0 {
             tokio::task::yield_now().await;
         }
     };
     tokio::select! {
         _ = llm.call(&asks) => panic!("it takes a minute"),
-        () = came => (),
+        () = outcome => (),
     }
     assert_eq!((counts.get("calls"), counts.get("possibly_billed_twice")), (1, 1));
 }

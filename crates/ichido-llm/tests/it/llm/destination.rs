@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fake_llm::Fake;
-use fake_llm::action::{Action, Fault, Shape};
+use fake_llm::action::{Action, AnswerShape, Fault};
 use fake_llm::pace::RetryAfter;
 use fake_llm::script::{Rule, Script};
 use ichido::destination::{Call, Came, Handler, Job};
@@ -31,7 +31,7 @@ const SUMMARIES: &str = "summaries";
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A store, a provider, and the destination between them.
-pub(crate) struct Fixture {
+pub(crate) struct DestinationFixture {
     store: Store,
     fake: Fake,
     dialect: Dialect,
@@ -40,8 +40,8 @@ pub(crate) struct Fixture {
     _file: Option<sqlite::File>,
 }
 
-impl Fixture {
-    pub(crate) async fn of(dialect: Dialect, fake: Fake) -> Self {
+impl DestinationFixture {
+    pub(crate) async fn new(dialect: Dialect, fake: Fake) -> Self {
         let file = sqlite::fresh_file();
         let store = Store::open(&file.url, 4).await.expect("the store opens");
         Self { _file: Some(file), ..Self::on(store, dialect, fake) }
@@ -61,7 +61,7 @@ impl Fixture {
     }
 
     /// A worker that asks, and takes the answers.
-    fn work(&self, answers: &Answers) -> Running {
+    fn work(&self, answers: &ReceivedAnswers) -> Running {
         let retry = Retry {
             schedule: Schedule::List(vec![Duration::from_millis(1)]),
             jitter: Jitter::None,
@@ -109,9 +109,9 @@ impl Fixture {
 
 /// What came out of the queue of answers.
 #[derive(Clone, Default)]
-struct Answers(Arc<Mutex<Vec<Value>>>);
+struct ReceivedAnswers(Arc<Mutex<Vec<Value>>>);
 
-impl Answers {
+impl ReceivedAnswers {
     fn handler(&self) -> Handler {
         let answers = Arc::clone(&self.0);
         Handler::json(move |job: Job<Value>| {
@@ -154,8 +154,8 @@ pub(crate) fn call(queue_name: &str, body: &Value) -> Call {
     }
 }
 
-fn judged(came: Came) -> (Verdict, Note) {
-    match came {
+fn judged(outcome: Came) -> (Verdict, Note) {
+    match outcome {
         Came::Judged { verdict, note } => (verdict, note),
         Came::Snoozed { wait } => panic!("put off for {wait:?}"),
     }
@@ -165,8 +165,8 @@ fn saying(text: &str) -> Fake {
     playing(Rule::of(Action::Say(text.to_owned())))
 }
 
-async fn an_answer_is_handed_on(fixture: Fixture) {
-    let answers = Answers::default();
+async fn an_answer_is_handed_on(fixture: DestinationFixture) {
+    let answers = ReceivedAnswers::default();
     let id = fixture.put().await;
     let worker = fixture.work(&answers);
     fixture.until(id, Stage::Sent).await;
@@ -188,7 +188,7 @@ async fn an_answer_is_handed_on(fixture: Fixture) {
 #[tokio::test]
 async fn on_sqlite_an_answer_is_handed_on() {
     for dialect in BOTH {
-        an_answer_is_handed_on(Fixture::of(dialect, saying("All in a line.")).await).await;
+        an_answer_is_handed_on(DestinationFixture::new(dialect, saying("All in a line.")).await).await;
     }
 }
 
@@ -196,13 +196,13 @@ async fn on_sqlite_an_answer_is_handed_on() {
 async fn on_postgres_an_answer_is_handed_on() {
     let database = postgres::fresh_database().await;
     let store = Store::open(&database.url, 4).await.expect("the store opens");
-    an_answer_is_handed_on(Fixture::on(store, Dialect::OpenAi, saying("All in a line."))).await;
+    an_answer_is_handed_on(DestinationFixture::on(store, Dialect::OpenAi, saying("All in a line."))).await;
 }
 
 #[tokio::test]
 async fn a_call_that_is_repeated_hands_on_one_answer() {
     for dialect in BOTH {
-        let fixture = Fixture::of(dialect, saying("One.")).await;
+        let fixture = DestinationFixture::new(dialect, saying("One.")).await;
         let (llm, asks) = (fixture.llm(), call(ARTICLES, &article()));
         let (verdict, note) = judged(llm.call(&asks).await);
         assert_eq!((verdict.advice, verdict.code), (Advice::Accept, None));
@@ -219,10 +219,10 @@ async fn a_call_that_is_repeated_hands_on_one_answer() {
 
 #[tokio::test]
 async fn an_answer_has_the_form_that_was_asked_for() {
-    let fake = playing(Rule { first: Some(1), ..Rule::of(Action::Answer(Shape::SchemaMiss)) });
-    let mut fixture = Fixture::of(Dialect::OpenAi, fake).await;
+    let fake = playing(Rule { first: Some(1), ..Rule::of(Action::Answer(AnswerShape::SchemaMiss)) });
+    let mut fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
     fixture.settings.form = Some(form());
-    let answers = Answers::default();
+    let answers = ReceivedAnswers::default();
     let id = fixture.put().await;
     let worker = fixture.work(&answers);
     let row = fixture.until(id, Stage::Sent).await;
@@ -238,8 +238,10 @@ async fn an_answer_has_the_form_that_was_asked_for() {
 #[tokio::test]
 async fn an_answer_that_is_no_use_is_asked_for_again_unless_it_was_declined() {
     for dialect in BOTH {
-        for (shape, advice) in [(Shape::CutOff, Advice::RetryAnswer), (Shape::Filtered, Advice::GiveUp)] {
-            let fixture = Fixture::of(dialect, playing(Rule::of(Action::Answer(shape)))).await;
+        for (shape, advice) in
+            [(AnswerShape::CutOff, Advice::RetryAnswer), (AnswerShape::Filtered, Advice::GiveUp)]
+        {
+            let fixture = DestinationFixture::new(dialect, playing(Rule::of(Action::Answer(shape)))).await;
             let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
             let seen = (verdict.code, verdict.effect, verdict.advice);
             assert_eq!(
@@ -255,7 +257,7 @@ async fn an_answer_that_is_no_use_is_asked_for_again_unless_it_was_declined() {
 
 #[tokio::test]
 async fn a_message_that_the_prompt_cannot_be_made_of_is_dead_and_asks_nobody() {
-    let fixture = Fixture::of(Dialect::OpenAi, saying("Never.")).await;
+    let fixture = DestinationFixture::new(Dialect::OpenAi, saying("Never.")).await;
     let llm = fixture.llm();
     let text = Call { body: "A secret knee".into(), ..call(ARTICLES, &article()) };
     for (asks, expected) in [
@@ -276,9 +278,9 @@ async fn a_message_that_the_prompt_cannot_be_made_of_is_dead_and_asks_nobody() {
 async fn a_call_that_was_lost_is_made_again() {
     for dialect in BOTH {
         let lost = Rule { first: Some(1), ..Rule::of(Action::DropCompleted) };
-        let fixture = Fixture::of(dialect, playing(lost)).await;
+        let fixture = DestinationFixture::new(dialect, playing(lost)).await;
         assert_eq!(fixture.llm().promise().guarantee, Guarantee::Repeatable);
-        let answers = Answers::default();
+        let answers = ReceivedAnswers::default();
         let id = fixture.put().await;
         let worker = fixture.work(&answers);
         let row = fixture.until(id, Stage::Sent).await;
@@ -298,8 +300,8 @@ async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
         ..Rule::of(Action::Fail(Fault::Throttle))
     };
     for dialect in BOTH {
-        let fixture = Fixture::of(dialect, playing(throttle.clone())).await;
-        let fixture = Fixture { endpoints: &["/east", "/west"], ..fixture };
+        let fixture = DestinationFixture::new(dialect, playing(throttle.clone())).await;
+        let fixture = DestinationFixture { endpoints: &["/east", "/west"], ..fixture };
         let (llm, asks) = (fixture.llm(), call(ARTICLES, &article()));
         // By chance either is called; the one that throttles is called until it has, and never again.
         let throttled = loop {
@@ -321,7 +323,7 @@ async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
 async fn the_only_endpoint_tells_the_pace_of_the_destination() {
     let throttle =
         Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::of(Action::Fail(Fault::Throttle)) };
-    let fixture = Fixture::of(Dialect::Anthropic, playing(throttle)).await;
+    let fixture = DestinationFixture::new(Dialect::Anthropic, playing(throttle)).await;
     let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
     assert_eq!(verdict.hint, Some(Duration::from_secs(7)));
     assert_eq!(verdict.tells_pace(), Some(PaceReport::Throttled));

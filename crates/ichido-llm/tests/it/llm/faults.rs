@@ -21,11 +21,11 @@ type Row = (Fault, u16, ErrorCode, Effect, Advice);
 async fn assert_rows(dialect: Dialect, rows: &[Row]) {
     for (fault, status, code, effect, advice) in rows {
         let fake = doing(Action::Fail(*fault));
-        let trouble = dialect.trouble(&fake).await;
-        let verdict = trouble.verdict;
-        let seen = (trouble.status, verdict.code, verdict.effect, verdict.advice);
+        let call_error = dialect.call_error(&fake).await;
+        let verdict = call_error.verdict;
+        let seen = (call_error.status, verdict.code, verdict.effect, verdict.advice);
         assert_eq!(seen, (Some(*status), Some(*code), *effect, *advice), "{dialect:?} {fault:?}");
-        assert_eq!(trouble.may_be_billed(), *effect == Unknown, "{dialect:?} {fault:?}");
+        assert_eq!(call_error.may_be_billed(), *effect == Unknown, "{dialect:?} {fault:?}");
         assert_eq!(fake.seen().all.requests, 1, "one request, whatever comes of it: {dialect:?} {fault:?}");
         assert_understood(&fake);
     }
@@ -73,10 +73,10 @@ async fn a_call_whose_answer_was_lost_may_be_billed() {
     for dialect in BOTH {
         for (action, billed) in [(Action::Drop, 0), (Action::DropCompleted, 1)] {
             let fake = doing(action);
-            let trouble = dialect.trouble(&fake).await;
-            let verdict = trouble.verdict;
+            let call_error = dialect.call_error(&fake).await;
+            let verdict = call_error.verdict;
             assert_eq!((verdict.code, verdict.advice), (Some(NetworkTimeout), Retry), "{dialect:?}");
-            assert!(trouble.may_be_billed(), "nobody can know which of the two it was: {dialect:?}");
+            assert!(call_error.may_be_billed(), "nobody can know which of the two it was: {dialect:?}");
             let seen = fake.seen();
             assert_eq!((seen.all.requests, seen.all.completed), (1, billed), "{dialect:?}");
         }
@@ -90,9 +90,10 @@ async fn a_call_that_takes_too_long_is_given_up_on_and_may_be_billed() {
         let fake = start(Script { latency, ..Script::default() });
         let mut service = dialect.service(&fake, &[""]);
         (service.time_out, service.connect_time_out) = (SHORT, SHORT);
-        let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("it never answers in time");
-        assert!(trouble.may_be_billed(), "{}", trouble.why);
-        assert_eq!((trouble.status, trouble.verdict.code), (None, Some(NetworkTimeout)));
+        let call_error =
+            dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("it never answers in time");
+        assert!(call_error.may_be_billed(), "{}", call_error.why);
+        assert_eq!((call_error.status, call_error.verdict.code), (None, Some(NetworkTimeout)));
     }
 }
 
@@ -103,9 +104,9 @@ async fn a_call_that_nobody_took_is_not_billed() {
             let fake = start(Script::default());
             dialect.service(&fake, &[""])
         };
-        let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("nobody is there");
-        assert!(!trouble.may_be_billed(), "{}", trouble.why);
-        assert_eq!((trouble.verdict.code, trouble.verdict.effect), (Some(NetworkTimeout), NotDone));
+        let call_error = dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("nobody is there");
+        assert!(!call_error.may_be_billed(), "{}", call_error.why);
+        assert_eq!((call_error.verdict.code, call_error.verdict.effect), (Some(NetworkTimeout), NotDone));
     }
 }
 
@@ -120,7 +121,7 @@ async fn a_hint_is_read_in_each_of_its_spellings() {
             let throttle =
                 Rule { retry_after: Some(hint.clone()), ..Rule::of(Action::Fail(Fault::Throttle)) };
             let fake = playing(throttle);
-            let hint_ms = dialect.trouble(&fake).await.verdict.hint.expect("a hint").as_millis();
+            let hint_ms = dialect.call_error(&fake).await.verdict.hint.expect("a hint").as_millis();
             assert!((least..=most).contains(&hint_ms), "{dialect:?} {hint:?}: {hint_ms}");
         }
     }
@@ -133,13 +134,13 @@ async fn where_no_hint_is_given_the_counter_that_is_spent_says_how_long() {
         let rate = Rate::Bucket { calls: one(1), per_ms: one(600_000), burst: one(1) };
         let limits = vec![Limit { rate, endpoint: None, hint: false }];
         let fake = start(Script { limits, ..Script::default() });
-        assert!(dialect.ask(&fake).await.came.is_ok());
-        let trouble = dialect.trouble(&fake).await;
-        let hint = trouble.verdict.hint.expect("the reset of the counter");
+        assert!(dialect.ask(&fake).await.outcome.is_ok());
+        let call_error = dialect.call_error(&fake).await;
+        let hint = call_error.verdict.hint.expect("the reset of the counter");
         // A moment is written in whole seconds, rounded up.
         assert!(hint <= Duration::from_secs(601) && Duration::from_mins(5) < hint, "{dialect:?} {hint:?}");
         let fake = doing(Action::Fail(Fault::Throttle));
-        assert_eq!(dialect.trouble(&fake).await.verdict.hint, None, "nothing says how long: {dialect:?}");
+        assert_eq!(dialect.call_error(&fake).await.verdict.hint, None, "nothing says how long: {dialect:?}");
     }
 }
 
@@ -147,21 +148,21 @@ async fn where_no_hint_is_given_the_counter_that_is_spent_says_how_long() {
 async fn an_error_is_shown_by_its_name_and_without_a_secret() {
     for dialect in BOTH {
         let fake = doing(Action::Fail(Fault::NotFound));
-        let trouble = dialect.trouble(&fake).await;
+        let call_error = dialect.call_error(&fake).await;
         let name = match dialect {
             Dialect::OpenAi => "model_not_found",
             Dialect::Anthropic => "not_found_error",
         };
-        assert_eq!(trouble.name.as_deref(), Some(name));
-        assert!(trouble.why.starts_with(&format!("404 Not Found: {name}: ")), "{}", trouble.why);
+        assert_eq!(call_error.name.as_deref(), Some(name));
+        assert!(call_error.why.starts_with(&format!("404 Not Found: {name}: ")), "{}", call_error.why);
         // Without a key the provider says what it misses; what it says of keys is not shown.
         let mut service = dialect.service(&fake, &[""]);
         service.api_key = None;
-        let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("no key");
-        assert_eq!(trouble.verdict.code, Some(Unauthorized));
+        let call_error = dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("no key");
+        assert_eq!(call_error.verdict.code, Some(Unauthorized));
         assert!(
-            !format!("{trouble:?}").contains("token") && !format!("{trouble:?}").contains(KEY),
-            "{trouble:?}"
+            !format!("{call_error:?}").contains("token") && !format!("{call_error:?}").contains(KEY),
+            "{call_error:?}"
         );
     }
 }

@@ -7,7 +7,7 @@ use fake_llm::action::Action;
 use fake_llm::script::{Rule, Script};
 use fake_llm::{Fake, start};
 use ichido_llm::models::{
-    AnthropicSettings, Form, Model, OpenAiSettings, Prompt, Reply, ServiceSettings, Trial, Trouble,
+    AnthropicSettings, CallError, CallReport, Form, Model, OpenAiSettings, Prompt, Reply, ServiceSettings,
 };
 use serde_json::json;
 
@@ -35,7 +35,7 @@ pub(crate) fn playing(rule: Rule) -> Fake {
 impl Dialect {
     /// A model that is asked at these places of a provider.
     pub(crate) fn at(self, fake: &Fake, endpoints: &[&str]) -> Arc<dyn Model> {
-        self.of(self.service(fake, endpoints))
+        self.model(self.service(fake, endpoints))
     }
 
     pub(crate) fn service(self, fake: &Fake, endpoints: &[&str]) -> ServiceSettings {
@@ -53,7 +53,7 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn of(self, service: ServiceSettings) -> Arc<dyn Model> {
+    pub(crate) fn model(self, service: ServiceSettings) -> Arc<dyn Model> {
         match self {
             Self::OpenAi => Arc::new(OpenAiSettings::new(service).resolve().expect("settings")),
             Self::Anthropic => Arc::new(AnthropicSettings::new(service).resolve().expect("settings")),
@@ -61,16 +61,16 @@ impl Dialect {
     }
 
     /// One call to a provider.
-    pub(crate) async fn ask(self, fake: &Fake) -> Trial {
+    pub(crate) async fn ask(self, fake: &Fake) -> CallReport {
         self.at(fake, &[""]).ask(0, &prompt()).await
     }
 
     pub(crate) async fn reply(self, fake: &Fake) -> Reply {
-        self.ask(fake).await.came.unwrap_or_else(|trouble| panic!("{self:?}: {}", trouble.why))
+        self.ask(fake).await.outcome.unwrap_or_else(|call_error| panic!("{self:?}: {}", call_error.why))
     }
 
-    pub(crate) async fn trouble(self, fake: &Fake) -> Trouble {
-        self.ask(fake).await.came.map_or_else(|trouble| trouble, |_| panic!("{self:?}: it answered"))
+    pub(crate) async fn call_error(self, fake: &Fake) -> CallError {
+        self.ask(fake).await.outcome.map_or_else(|call_error| call_error, |_| panic!("{self:?}: it answered"))
     }
 }
 

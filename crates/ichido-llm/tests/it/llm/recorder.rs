@@ -7,11 +7,11 @@ use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Reco
 
 /// Counters by their name.
 #[derive(Clone, Default)]
-pub(crate) struct Counts(Arc<Mutex<BTreeMap<String, u64>>>);
+pub(crate) struct RecordedCounters(Arc<Mutex<BTreeMap<String, u64>>>);
 
-struct One(Counts, String);
+struct RecordedCounter(RecordedCounters, String);
 
-impl CounterFn for One {
+impl CounterFn for RecordedCounter {
     fn increment(&self, value: u64) {
         *self.0.0.lock().expect("nobody panics").entry(self.1.clone()).or_default() += value;
     }
@@ -21,13 +21,13 @@ impl CounterFn for One {
     }
 }
 
-impl Recorder for Counts {
+impl Recorder for RecordedCounters {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(Arc::new(One(self.clone(), key.name().to_owned())))
+        Counter::from_arc(Arc::new(RecordedCounter(self.clone(), key.name().to_owned())))
     }
 
     fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
@@ -39,7 +39,7 @@ impl Recorder for Counts {
     }
 }
 
-impl Counts {
+impl RecordedCounters {
     pub(crate) fn get(&self, name: &str) -> u64 {
         self.0
             .lock()

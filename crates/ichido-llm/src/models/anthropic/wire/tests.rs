@@ -29,8 +29,8 @@ fn a_request_says_what_the_prompt_says() {
     assert_eq!(body("m", &prompt, true), expected, "what cannot be said is not said");
 }
 
-fn read(content: &Value, reason: &Value) -> Option<(String, Ended)> {
-    reply(&json!({"content": content, "stop_reason": reason})).map(|reply| (reply.text, reply.ended))
+fn read(content: &Value, reason: &Value) -> Option<(String, FinishReason)> {
+    reply(&json!({"content": content, "stop_reason": reason})).map(|reply| (reply.text, reply.finish_reason))
 }
 
 #[test]
@@ -40,17 +40,17 @@ fn an_answer_says_why_it_ended() {
         {"type": "text", "text": "Sev"},
         {"type": "text", "text": "en."},
     ]);
-    for (reason, ended) in [
-        ("end_turn", Ended::Whole),
-        ("stop_sequence", Ended::Whole),
-        ("max_tokens", Ended::CutOff),
-        ("model_context_window_exceeded", Ended::CutOff),
-        ("pause_turn", Ended::CutOff),
-        ("refusal", Ended::Declined),
+    for (reason, finish_reason) in [
+        ("end_turn", FinishReason::Whole),
+        ("stop_sequence", FinishReason::Whole),
+        ("max_tokens", FinishReason::CutOff),
+        ("model_context_window_exceeded", FinishReason::CutOff),
+        ("pause_turn", FinishReason::CutOff),
+        ("refusal", FinishReason::Declined),
     ] {
-        assert_eq!(read(&content, &json!(reason)), Some(("Seven.".to_owned(), ended)), "{reason}");
+        assert_eq!(read(&content, &json!(reason)), Some(("Seven.".to_owned(), finish_reason)), "{reason}");
     }
-    assert_eq!(read(&json!([]), &json!("refusal")), Some((String::new(), Ended::Declined)));
+    assert_eq!(read(&json!([]), &json!("refusal")), Some((String::new(), FinishReason::Declined)));
 }
 
 #[test]

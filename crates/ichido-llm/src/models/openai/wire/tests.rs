@@ -51,27 +51,27 @@ fn a_server_that_knows_no_schema_is_told_it_in_words_or_not_at_all() {
     assert_eq!(nothing["messages"][0]["content"], "Be brief.");
 }
 
-fn read(choice: &Value) -> Option<(String, Ended)> {
-    reply(&json!({"choices": [choice]})).map(|reply| (reply.text, reply.ended))
+fn read(choice: &Value) -> Option<(String, FinishReason)> {
+    reply(&json!({"choices": [choice]})).map(|reply| (reply.text, reply.finish_reason))
 }
 
 #[test]
 fn an_answer_says_why_it_ended() {
     let choice = |reason: Value| json!({"message": {"content": "Seven."}, "finish_reason": reason});
-    for (reason, ended) in [
-        (json!("stop"), Ended::Whole),
-        (json!(null), Ended::Whole),
-        (json!("length"), Ended::CutOff),
-        (json!("abort"), Ended::CutOff),
-        (json!("tool_calls"), Ended::CutOff),
-        (json!("content_filter"), Ended::Declined),
+    for (reason, finish_reason) in [
+        (json!("stop"), FinishReason::Whole),
+        (json!(null), FinishReason::Whole),
+        (json!("length"), FinishReason::CutOff),
+        (json!("abort"), FinishReason::CutOff),
+        (json!("tool_calls"), FinishReason::CutOff),
+        (json!("content_filter"), FinishReason::Declined),
     ] {
-        assert_eq!(read(&choice(reason.clone())), Some(("Seven.".to_owned(), ended)), "{reason}");
+        assert_eq!(read(&choice(reason.clone())), Some(("Seven.".to_owned(), finish_reason)), "{reason}");
     }
     let refused = json!({"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"});
-    assert_eq!(read(&refused), Some((String::new(), Ended::Declined)));
+    assert_eq!(read(&refused), Some((String::new(), FinishReason::Declined)));
     let thought = json!({"message": {"content": null}, "finish_reason": "length"});
-    assert_eq!(read(&thought), Some((String::new(), Ended::CutOff)));
+    assert_eq!(read(&thought), Some((String::new(), FinishReason::CutOff)));
 }
 
 #[test]

@@ -20,19 +20,19 @@ const LEASE: Duration = Duration::from_secs(10);
 /// How often a run is heard of.
 pub(super) const RENEW_EVERY: Duration = Duration::from_secs(3);
 
-pub(super) enum Memory {
+pub(super) enum AnswerStore {
     /// Kept for good, and shared.
     Store { store: Store, topic: String, holder: Uuid },
     /// For as long as the judge lives.
-    Here(Mutex<HashMap<QuestionId, Answer>>),
+    InProcess(Mutex<HashMap<QuestionId, Answer>>),
 }
 
-impl Memory {
-    pub(super) fn here() -> Self {
-        Self::Here(Mutex::default())
+impl AnswerStore {
+    pub(super) fn in_process() -> Self {
+        Self::InProcess(Mutex::default())
     }
 
-    pub(super) fn of(store: Store, topic: &str) -> Result<Self, SettingsError> {
+    pub(super) fn open(store: Store, topic: &str) -> Result<Self, SettingsError> {
         if topic.is_empty() || TOPIC_BYTES_MAX < topic.len() || topic.contains('\0') {
             return Err(SettingsError::Topic);
         }
@@ -54,7 +54,7 @@ impl Memory {
                 }
                 Ok(found)
             }
-            Self::Here(answers) => {
+            Self::InProcess(answers) => {
                 let answers = lock(answers);
                 let known = |id| {
                     let answer = answers.get(&id)?.clone();
@@ -69,7 +69,7 @@ impl Memory {
     pub(super) async fn ask(&self, id: QuestionId) -> Result<Asking, StoreError> {
         match self {
             Self::Store { store, topic, holder } => store.answers().ask(id, topic, *holder, LEASE).await,
-            Self::Here(answers) => Ok(match lock(answers).get(&id) {
+            Self::InProcess(answers) => Ok(match lock(answers).get(&id) {
                 Some(answer) => Asking::Answered(answer.clone()),
                 None => Asking::Ours { lost: 0 },
             }),
@@ -84,7 +84,7 @@ impl Memory {
                 // Forgotten by a person while it was asked for: it is this run's all the same.
                 Ok(kept.unwrap_or_else(|| Answer { bytes, at: clock::now(), lost }))
             }
-            Self::Here(answers) => {
+            Self::InProcess(answers) => {
                 let answer = Answer { bytes, at: clock::now(), lost };
                 Ok(lock(answers).entry(id).or_insert(answer).clone())
             }
@@ -95,7 +95,7 @@ impl Memory {
     pub(super) async fn fail(&self, id: QuestionId, lost: bool) -> Result<(), StoreError> {
         match self {
             Self::Store { store, holder, .. } => store.answers().fail(id, *holder, lost).await,
-            Self::Here(_) => Ok(()),
+            Self::InProcess(_) => Ok(()),
         }
     }
 
@@ -103,7 +103,7 @@ impl Memory {
     pub(super) async fn renew(&self) -> Result<(), StoreError> {
         match self {
             Self::Store { store, holder, .. } => store.answers().renew(*holder, LEASE).await,
-            Self::Here(_) => Ok(()),
+            Self::InProcess(_) => Ok(()),
         }
     }
 
@@ -111,7 +111,7 @@ impl Memory {
     pub(super) async fn time(&self) -> Result<Option<Timestamp>, StoreError> {
         match self {
             Self::Store { store, .. } => store.now().await.map(Some),
-            Self::Here(_) => Ok(None),
+            Self::InProcess(_) => Ok(None),
         }
     }
 }

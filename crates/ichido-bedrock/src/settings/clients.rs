@@ -39,7 +39,7 @@ pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec
 }
 
 fn client(base: Builder, endpoint: &EndpointSettings, settings: &BedrockSettings) -> Client {
-    let time_outs = TimeoutConfig::builder()
+    let timeouts = TimeoutConfig::builder()
         .connect_timeout(settings.connect_time_out)
         // An answer begins when the model has said all of it, so that waiting for its beginning is waiting for the whole.
         .read_timeout(settings.time_out)
@@ -49,7 +49,7 @@ fn client(base: Builder, endpoint: &EndpointSettings, settings: &BedrockSettings
         .region(Region::new(endpoint.region.clone()))
         // Ours is the only loop.
         .retry_config(RetryConfig::disabled())
-        .timeout_config(time_outs)
+        .timeout_config(timeouts)
         // It takes a model that thinks for a connection that has stalled. The time for the whole call is bound instead.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .interceptor(Bound);
@@ -102,8 +102,8 @@ fn is_tls_spoken(settings: &BedrockSettings, endpoints: &[EndpointSettings]) -> 
 fn http_client(is_tls_spoken: bool) -> Result<SharedHttpClient, Faults> {
     let mut problems = Faults::default();
     if is_tls_spoken && rustls_native_certs::load_native_certs().certs.is_empty() {
-        let mend = "the system has no trusted certificates, so that AWS cannot be believed; install `ca-certificates`";
-        add(&mut problems, "endpoints", mend);
+        let help = "the system has no trusted certificates, so that AWS cannot be believed; install `ca-certificates`";
+        add(&mut problems, "endpoints", help);
         return Err(problems);
     }
     let trust = TrustStore::empty().with_native_roots(is_tls_spoken);

@@ -4,11 +4,11 @@
 //! taken from the environment, connecting and the whole call have their time, and an answer its size. The key is in no text and no
 //! error.
 
-mod heard;
-mod hush;
+mod redact;
+mod response;
 mod settings;
 
-pub use hush::Hush;
+pub use redact::Redactor;
 pub use settings::{ENDPOINTS_MAX, ServiceSettings};
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ use ichido_http::client::{CallLimits, FullResponse, HttpClient, NetworkError};
 use ichido_http::clock;
 use serde_json::Value;
 
-use super::{Asking, Model, Prompt, Reply};
+use super::{Model, ModelFuture, Prompt, Reply};
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -34,19 +34,19 @@ pub struct HttpModel {
     model: String,
     /// The endpoints' names, in the order of `endpoints`.
     names: Vec<String>,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<HttpEndpoint>,
     /// The fields of every request.
     headers: HeaderMap,
     limits: CallLimits,
     api_key: Option<String>,
-    api: Api,
+    api: ApiDialect,
 }
 
 /// Makes the body of a request.
 type Write = Box<dyn Fn(&str, &Prompt) -> Value + Send + Sync>;
 
 /// How an API is spoken.
-pub(super) struct Api {
+pub(super) struct ApiDialect {
     /// Where requests go, under each base URL.
     pub(super) path: &'static str,
     /// Fields of every request.
@@ -59,7 +59,7 @@ pub(super) struct Api {
     pub(super) read: fn(&Value) -> Option<Reply>,
 }
 
-struct Endpoint {
+struct HttpEndpoint {
     client: HttpClient<Full<Bytes>>,
     target: PathAndQuery,
 }
@@ -82,18 +82,18 @@ impl Model for HttpModel {
         self.limits.total
     }
 
-    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a> {
         Box::pin(async move {
             let seen = self.post(endpoint, &(self.api.write)(&self.model, prompt)).await;
-            let hush = Hush { prompt, api_key: self.api_key.as_deref() };
-            heard::trial(seen, &hush, self.api.read, clock::now())
+            let redactor = Redactor { prompt, api_key: self.api_key.as_deref() };
+            response::report(seen, &redactor, self.api.read, clock::now())
         })
     }
 }
 
 impl HttpModel {
     async fn post(&self, endpoint: usize, body: &Value) -> Result<FullResponse, NetworkError> {
-        let Some(Endpoint { client, target }) = self.endpoints.get(endpoint) else {
+        let Some(HttpEndpoint { client, target }) = self.endpoints.get(endpoint) else {
             return Err(NetworkError::new(
                 NetworkFault::HeldBack,
                 format!("there is no endpoint number {endpoint}"),

@@ -10,23 +10,24 @@ const PIECE_BYTES_OF_KEY: usize = 6;
 const SHOWN_BYTES_MAX: usize = 300;
 
 /// What must not be shown of a call: the words of its prompt, and the key it was made with (SPEC B8).
-pub struct Hush<'a> {
+pub struct Redactor<'a> {
     /// What was asked.
     pub prompt: &'a Prompt,
     /// The key.
     pub api_key: Option<&'a str>,
 }
 
-impl Hush<'_> {
+impl Redactor<'_> {
     /// A provider's words, cut; or, where they repeat what must not be shown, that they do.
     pub fn shown(&self, words: &str) -> String {
         let cut = &words[..words.floor_char_boundary(SHOWN_BYTES_MAX)];
         // A line break would make one entry of a log look like two.
-        let line: String = cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        let http_model: String =
+            cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         if self.is_in(cut) {
             "(its words repeat the prompt or the key, and are not shown)".to_owned()
         } else {
-            line
+            http_model
         }
     }
 
@@ -69,20 +70,20 @@ mod tests {
             max_tokens: 9,
             form: None,
         };
-        let hush = Hush { prompt: &prompt, api_key: Some("sk-proj-0123456789abcdef") };
+        let redactor = Redactor { prompt: &prompt, api_key: Some("sk-proj-0123456789abcdef") };
         for words in [
             "Invalid content: 'my knee hurts since Tuesday, and'",
             "You judge what people wrote about their illness. is no system",
             "Incorrect API key provided: sk-proj-01*****cdef",
         ] {
-            assert!(hush.shown(words).contains("not shown"), "{words}");
+            assert!(redactor.shown(words).contains("not shown"), "{words}");
         }
         for words in ["The model does not exist", "max_tokens: 99999 > 8192", "", "ün\u{0}gültig"] {
-            assert_eq!(hush.shown(words), words.replace('\u{0}', " "), "{words}");
+            assert_eq!(redactor.shown(words), words.replace('\u{0}', " "), "{words}");
         }
         let short = Prompt { system: None, user: " Anna ".to_owned(), ..prompt.clone() };
-        let hush = Hush { prompt: &short, api_key: None };
-        assert!(hush.shown("cannot parse Anna").contains("not shown"));
-        assert_eq!(hush.shown(&"é".repeat(400)).chars().count(), 150, "cut where a letter ends");
+        let redactor = Redactor { prompt: &short, api_key: None };
+        assert!(redactor.shown("cannot parse Anna").contains("not shown"));
+        assert_eq!(redactor.shown(&"é".repeat(400)).chars().count(), 150, "cut where a letter ends");
     }
 }

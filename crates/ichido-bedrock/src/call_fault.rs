@@ -15,7 +15,7 @@ use crate::words::chain;
 
 /// Why there is no whole answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum CallFault {
     /// Nobody to sign as: a mistake in the set-up, which no retry mends.
     NoKeys,
     /// The call is wrong as it stands: the SDK could not make a request of it.
@@ -25,11 +25,11 @@ pub(crate) enum Fault {
 }
 
 /// Reads it from the SDK's error, and from whether the call had been handed on.
-pub(crate) fn of<E: Error + 'static>(error: &SdkError<E, HttpResponse>, was_sent: bool) -> Fault {
+pub(crate) fn classify<E: Error + 'static>(error: &SdkError<E, HttpResponse>, was_sent: bool) -> CallFault {
     if !was_sent {
         return unsent(error);
     }
-    Fault::Network(match error {
+    CallFault::Network(match error {
         SdkError::TimeoutError(_) => NetworkFault::Timeout,
         SdkError::ResponseError(_) | SdkError::ServiceError(_) => NetworkFault::AnswerCut,
         SdkError::DispatchFailure(failure) => match failure.as_connector_error() {
@@ -49,9 +49,9 @@ fn is_connecting(error: &(dyn Error + 'static)) -> bool {
     chain(error).filter_map(|error| error.downcast_ref::<legacy::Error>()).any(legacy::Error::is_connect)
 }
 
-fn unsent<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> Fault {
+fn unsent<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> CallFault {
     if matches!(error, SdkError::ConstructionFailure(_)) {
-        return Fault::NoRequest;
+        return CallFault::NoRequest;
     }
     let is_set_up_wrong = chain(error).any(|error| {
         matches!(
@@ -63,5 +63,5 @@ fn unsent<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> Fault {
         )
     });
     // Whoever gives out the keys failed or was too slow. Nothing was sent, and it says nothing of how the model fares.
-    if is_set_up_wrong { Fault::NoKeys } else { Fault::Network(NetworkFault::HeldBack) }
+    if is_set_up_wrong { CallFault::NoKeys } else { CallFault::Network(NetworkFault::HeldBack) }
 }

@@ -6,9 +6,9 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 
 /// What one call came to.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct CallReport {
     /// The answer, or what went wrong.
-    pub came: Result<Reply, Trouble>,
+    pub outcome: Result<Reply, CallError>,
     /// What the provider says is left of its limits, with the answer or the refusal.
     pub limits: Limits,
 }
@@ -19,7 +19,7 @@ pub struct Reply {
     /// Its words.
     pub text: String,
     /// Why it stopped there.
-    pub ended: Ended,
+    pub finish_reason: FinishReason,
     /// The provider's name for this answer, for who asks after it.
     pub id: Option<String>,
     /// What it counts as.
@@ -28,7 +28,7 @@ pub struct Reply {
 
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum FinishReason {
     /// It had said all.
     Whole,
     /// It ran out of the tokens that it was given.
@@ -48,7 +48,7 @@ pub struct Usage {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub struct Trouble {
+pub struct CallError {
     /// What it came to, by the table of models.
     pub verdict: Verdict,
     /// The status, where an answer came.
@@ -59,7 +59,7 @@ pub struct Trouble {
     pub why: String,
 }
 
-impl Trouble {
+impl CallError {
     /// Whether the provider may count this call though no answer came of it.
     pub fn may_be_billed(&self) -> bool {
         self.verdict.effect == Effect::Unknown
@@ -93,5 +93,5 @@ pub(crate) fn is_set_up(code: Option<ErrorCode>, status: Option<u16>) -> bool {
 
 ichido_core::debug_only! {
     /// The words stay out of logs (SPEC B8).
-    Reply as reply { text_bytes: reply.text.len(), ended, id, usage }
+    Reply as reply { text_bytes: reply.text.len(), finish_reason, id, usage }
 }

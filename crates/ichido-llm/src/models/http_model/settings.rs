@@ -10,7 +10,7 @@ use ichido_core::settings::Faults;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
-use super::{ANSWER_BYTES_MAX, Api, Endpoint, HttpModel};
+use super::{ANSWER_BYTES_MAX, ApiDialect, HttpEndpoint, HttpModel};
 
 /// The most endpoints of one model.
 pub const ENDPOINTS_MAX: usize = 16;
@@ -56,7 +56,7 @@ impl ServiceSettings {
     }
 
     /// The model, or everything that is wrong.
-    pub(in crate::models) fn resolve(&self, api: Api) -> Result<HttpModel, Faults> {
+    pub(in crate::models) fn resolve(&self, api: ApiDialect) -> Result<HttpModel, Faults> {
         let mut problems = Faults::default();
         self.check(&mut problems);
         let mut headers = HeaderMap::new();
@@ -86,7 +86,7 @@ impl ServiceSettings {
                 problems.add(place, "is there before; take one of the two out");
             }
             names.push(name);
-            endpoints.push(Endpoint { client, target });
+            endpoints.push(HttpEndpoint { client, target });
         }
         problems.or(Some(HttpModel {
             model: self.model.clone(),

@@ -20,7 +20,7 @@ use ichido_http::clock;
 use ichido_store::Store;
 
 use super::next::Failures;
-use crate::models::{Model, Trouble, accepted};
+use crate::models::{CallError, Model, accepted};
 
 /// How long nobody looks whether a wait is still needed: another endpoint may have become free. Shorter than slots are handed out ahead, or
 /// else all would be used up before anybody asks for more.
@@ -28,12 +28,12 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// A wait is no shorter than this, so that nobody looks again without end.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-pub(super) struct Ways {
+pub(super) struct EndpointPool {
     clock: Arc<Clock>,
-    ways: Vec<Endpoint>,
+    endpoints: Vec<PacedEndpoint>,
 }
 
-struct Endpoint {
+struct PacedEndpoint {
     /// What is learned from its refusals, with all who call it.
     pacer: Pacer,
     /// What it says is left, before it refuses.
@@ -42,45 +42,51 @@ struct Endpoint {
 }
 
 /// A call may be made.
-pub(super) struct Way {
+pub(super) struct EndpointPermit {
     /// To this endpoint.
     pub(super) endpoint: usize,
     sent: Timestamp,
     caller: Caller,
 }
 
-impl Ways {
-    pub(super) fn of(
+impl EndpointPool {
+    pub(super) fn new(
         model: &dyn Model,
         settings: Settings,
         store: Option<&Store>,
         clock: &Arc<Clock>,
     ) -> Self {
-        let way = |endpoint: &String| {
+        let paced = |endpoint: &String| {
             let pacer = Pacer::of(endpoint.clone(), settings, store, Arc::clone(clock));
-            Endpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(Record::NEW) }
+            PacedEndpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(Record::NEW) }
         };
-        Self { clock: Arc::clone(clock), ways: model.endpoints().iter().map(way).collect() }
+        Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }
     }
 
     /// Waits until a call of so many tokens may be made to one of them: not to one that refused the item before, while another is free.
-    pub(super) async fn open(&self, tokens: u64, failures: Failures, dice: impl Fn() -> f64) -> Way {
+    pub(super) async fn acquire(
+        &self,
+        tokens: u64,
+        failures: Failures,
+        dice: impl Fn() -> f64,
+    ) -> EndpointPermit {
         let caller = if failures.is_fresh() { Caller::Fresh } else { Caller::Again };
         loop {
             let openings: Vec<Opening> =
-                self.ways.iter().map(|way| way.opening(tokens, &self.clock)).collect();
-            let records: Vec<Record> = self.ways.iter().map(|way| *lock(&way.record)).collect();
+                self.endpoints.iter().map(|endpoint| endpoint.opening(tokens, &self.clock)).collect();
+            let records: Vec<Record> =
+                self.endpoints.iter().map(|endpoint| *lock(&endpoint.record)).collect();
             let left_out = left_out(&records, caller == Caller::Again, self.clock.now());
             let wait_until = match choose_avoiding(&openings, left_out, failures.refused_by, dice()) {
                 Choice::AllRest { until } => {
                     // What is known of them may be old.
-                    for way in &self.ways {
-                        way.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+                    for endpoint in &self.endpoints {
+                        endpoint.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
                     }
                     until
                 }
                 Choice::Endpoint(endpoint) => match self.slot(endpoint, tokens, caller).await {
-                    Ok(sent) => return Way { endpoint, sent, caller },
+                    Ok(sent) => return EndpointPermit { endpoint, sent, caller },
                     Err(until) => until,
                 },
             };
@@ -91,7 +97,7 @@ impl Ways {
 
     /// Waits for a slot at one of them, and in the slot for whatever overtook it; `Err` is not before that moment.
     async fn slot(&self, endpoint: usize, tokens: u64, caller: Caller) -> Result<Timestamp, Timestamp> {
-        let Some(Endpoint { pacer, budget, .. }) = self.ways.get(endpoint) else {
+        let Some(PacedEndpoint { pacer, budget, .. }) = self.endpoints.get(endpoint) else {
             return Err(Timestamp::MAX);
         };
         let moment = match pacer.slot(caller).await {
@@ -109,33 +115,46 @@ impl Ways {
     }
 
     /// Records what a call said about its endpoint.
-    pub(super) async fn hear(&self, way: &Way, came: Result<(), &Trouble>, limits: &Limits) {
-        let Some(Endpoint { pacer, budget, record }) = self.ways.get(way.endpoint) else { return };
+    pub(super) async fn record_outcome(
+        &self,
+        permit: &EndpointPermit,
+        outcome: Result<(), &CallError>,
+        limits: &Limits,
+    ) {
+        let Some(PacedEndpoint { pacer, budget, record }) = self.endpoints.get(permit.endpoint) else {
+            return;
+        };
         {
             let mut budget = lock(budget);
             *budget = budget.hear(limits, clock::now());
         }
-        if let Some(end) = came.map_or_else(Trouble::call_end, |()| Some(CallEnd::Answered)) {
+        if let Some(end) = outcome.map_or_else(CallError::call_end, |()| Some(CallEnd::Answered)) {
             let mut record = lock(record);
             *record = record.after(end, self.clock.now());
         }
-        pacer.hear(&came.map_or_else(|trouble| trouble.verdict, |()| accepted()), way.sent, way.caller).await;
+        pacer
+            .hear(
+                &outcome.map_or_else(|call_error| call_error.verdict, |()| accepted()),
+                permit.sent,
+                permit.caller,
+            )
+            .await;
     }
 
     /// Whether the last call to each of them failed.
     pub(super) fn have_all_failed(&self) -> bool {
-        self.ways.iter().all(|way| lock(&way.record).has_failed())
+        self.endpoints.iter().all(|endpoint| lock(&endpoint.record).has_failed())
     }
 
     /// Shares what was heard and not yet written.
     pub(super) async fn report(&self) {
-        for way in &self.ways {
-            way.pacer.report().await;
+        for endpoint in &self.endpoints {
+            endpoint.pacer.report().await;
         }
     }
 }
 
-impl Endpoint {
+impl PacedEndpoint {
     /// When it can take a call of so many tokens.
     fn opening(&self, tokens: u64, own: &Clock) -> Opening {
         let now = clock::now();

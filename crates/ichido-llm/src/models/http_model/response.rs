@@ -10,24 +10,24 @@ use ichido_core::verdict::{Advice, Answer, Echo, ErrorCode, Seen, Table, Verdict
 use ichido_http::client::{FullResponse, NetworkError};
 use serde_json::Value;
 
-use super::hush::Hush;
-use crate::models::{Reply, Trial, Trouble};
+use super::redact::Redactor;
+use crate::models::{CallError, CallReport, Reply};
 
 /// The longest name of an error that is taken for one.
 const NAME_BYTES_MAX: usize = 64;
 
-pub(super) fn trial(
+pub(super) fn report(
     seen: Result<FullResponse, NetworkError>,
-    hush: &Hush<'_>,
+    redactor: &Redactor<'_>,
     read: fn(&Value) -> Option<Reply>,
     now: Timestamp,
-) -> Trial {
+) -> CallReport {
     let answered = match seen {
         Ok(answered) => answered,
         Err(NetworkError { kind, why, .. }) => {
             let verdict = Table::llm().judge(&Seen::Network(kind), now);
-            let trouble = Trouble { verdict, status: None, name: None, why };
-            return Trial { came: Err(trouble), limits: Limits::default() };
+            let call_error = CallError { verdict, status: None, name: None, why };
+            return CallReport { outcome: Err(call_error), limits: Limits::default() };
         }
     };
     let fields: Vec<(&str, &[u8])> =
@@ -36,12 +36,12 @@ pub(super) fn trial(
     let answer =
         Answer { status: answered.status, headers: &fields, body: &answered.body, echo: Echo::Absent };
     let verdict = hinted(Table::llm().judge(&Seen::Answer(answer), now), &limits, now);
-    let came = if verdict.advice == Advice::Accept {
+    let outcome = if verdict.advice == Advice::Accept {
         reply(&answered, read).map_err(|why| unusable(answered.status, why, now))
     } else {
-        Err(trouble(verdict, &answer, hush))
+        Err(call_error(verdict, &answer, redactor))
     };
-    Trial { came, limits }
+    CallReport { outcome, limits }
 }
 
 /// The wait that was asked for; where none was, as long as the counter that is spent takes to be whole again.
@@ -60,29 +60,29 @@ fn reply(answered: &FullResponse, read: fn(&Value) -> Option<Reply>) -> Result<R
     body.as_ref().and_then(read).ok_or_else(|| "the answer is not in the form of this API".to_owned())
 }
 
-fn unusable(status: u16, why: String, now: Timestamp) -> Trouble {
+fn unusable(status: u16, why: String, now: Timestamp) -> CallError {
     let verdict = Table::llm().judge(&Seen::UnusableAnswer, now);
-    Trouble { verdict, status: Some(status), name: None, why }
+    CallError { verdict, status: Some(status), name: None, why }
 }
 
-fn trouble(verdict: Verdict, answer: &Answer<'_>, hush: &Hush<'_>) -> Trouble {
+fn call_error(verdict: Verdict, answer: &Answer<'_>, redactor: &Redactor<'_>) -> CallError {
     let is_name = |name: &str| {
         name.len() <= NAME_BYTES_MAX
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
     };
     let name = answer
         .error_name()
-        .filter(|name| is_name(name) && !hush.is_in(name))
+        .filter(|name| is_name(name) && !redactor.is_in(name))
         .map(std::borrow::Cow::into_owned);
     let mut why = StatusCode::from_u16(answer.status)
         .map_or_else(|_| answer.status.to_string(), |status| status.to_string());
     // Whoever does not take our key likes to show a part of it.
     let words = if answer.status == 401 { None } else { message(answer.body) };
-    for part in [name.clone(), words.map(|words| hush.shown(&words))].into_iter().flatten() {
+    for part in [name.clone(), words.map(|words| redactor.shown(&words))].into_iter().flatten() {
         why.push_str(": ");
         why.push_str(&part);
     }
-    Trouble { verdict, status: Some(answer.status), name, why }
+    CallError { verdict, status: Some(answer.status), name, why }
 }
 
 /// What the provider says of an error.
