@@ -29,7 +29,7 @@ const A_MINUTE: Duration = Duration::from_mins(1);
 
 /// Who asks, and when: among the extensions of every request that is let in.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct AuthenticatedCaller {
     pub(crate) person: Person,
     /// By the store's clock. The transaction that the layer opens later is no place to ask for it.
     pub(crate) now: Timestamp,
@@ -37,16 +37,16 @@ pub(crate) struct Asker {
 
 /// Lets in who is known, and nobody else. The whole request is there before it is asked who sends it: else one that comes slowly would still be let
 /// in by a token that is over, or for somebody who is gone.
-pub(crate) async fn let_in(
+pub(crate) async fn require_sign_in(
     State(app): State<Arc<App>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let (mut request, has_body) = whole(request).await?;
-    let asker = asker(&app, request.method(), request.headers()).await?;
-    needs_person(request.headers(), &asker.person)?;
+    let caller = caller(&app, request.method(), request.headers()).await?;
+    needs_person(request.headers(), &caller.person)?;
     needs_json(request.headers(), has_body)?;
-    request.extensions_mut().insert(asker);
+    request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 
@@ -57,28 +57,28 @@ async fn whole(request: Request) -> Result<(Request, bool), Problem> {
     Ok((Request::from_parts(parts, Body::from(body)), has_body))
 }
 
-async fn asker(app: &App, method: &Method, headers: &HeaderMap) -> Result<Asker, Problem> {
+async fn caller(app: &App, method: &Method, headers: &HeaderMap) -> Result<AuthenticatedCaller, Problem> {
     let now = app.store.now().await?;
-    let mut held = app.database.connect().await?;
+    let mut pooled = app.database.connect().await?;
     let person = if let Some(token) = bearer(headers) {
-        people::by_token(&mut held.connection(), &token).await?
+        people::by_token(&mut pooled.connection(), &token).await?
     } else if let Some(session) = session(headers, &app.settings) {
         // A foreign page can have the browser send the cookie, but not say that it is one of ours.
         if !method.is_safe() && comes_from(headers, &app.settings) != Origin::Ours {
             return Err(foreign());
         }
-        people::by_session(&mut held.connection(), &session, now).await?
+        people::by_session(&mut pooled.connection(), &session, now).await?
     } else {
         None
     };
-    Ok(Asker { person: person.ok_or_else(Problem::signed_out)?, now })
+    Ok(AuthenticatedCaller { person: person.ok_or_else(Problem::signed_out)?, now })
 }
 
 /// Whether the bearer of a token asks; for pages that are nobody's.
 pub(crate) async fn is_bearer(app: &App, headers: &HeaderMap) -> Result<bool, Problem> {
     let Some(token) = bearer(headers) else { return Ok(false) };
-    let mut held = app.database.connect().await?;
-    Ok(people::by_token(&mut held.connection(), &token).await?.is_some())
+    let mut pooled = app.database.connect().await?;
+    Ok(people::by_token(&mut pooled.connection(), &token).await?.is_some())
 }
 
 fn bearer(headers: &HeaderMap) -> Option<Credential> {

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::reprocess::Replaced;
-use crate::access::{self, Asker};
+use crate::access::{self, AuthenticatedCaller};
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::settings::limits;
@@ -46,7 +46,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
         .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
         .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(again))
         .layer(from_fn_with_state(Arc::clone(app), wake))
-        .layer(from_fn_with_state(Arc::clone(app), access::let_in));
+        .layer(from_fn_with_state(Arc::clone(app), access::require_sign_in));
     Ok(assets::routes()
         .merge(data)
         .route("/session", post(session::sign_in).delete(session::sign_out))
@@ -69,18 +69,18 @@ fn protected(once: Once, app: &App) -> Once {
         .ttl(limits::KEYS_KEPT_FOR)
         .lease(limits::KEY_LEASE)
         .identity(|parts| {
-            let asker = parts.extensions.get::<Asker>();
-            asker.map(|asker| asker.person.id.to_string()).ok_or(NoIdentity::Forbidden)
+            let caller = parts.extensions.get::<AuthenticatedCaller>();
+            caller.map(|caller| caller.person.id.to_string()).ok_or(NoIdentity::Forbidden)
         })
 }
 
 /// The layer commits when the handler has answered; so it is here that what was replaced is taken back, and the worker woken.
 async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_read = request.method().is_safe();
-    let asker = request.extensions().get::<Asker>().cloned();
+    let caller = request.extensions().get::<AuthenticatedCaller>().cloned();
     let response = next.run(request).await;
-    if let (Some(replaced), Some(asker)) = (response.extensions().get::<Replaced>(), asker) {
-        replaced.take_back(&app.store, &asker.person).await;
+    if let (Some(replaced), Some(caller)) = (response.extensions().get::<Replaced>(), caller) {
+        replaced.take_back(&app.store, &caller.person).await;
     }
     if !is_read {
         app.store.queues().wake(&jobs::extraction_queue());
@@ -88,8 +88,8 @@ async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Resp
     response
 }
 
-async fn me(Extension(asker): Extension<Asker>) -> Response {
-    answer(StatusCode::OK, &json!({ "id": asker.person.id, "name": asker.person.name }))
+async fn me(Extension(caller): Extension<AuthenticatedCaller>) -> Response {
+    answer(StatusCode::OK, &json!({ "id": caller.person.id, "name": caller.person.name }))
 }
 
 /// A person who has lost the way gets a page, and a program a problem.

@@ -12,12 +12,12 @@ use tokio::sync::watch;
 
 use crate::access::Guesses;
 use crate::credential::Credential;
-use crate::database::Database;
+use crate::database::AppDatabase;
 use crate::people::{self, Person, PersonError};
-use crate::place::Place;
 use crate::retries::{Retried, RetryError};
-use crate::server::{LIMITS, Server};
+use crate::server::{BookmarkServer, LIMITS};
 use crate::settings::{Settings, limits};
+use crate::store_url::StoreUrl;
 use crate::{api, bookmarks, jobs, metrics, removal, retries};
 
 /// The service on its database.
@@ -26,7 +26,7 @@ pub struct App {
     /// The engine's side of the database: keys and messages.
     pub(crate) store: Store,
     /// The app's side of the same: people and bookmarks.
-    pub(crate) database: Database,
+    pub(crate) database: AppDatabase,
     pub(crate) guesses: Guesses,
     pub(crate) worker_lives: watch::Sender<bool>,
 }
@@ -35,10 +35,10 @@ pub struct App {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database.
-    #[error("the store cannot be opened: {place}: {}", .error.in_full())]
+    #[error("the store cannot be opened: {store_url}: {}", .error.in_full())]
     Store {
         /// Which one.
-        place: Place,
+        store_url: StoreUrl,
         /// Why.
         #[source]
         error: StoreError,
@@ -60,10 +60,10 @@ pub enum StartError {
 impl App {
     /// Opens the database, and makes its tables where there are none.
     pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
-        let place = Place::of(&settings.store);
-        let cannot = |error| StartError::Store { place: place.clone(), error };
+        let store_url = StoreUrl::new(&settings.store);
+        let cannot = |error| StartError::Store { store_url: store_url.clone(), error };
         let store = Store::open(&settings.store, limits::CONNECTIONS_MAX).await.map_err(cannot)?;
-        let database = Database::open(&settings.store).await.map_err(cannot)?;
+        let database = AppDatabase::open(&settings.store).await.map_err(cannot)?;
         let worker_lives = watch::Sender::new(false);
         Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))
     }
@@ -86,8 +86,8 @@ impl App {
     /// How many bookmarks somebody has.
     pub async fn bookmarks_of(&self, name: &str) -> Result<u64, PersonError> {
         let person = people::by_name(&self.database, name).await?;
-        let mut held = self.database.connect().await?;
-        Ok(bookmarks::count(&mut held.connection(), person.id).await?)
+        let mut pooled = self.database.connect().await?;
+        Ok(bookmarks::count(&mut pooled.connection(), person.id).await?)
     }
 
     /// Takes somebody away, with everything that is theirs.
@@ -110,7 +110,7 @@ impl App {
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {
         metrics::begin().map_err(StartError::Metrics)?;
         let keeper = Keeper::of(self.store.clone());
-        let server = Arc::new(Server(api::router(self, &keeper)?));
+        let server = Arc::new(BookmarkServer(api::router(self, &keeper)?));
         let worker = jobs::start(self)?;
         self.worker_lives.send_replace(true);
         let lives = self.worker_lives.clone();

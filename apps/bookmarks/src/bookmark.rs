@@ -5,7 +5,7 @@ use ichido_core::time::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::trouble::Trouble;
+use crate::job_error::JobError;
 
 /// A row of the view `bookmark_now`: id, url, title, summary, by whom, hint, created from and at; then of its message: queue, status, tries,
 /// tries allowed, when it comes again, error.
@@ -38,7 +38,7 @@ pub(crate) enum State {
 
 impl State {
     /// By the state of its message. One that was sent is forgotten some day, and what it did stays done.
-    pub(crate) fn of(stage: Option<Stage>) -> Self {
+    pub(crate) fn from_stage(stage: Option<Stage>) -> Self {
         match stage {
             Some(Stage::Queued | Stage::Sending) => Self::Processing,
             Some(Stage::Failed) => Self::Retrying,
@@ -80,10 +80,10 @@ impl From<Row> for Bookmark {
         let (id, url, title, summary, summary_by, source_hint, created_from, created_at, ..) = row;
         let (.., job_type, status, attempt, max_attempts, retry_at, error) = row;
         let message = status.as_deref().and_then(Stage::parse);
-        let state = State::of(message);
-        let trouble = Trouble::of_error(error.as_deref());
-        let told = match message {
-            Some(Stage::Failed | Stage::Dead) => Some((trouble.as_str(), trouble.words())),
+        let state = State::from_stage(message);
+        let job_error = JobError::of_error(error.as_deref());
+        let shown_error = match message {
+            Some(Stage::Failed | Stage::Dead) => Some((job_error.as_str(), job_error.words())),
             Some(Stage::Parked) => Some(PARKED),
             Some(Stage::Cancelled) => Some(CANCELLED),
             Some(Stage::Queued | Stage::Sending | Stage::Sent) | None => None,
@@ -95,11 +95,11 @@ impl From<Row> for Bookmark {
             summary,
             summary_by,
             state,
-            error_code: told.map(|(code, _)| code),
-            error_message: told.map(|(_, words)| words),
+            error_code: shown_error.map(|(code, _)| code),
+            error_message: shown_error.map(|(_, words)| words),
             // What is tried again by itself can be tried at once.
             can_retry: match message {
-                Some(Stage::Dead) => trouble.can_retry(),
+                Some(Stage::Dead) => job_error.can_retry(),
                 _ => matches!(state, State::Failed | State::Retrying),
             },
             job_type,

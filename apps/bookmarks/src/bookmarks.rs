@@ -7,10 +7,10 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::bookmark::{Bookmark, Row, State};
-use crate::database::{Connection, on};
+use crate::database::{DbConnection, on};
 
 /// A bookmark to be made.
-pub(crate) struct New {
+pub(crate) struct NewBookmark {
     pub(crate) id: Uuid,
     pub(crate) person: Uuid,
     pub(crate) url: String,
@@ -23,8 +23,8 @@ pub(crate) struct New {
 /// Which bookmark a URL is from now on: the one that a person saved it as before, if that is not too long ago, else this one. Two at once
 /// meet on the row, and the second one gets what the first one made (SPEC A7).
 pub(crate) async fn claim_url(
-    connection: &mut Connection<'_>,
-    new: &New,
+    connection: &mut DbConnection<'_>,
+    new: &NewBookmark,
     until: Timestamp,
 ) -> Result<Uuid, sqlx::Error> {
     const SQL: &str = "\
@@ -40,7 +40,11 @@ pub(crate) async fn claim_url(
 }
 
 /// Makes a bookmark whose first job is this message.
-pub(crate) async fn insert(connection: &mut Connection<'_>, new: &New, job: Uuid) -> Result<(), sqlx::Error> {
+pub(crate) async fn insert(
+    connection: &mut DbConnection<'_>,
+    new: &NewBookmark,
+    job: Uuid,
+) -> Result<(), sqlx::Error> {
     const SQL: &str = "\
         INSERT INTO bookmarks (id, person_id, url, idempotency_key, source_hint, created_from, created_at, search, job)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
@@ -53,7 +57,7 @@ pub(crate) async fn insert(connection: &mut Connection<'_>, new: &New, job: Uuid
 
 /// One of a person's bookmarks.
 pub(crate) async fn find(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     person: Uuid,
     id: Uuid,
 ) -> Result<Option<Bookmark>, sqlx::Error> {
@@ -68,7 +72,7 @@ pub(crate) async fn find(
 }
 
 /// Which bookmarks to list, newest first.
-pub(crate) struct Filter {
+pub(crate) struct BookmarkFilter {
     pub(crate) person: Uuid,
     /// Words that URL, title or summary have, all of them.
     pub(crate) search: Option<String>,
@@ -78,8 +82,8 @@ pub(crate) struct Filter {
 }
 
 pub(crate) async fn list(
-    connection: &mut Connection<'_>,
-    filter: &Filter,
+    connection: &mut DbConnection<'_>,
+    filter: &BookmarkFilter,
 ) -> Result<Vec<Bookmark>, sqlx::Error> {
     const POSTGRES: &str = r"
         SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
@@ -96,8 +100,8 @@ pub(crate) async fn list(
     let words = filter.search.as_deref().unwrap_or_default().split_whitespace();
     let patterns: serde_json::Value = words.map(|word| format!("%{}%", escaped(word))).collect();
     let sql = match connection {
-        Connection::Postgres(_) => POSTGRES,
-        Connection::Sqlite(_) => SQLITE,
+        DbConnection::Postgres(_) => POSTGRES,
+        DbConnection::Sqlite(_) => SQLITE,
     };
     let before = filter.before.unwrap_or(Uuid::max());
     on!(connection, c => {
@@ -113,7 +117,7 @@ fn escaped(words: &str) -> String {
 }
 
 /// A bookmark that is to be given to the background once more.
-pub(crate) struct Again {
+pub(crate) struct RetryTarget {
     pub(crate) url: String,
     pub(crate) idempotency_key: String,
     /// How many times it was, with this one.
@@ -126,10 +130,10 @@ pub(crate) struct Again {
 
 /// Counts a job, and holds the bookmark until the transaction ends, so that no second one is given out at once.
 pub(crate) async fn count_job(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     person: Uuid,
     id: Uuid,
-) -> Result<Option<Again>, sqlx::Error> {
+) -> Result<Option<RetryTarget>, sqlx::Error> {
     const COUNT: &str = "\
         UPDATE bookmarks SET jobs = jobs + 1 WHERE person_id = $1 AND id = $2 RETURNING url, idempotency_key, jobs";
     // After the row is held, so that nobody gives it another job in between.
@@ -140,20 +144,24 @@ pub(crate) async fn count_job(
         let Some((url, idempotency_key, jobs)) = counted else { return Ok(None) };
         let (status, job): (Option<String>, Uuid) = sqlx::query_as(STATUS).bind(id).fetch_one(&mut **c).await?;
         let message = status.as_deref().and_then(Stage::parse);
-        let (state, is_dead) = (State::of(message), message == Some(Stage::Dead));
-        Ok(Some(Again { url, idempotency_key, jobs, state, job, is_dead }))
+        let (state, is_dead) = (State::from_stage(message), message == Some(Stage::Dead));
+        Ok(Some(RetryTarget { url, idempotency_key, jobs, state, job, is_dead }))
     })
 }
 
 /// Says which message stands for a bookmark from now on.
-pub(crate) async fn set_job(connection: &mut Connection<'_>, id: Uuid, job: Uuid) -> Result<(), sqlx::Error> {
+pub(crate) async fn set_job(
+    connection: &mut DbConnection<'_>,
+    id: Uuid,
+    job: Uuid,
+) -> Result<(), sqlx::Error> {
     const SQL: &str = "UPDATE bookmarks SET job = $1 WHERE id = $2";
     on!(connection, c => sqlx::query(SQL).bind(job).bind(id).execute(&mut **c).await.map(drop))
 }
 
 /// Takes a bookmark away; answers the message that stood for it. Its URL is free again.
 pub(crate) async fn delete(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     person: Uuid,
     id: Uuid,
 ) -> Result<Option<Uuid>, sqlx::Error> {
@@ -169,7 +177,7 @@ pub(crate) async fn delete(
 }
 
 /// Takes all of a person's bookmarks away; in the order in which [`delete`] takes one, so that the two wait for each other and not in a circle.
-pub(crate) async fn delete_all(connection: &mut Connection<'_>, person: Uuid) -> Result<(), sqlx::Error> {
+pub(crate) async fn delete_all(connection: &mut DbConnection<'_>, person: Uuid) -> Result<(), sqlx::Error> {
     const BOOKMARKS: &str = "DELETE FROM bookmarks WHERE person_id = $1";
     const URLS: &str = "DELETE FROM saved_urls WHERE person_id = $1";
     on!(connection, c => {
@@ -179,7 +187,7 @@ pub(crate) async fn delete_all(connection: &mut Connection<'_>, person: Uuid) ->
 }
 
 /// How many a person has.
-pub(crate) async fn count(connection: &mut Connection<'_>, person: Uuid) -> Result<u64, sqlx::Error> {
+pub(crate) async fn count(connection: &mut DbConnection<'_>, person: Uuid) -> Result<u64, sqlx::Error> {
     const SQL: &str = "SELECT count(*) FROM bookmarks WHERE person_id = $1";
     let count: i64 = on!(connection, c => sqlx::query_scalar(SQL).bind(person).fetch_one(&mut **c).await)?;
     Ok(count.unsigned_abs())
@@ -193,7 +201,7 @@ pub(crate) struct Page {
 
 /// Writes what a page says, if this job still stands for the bookmark; answers whether it does.
 pub(crate) async fn write_page(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
     url: &str,
     page: &Page,
@@ -208,7 +216,7 @@ pub(crate) async fn write_page(
 
 /// What is to be summarised, if this job still stands for the bookmark.
 pub(crate) async fn read_page(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
 ) -> Result<Option<Page>, sqlx::Error> {
     const SQL: &str = "SELECT title, coalesce(text, '') FROM bookmarks WHERE id = $1 AND job = $2";
@@ -224,7 +232,7 @@ pub(crate) type Summary = Option<(String, &'static str)>;
 
 /// Writes a summary, if this job still stands for the bookmark.
 pub(crate) async fn write_summary(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
     (url, title): (&str, Option<&str>),
     summary: &Summary,

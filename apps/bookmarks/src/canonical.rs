@@ -15,7 +15,7 @@ const TRACKING_PREFIX: &str = "utm_";
 
 /// Why a text is no URL that can be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum UrlError {
     /// It is too long.
     #[error("it is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
@@ -39,30 +39,30 @@ pub enum Refused {
 ///
 /// let saved = canonical("HTTPS://Example.COM.:443/a/../%7Eann?utm_source=mail&page=2#top")?;
 /// assert_eq!(saved, "https://example.com/~ann?page=2");
-/// # Ok::<(), bookmarks::Refused>(())
+/// # Ok::<(), bookmarks::UrlError>(())
 /// ```
-pub fn canonical(text: &str) -> Result<String, Refused> {
+pub fn canonical(text: &str) -> Result<String, UrlError> {
     if URL_BYTES_MAX < text.len() {
-        return Err(Refused::TooLong);
+        return Err(UrlError::TooLong);
     }
-    let mut url = Url::parse(text).map_err(|_| Refused::Malformed)?;
+    let mut url = Url::parse(text).map_err(|_| UrlError::Malformed)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Refused::Scheme);
+        return Err(UrlError::Scheme);
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Refused::Credentials);
+        return Err(UrlError::Credentials);
     }
     url.set_fragment(None);
     if let Some(host) = url.host_str().filter(|host| host.ends_with('.')) {
         let host = host.trim_end_matches('.').to_owned();
-        url.set_host(Some(&host)).map_err(|_| Refused::Malformed)?;
+        url.set_host(Some(&host)).map_err(|_| UrlError::Malformed)?;
     }
     let path = plain(url.path());
     url.set_path(&path);
     let query = url.query().map(without_tracking).filter(|query| !query.is_empty());
     url.set_query(query.as_deref());
     let canonical = String::from(url);
-    if URL_BYTES_MAX < canonical.len() { Err(Refused::TooLong) } else { Ok(canonical) }
+    if URL_BYTES_MAX < canonical.len() { Err(UrlError::TooLong) } else { Ok(canonical) }
 }
 
 fn without_tracking(query: &str) -> String {
@@ -151,20 +151,20 @@ mod tests {
         let long = format!("http://example.com/{}", "a".repeat(URL_BYTES_MAX));
         let grows = format!("http://example.com/{}", "あ".repeat(500));
         for (text, why) in [
-            ("", Refused::Malformed),
-            ("example.com/a", Refused::Malformed),
-            ("/a", Refused::Malformed),
-            ("http://", Refused::Malformed),
-            ("http://.../", Refused::Malformed),
-            ("http://a b/", Refused::Malformed),
-            ("ftp://example.com/", Refused::Scheme),
-            ("javascript:alert(1)", Refused::Scheme),
-            ("data:text/html,hello", Refused::Scheme),
-            ("file:///etc/passwd", Refused::Scheme),
-            ("https://ann@example.com/", Refused::Credentials),
-            ("https://ann:secret@example.com/", Refused::Credentials),
-            (&long, Refused::TooLong),
-            (&grows, Refused::TooLong),
+            ("", UrlError::Malformed),
+            ("example.com/a", UrlError::Malformed),
+            ("/a", UrlError::Malformed),
+            ("http://", UrlError::Malformed),
+            ("http://.../", UrlError::Malformed),
+            ("http://a b/", UrlError::Malformed),
+            ("ftp://example.com/", UrlError::Scheme),
+            ("javascript:alert(1)", UrlError::Scheme),
+            ("data:text/html,hello", UrlError::Scheme),
+            ("file:///etc/passwd", UrlError::Scheme),
+            ("https://ann@example.com/", UrlError::Credentials),
+            ("https://ann:secret@example.com/", UrlError::Credentials),
+            (&long, UrlError::TooLong),
+            (&grows, UrlError::TooLong),
         ] {
             assert_eq!(canonical(text), Err(why), "{text}");
         }

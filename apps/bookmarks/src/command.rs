@@ -7,13 +7,13 @@ mod serve;
 
 use std::error::Error;
 
-use bookmarks::{Credential, Place};
+use bookmarks::{Credential, StoreUrl};
 
 use person::PersonCommand;
 use retry_failed::RetryFailed;
 use serve::Serve;
 
-type Failed = Box<dyn Error>;
+type CommandError = Box<dyn Error>;
 
 const LISTEN: &str = "127.0.0.1:4190";
 
@@ -51,7 +51,7 @@ enum What {
 }
 
 impl Command {
-    pub(crate) async fn run(self) -> Result<(), Failed> {
+    pub(crate) async fn run(self) -> Result<(), CommandError> {
         match self.what {
             None => self.serve.run(self.store).await,
             Some(What::Serve(serve)) => serve.run(self.store).await,
@@ -62,8 +62,8 @@ impl Command {
 }
 
 /// Refuses a file that is not there: it was mistyped, and a new one would answer that nobody is there and nothing failed.
-fn there(store: &str) -> Result<(), Failed> {
-    let Some(file) = Place::of(store).missing_file() else { return Ok(()) };
+fn require_store(store: &str) -> Result<(), CommandError> {
+    let Some(file) = StoreUrl::new(store).missing_file() else { return Ok(()) };
     let shown = file.display();
     Err(format!(
         "there is no store at {shown}, and none was made; mend the path: after --store and in BOOKMARKS_STORE it counts from the folder that \
@@ -77,7 +77,7 @@ fn link(here: &str, token: &Credential) -> String {
 }
 
 /// What a browser calls the origin of a URL.
-fn origin(url: &str) -> Result<String, Failed> {
+fn origin(url: &str) -> Result<String, CommandError> {
     let parsed = url::Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
     let parsed = parsed.filter(|parsed| parsed.path() == "/" && parsed.query().is_none());
     let origin = parsed.map(|parsed| parsed.origin().ascii_serialization());

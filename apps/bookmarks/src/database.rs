@@ -17,8 +17,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool, Transaction};
 
-use crate::place::Place;
 use crate::settings::limits;
+use crate::store_url::StoreUrl;
 
 /// How long a write waits for another's on SQLite.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -42,21 +42,21 @@ macro_rules! on {
 pub(crate) use on;
 
 /// Connections to one database.
-pub(crate) type Database = Either<PgPool, SqlitePool>;
+pub(crate) type AppDatabase = Either<PgPool, SqlitePool>;
 /// A connection, by whomever it is owned: the pool, a transaction of ours, or the layer's transaction.
-pub(crate) type Connection<'a> = Either<&'a mut PgConnection, &'a mut SqliteConnection>;
+pub(crate) type DbConnection<'a> = Either<&'a mut PgConnection, &'a mut SqliteConnection>;
 /// One that reads, without a transaction.
-pub(crate) type Held = Either<PoolConnection<Postgres>, PoolConnection<Sqlite>>;
+pub(crate) type PooledConnection = Either<PoolConnection<Postgres>, PoolConnection<Sqlite>>;
 /// A transaction of our own. Dropped, it rolls back.
-pub(crate) type Begun = Either<Transaction<'static, Postgres>, Transaction<'static, Sqlite>>;
+pub(crate) type OwnTransaction = Either<Transaction<'static, Postgres>, Transaction<'static, Sqlite>>;
 /// The transaction that the layer has opened for a request, and ends.
-pub(crate) type Lent = Either<Tx<Postgres>, Tx<Sqlite>>;
-type Guard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
+pub(crate) type LayerTransaction = Either<Tx<Postgres>, Tx<Sqlite>>;
+type LayerTransactionGuard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
 
-impl Database {
+impl AppDatabase {
     /// Opens the database of an address that the store has opened before, and makes the app's tables.
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        let database = if let Some(file) = Place::of(url).file() {
+        let database = if let Some(file) = StoreUrl::new(url).file() {
             let options =
                 SqliteConnectOptions::new().filename(file).busy_timeout(BUSY_WAIT).foreign_keys(true);
             let pool = SqlitePoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
@@ -82,7 +82,7 @@ impl Database {
         Ok(database)
     }
 
-    pub(crate) async fn connect(&self) -> Result<Held, sqlx::Error> {
+    pub(crate) async fn connect(&self) -> Result<PooledConnection, sqlx::Error> {
         Ok(match self {
             Self::Postgres(pool) => Either::Postgres(pool.acquire().await?),
             Self::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
@@ -90,7 +90,7 @@ impl Database {
     }
 
     /// Begins a transaction that may read and then write.
-    pub(crate) async fn begin(&self) -> Result<Begun, StoreError> {
+    pub(crate) async fn begin(&self) -> Result<OwnTransaction, StoreError> {
         Ok(match self {
             Self::Postgres(pool) => Either::Postgres(pool.begin().await?),
             Self::Sqlite(pool) => Either::Sqlite(Store::begin_immediate(pool).await?),
@@ -110,7 +110,7 @@ impl Database {
     }
 }
 
-impl Begun {
+impl OwnTransaction {
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
         on!(self, transaction => transaction.commit().await)
     }
@@ -122,7 +122,7 @@ where
     S: DerefMut<Target = SqliteConnection>,
 {
     /// What statements run on.
-    pub(crate) fn connection(&mut self) -> Connection<'_> {
+    pub(crate) fn connection(&mut self) -> DbConnection<'_> {
         match self {
             Self::Postgres(owner) => Either::Postgres(&mut **owner),
             Self::Sqlite(owner) => Either::Sqlite(&mut **owner),
@@ -130,7 +130,7 @@ where
     }
 }
 
-impl Connection<'_> {
+impl DbConnection<'_> {
     /// Puts a message into the outbox, in the transaction that is open on this connection (SPEC D4).
     pub(crate) async fn enqueue(
         &mut self,
@@ -144,8 +144,8 @@ impl Connection<'_> {
     }
 }
 
-impl Lent {
-    pub(crate) async fn lock(&self) -> Result<Guard, TxError> {
+impl LayerTransaction {
+    pub(crate) async fn lock(&self) -> Result<LayerTransactionGuard, TxError> {
         Ok(match self {
             Self::Postgres(tx) => Either::Postgres(tx.lock().await?),
             Self::Sqlite(tx) => Either::Sqlite(tx.lock().await?),
@@ -154,16 +154,16 @@ impl Lent {
 }
 
 /// As an argument of a handler behind the layer.
-impl<S: Send + Sync> FromRequestParts<S> for Lent {
+impl<S: Send + Sync> FromRequestParts<S> for LayerTransaction {
     type Rejection = NotProtected;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
-        lent(parts).ok_or(NotProtected::NoTransaction)
+        layer_transaction(parts).ok_or(NotProtected::NoTransaction)
     }
 }
 
 /// The layer's transaction, where the request came with a key.
-pub(crate) fn lent(parts: &Parts) -> Option<Lent> {
+pub(crate) fn layer_transaction(parts: &Parts) -> Option<LayerTransaction> {
     let postgres = parts.extensions.get::<Tx<Postgres>>().cloned().map(Either::Postgres);
     postgres.or_else(|| parts.extensions.get::<Tx<Sqlite>>().cloned().map(Either::Sqlite))
 }

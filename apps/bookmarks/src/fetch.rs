@@ -20,8 +20,8 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use url::Url;
 
+use crate::job_error::{JobError, JobFailure};
 use crate::settings::{Settings, limits};
-use crate::trouble::{Fault, Trouble};
 
 /// What is read as text.
 const MEDIA: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
@@ -52,26 +52,28 @@ impl Fetcher {
     }
 
     /// Fetches a page. `now` is for who names a date to come again at.
-    pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, Fault> {
-        let url = Url::parse(url).map_err(|_| Fault::new(Trouble::AddressRefused, "it is no URL"))?;
-        let late = |_| Fault::new(Trouble::PageTooSlow, format!("it was not there within {:?}", self.within));
+    pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, JobFailure> {
+        let url = Url::parse(url).map_err(|_| JobFailure::new(JobError::AddressRefused, "it is no URL"))?;
+        let late =
+            |_| JobFailure::new(JobError::PageTooSlow, format!("it was not there within {:?}", self.within));
         timeout(self.within, self.follow(url, now)).await.map_err(late)?
     }
 
-    async fn follow(&self, mut url: Url, now: Timestamp) -> Result<Fetched, Fault> {
+    async fn follow(&self, mut url: Url, now: Timestamp) -> Result<Fetched, JobFailure> {
         for _ in 0..=limits::REDIRECTS_MAX {
             let answer = self.ask(&url).await?;
-            let Some(place) = moved(answer.status(), answer.headers()) else {
+            let Some(location) = moved(answer.status(), answer.headers()) else {
                 judge(answer.status(), answer.headers(), now)?;
                 let (media, charset) = media(answer.headers())?;
                 let body = wire::read(answer).await?;
                 return Ok(Fetched { media, charset, body });
             };
-            let next = url.join(place).ok().filter(|next| matches!(next.scheme(), "http" | "https"));
-            url = next.ok_or_else(|| Fault::new(Trouble::AddressRefused, "it leads to what is no page"))?;
+            let next = url.join(location).ok().filter(|next| matches!(next.scheme(), "http" | "https"));
+            url =
+                next.ok_or_else(|| JobFailure::new(JobError::AddressRefused, "it leads to what is no page"))?;
         }
         let detail = format!("it leads on more than {} times", limits::REDIRECTS_MAX);
-        Err(Fault::new(Trouble::PageFailing, detail))
+        Err(JobFailure::new(JobError::PageFailing, detail))
     }
 }
 
@@ -85,23 +87,23 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// Whether the answer is the page, and if not, what is wrong.
-fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), Fault> {
-    let trouble = match status.as_u16() {
+fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), JobFailure> {
+    let job_error = match status.as_u16() {
         200..=299 => return Ok(()),
-        404 | 410 => Trouble::PageNotFound,
-        408 | 425 => Trouble::PageTooSlow,
-        429 => Trouble::PageBusy,
-        400..=499 => Trouble::PageRefused,
-        _ => Trouble::PageFailing,
+        404 | 410 => JobError::PageNotFound,
+        408 | 425 => JobError::PageTooSlow,
+        429 => JobError::PageBusy,
+        400..=499 => JobError::PageRefused,
+        _ => JobError::PageFailing,
     };
     let wait = text(headers, &RETRY_AFTER).and_then(|value| retry_after(value, now));
     let wait = wait.map(|wait| wait.min(limits::PAGE_RETRY_AFTER_MAX));
-    Err(Fault { wait, ..Fault::new(trouble, format!("it answered {}", status.as_u16())) })
+    Err(JobFailure { wait, ..JobFailure::new(job_error, format!("it answered {}", status.as_u16())) })
 }
 
 /// Its media type and encoding, if it is text.
-fn media(headers: &HeaderMap) -> Result<(String, Option<String>), Fault> {
-    let not_text = |what: String| Fault::new(Trouble::PageNotText, what);
+fn media(headers: &HeaderMap) -> Result<(String, Option<String>), JobFailure> {
+    let not_text = |what: String| JobFailure::new(JobError::PageNotText, what);
     if let Some(coding) = headers.get_all(&CONTENT_ENCODING).iter().find(|coding| *coding != "identity") {
         return Err(not_text(format!("it is in the coding {coding:?}, which was not asked for")));
     }

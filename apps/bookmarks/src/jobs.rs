@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::database::Connection;
+use crate::database::DbConnection;
 use crate::fetch::Fetcher;
 use crate::people::Person;
 use crate::settings::limits;
@@ -39,7 +39,7 @@ const LEASE_BESIDES: Duration = Duration::from_secs(10);
 
 /// A job, as its message has it (SPEC A10). The engine counts the attempts; what stands here is the number of the first.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Task {
+pub(crate) struct JobPayload {
     pub(crate) bookmark_id: Uuid,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
@@ -56,7 +56,7 @@ pub(crate) struct OriginalRequest {
     pub(crate) idempotency_key: String,
 }
 
-impl Task {
+impl JobPayload {
     pub(crate) fn first(bookmark_id: Uuid, url: &str, idempotency_key: &str, retry: &Retry) -> Self {
         let original_request =
             OriginalRequest { url: url.to_owned(), idempotency_key: idempotency_key.to_owned() };
@@ -79,7 +79,7 @@ pub(crate) fn queues() -> [QueueName; 2] {
 }
 
 /// The message that has a page read: the `number`th of its bookmark.
-pub(crate) fn read_page(person: &Person, task: &Task, number: i64, retry: &Retry) -> NewMessage {
+pub(crate) fn read_page(person: &Person, task: &JobPayload, number: i64, retry: &Retry) -> NewMessage {
     message(
         extraction_queue(),
         &person.id.to_string(),
@@ -89,7 +89,7 @@ pub(crate) fn read_page(person: &Person, task: &Task, number: i64, retry: &Retry
     )
 }
 
-fn message(queue: QueueName, identity: &str, key: &str, task: &Task, retry: &Retry) -> NewMessage {
+fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry: &Retry) -> NewMessage {
     let key = IdempotencyKey::parse(key).expect("a UUID and a number are visible ASCII");
     let body = serde_json::to_vec(task).expect("text and numbers are JSON");
     NewMessage {
@@ -101,14 +101,14 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &Task, retry: &Ret
 }
 
 /// Puts a message in, together with what else the transaction has; answers its id.
-pub(crate) async fn put_in(
-    connection: &mut Connection<'_>,
+pub(crate) async fn enqueue(
+    connection: &mut DbConnection<'_>,
     store: &Store,
     message: NewMessage,
 ) -> Result<Uuid, StoreError> {
     // A key is one job of one bookmark, so whatever stands under it is that job.
     Ok(match connection.enqueue(store, message).await? {
-        Enqueued::New { id }
+        Enqueued::NewBookmark { id }
         | Enqueued::Same { id }
         | Enqueued::Different { id }
         | Enqueued::SameContent { id } => id,

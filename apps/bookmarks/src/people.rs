@@ -6,7 +6,7 @@ use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 use crate::credential::Credential;
-use crate::database::{Connection, Database, on};
+use crate::database::{AppDatabase, DbConnection, on};
 use crate::problem::Problem;
 use crate::settings::limits;
 
@@ -74,7 +74,11 @@ fn who(names: &[String]) -> String {
 }
 
 /// Adds somebody; the token is shown now and never again.
-pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Result<Credential, PersonError> {
+pub(crate) async fn add(
+    database: &AppDatabase,
+    store: &Store,
+    name: &str,
+) -> Result<Credential, PersonError> {
     const SQL: &str = "INSERT INTO people (id, name, token_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING";
     let is_name = (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
     if !is_name || name.trim() != name {
@@ -82,8 +86,8 @@ pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Resul
     }
     let token = Credential::draw(Uuid::now_v7())?;
     let now = store.now().await?;
-    let mut held = database.connect().await?;
-    let added = on!(held.connection(), c => {
+    let mut pooled = database.connect().await?;
+    let added = on!(pooled.connection(), c => {
         let insert = sqlx::query(SQL).bind(token.id()).bind(name).bind(token.hash().to_vec());
         insert.bind(now.as_micros()).execute(c).await.map(|done| done.rows_affected())
     })?;
@@ -91,21 +95,21 @@ pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Resul
 }
 
 /// Everybody, by name.
-pub(crate) async fn list(database: &Database) -> Result<Vec<Person>, sqlx::Error> {
-    let mut held = database.connect().await?;
-    let rows: Vec<(Uuid, String)> = on!(held.connection(), c => {
+pub(crate) async fn list(database: &AppDatabase) -> Result<Vec<Person>, sqlx::Error> {
+    let mut pooled = database.connect().await?;
+    let rows: Vec<(Uuid, String)> = on!(pooled.connection(), c => {
         sqlx::query_as("SELECT id, name FROM people ORDER BY name").fetch_all(c).await
     })?;
     Ok(rows.into_iter().map(|(id, name)| Person { id, name }).collect())
 }
 
 /// Who has this name.
-pub(crate) async fn by_name(database: &Database, name: &str) -> Result<Person, PersonError> {
+pub(crate) async fn by_name(database: &AppDatabase, name: &str) -> Result<Person, PersonError> {
     const SQL: &str = "SELECT id FROM people WHERE name = $1";
-    let mut held = database.connect().await?;
+    let mut pooled = database.connect().await?;
     let found: Option<Uuid> =
-        on!(held.connection(), c => sqlx::query_scalar(SQL).bind(name).fetch_optional(c).await)?;
-    drop(held);
+        on!(pooled.connection(), c => sqlx::query_scalar(SQL).bind(name).fetch_optional(c).await)?;
+    drop(pooled);
     let Some(id) = found else {
         let there_are = list(database).await?.into_iter().map(|person| person.name).collect();
         return Err(PersonError::Unknown { there_are });
@@ -114,7 +118,7 @@ pub(crate) async fn by_name(database: &Database, name: &str) -> Result<Person, P
 }
 
 /// Gives somebody a new token, shown now and never again. The old one, and every session that it began, are over.
-pub(crate) async fn renew(database: &Database, name: &str) -> Result<Credential, PersonError> {
+pub(crate) async fn renew(database: &AppDatabase, name: &str) -> Result<Credential, PersonError> {
     let person = by_name(database, name).await?;
     let mut open = database.begin().await?;
     let token = replace_token(&mut open.connection(), &person).await?;
@@ -124,7 +128,7 @@ pub(crate) async fn renew(database: &Database, name: &str) -> Result<Credential,
 
 /// Draws a new token for somebody, and ends every session.
 pub(crate) async fn replace_token(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     person: &Person,
 ) -> Result<Credential, PersonError> {
     const TOKEN: &str = "UPDATE people SET token_hash = $1 WHERE id = $2";
@@ -141,20 +145,20 @@ pub(crate) async fn replace_token(
 /// What is kept of somebody's token, which stays what it is until the transaction ends; nor does anything come to refer to them before.
 /// A transaction that writes is alone on SQLite, and there is nothing to hold.
 pub(crate) async fn token_hash_held(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     person: Uuid,
 ) -> Result<Option<Vec<u8>>, sqlx::Error> {
     const POSTGRES: &str = "SELECT token_hash FROM people WHERE id = $1 FOR UPDATE";
     const SQLITE: &str = "SELECT token_hash FROM people WHERE id = $1";
     match connection {
-        Connection::Postgres(c) => sqlx::query_scalar(POSTGRES).bind(person).fetch_optional(&mut **c).await,
-        Connection::Sqlite(c) => sqlx::query_scalar(SQLITE).bind(person).fetch_optional(&mut **c).await,
+        DbConnection::Postgres(c) => sqlx::query_scalar(POSTGRES).bind(person).fetch_optional(&mut **c).await,
+        DbConnection::Sqlite(c) => sqlx::query_scalar(SQLITE).bind(person).fetch_optional(&mut **c).await,
     }
 }
 
 /// Whose token this is.
 pub(crate) async fn by_token(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     token: &Credential,
 ) -> Result<Option<Person>, sqlx::Error> {
     const SQL: &str = "SELECT name, token_hash FROM people WHERE id = $1";
@@ -166,7 +170,7 @@ pub(crate) async fn by_token(
 
 /// Who is signed in by this session.
 pub(crate) async fn by_session(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     session: &Credential,
     now: Timestamp,
 ) -> Result<Option<Person>, sqlx::Error> {
@@ -182,7 +186,7 @@ pub(crate) async fn by_session(
 
 /// Signs somebody in by a token, and forgets the sessions that are over; `None` when it is nobody's token, or not any more.
 pub(crate) async fn sign_in(
-    database: &Database,
+    database: &AppDatabase,
     token: &Credential,
     now: Timestamp,
 ) -> Result<Option<Credential>, Problem> {
@@ -208,7 +212,7 @@ pub(crate) async fn sign_in(
 
 /// Ends a session.
 pub(crate) async fn sign_out(
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     session: &Credential,
 ) -> Result<(), sqlx::Error> {
     const SQL: &str = "DELETE FROM sessions WHERE id = $1 AND hash = $2";

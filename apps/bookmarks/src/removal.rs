@@ -12,7 +12,7 @@ use ichido_store::message::limits::PAGE_MAX;
 use ichido_store::message::{MessageFilter, Note, QueueName};
 use tokio::time::{sleep, timeout};
 
-use crate::database::{Database, on};
+use crate::database::{AppDatabase, on};
 use crate::people::{self, Person, PersonError};
 use crate::settings::limits;
 use crate::{bookmarks, jobs};
@@ -20,7 +20,7 @@ use crate::{bookmarks, jobs};
 /// How often is looked whether a job has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-pub(crate) async fn remove(database: &Database, store: &Store, name: &str) -> Result<(), PersonError> {
+pub(crate) async fn remove(database: &AppDatabase, store: &Store, name: &str) -> Result<(), PersonError> {
     let person = people::by_name(database, name).await?;
     let removing = async {
         loop {
@@ -39,7 +39,7 @@ pub(crate) async fn remove(database: &Database, store: &Store, name: &str) -> Re
 
 /// Lets nobody in any more. By itself, so that it stands whatever becomes of the rest, and so that nothing waits for the person's row that this
 /// waits for in turn.
-async fn shut_out(database: &Database, person: &Person) -> Result<(), PersonError> {
+async fn shut_out(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
     let mut open = database.begin().await?;
     // Nobody has ever seen the new one.
     people::replace_token(&mut open.connection(), person).await?;
@@ -48,7 +48,7 @@ async fn shut_out(database: &Database, person: &Person) -> Result<(), PersonErro
 }
 
 /// Takes the bookmarks away. A job under way finds none, and does nothing.
-async fn empty(database: &Database, person: &Person) -> Result<(), PersonError> {
+async fn empty(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
     let mut open = database.begin().await?;
     bookmarks::delete_all(&mut open.connection(), person.id).await?;
     open.commit().await?;
@@ -98,7 +98,7 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
 }
 
 /// Takes the name away, if nothing refers to it.
-async fn take_away(database: &Database, person: &Person) -> Result<bool, PersonError> {
+async fn take_away(database: &AppDatabase, person: &Person) -> Result<bool, PersonError> {
     const SQL: &str = "DELETE FROM people WHERE id = $1";
     let mut open = database.begin().await?;
     let mut connection = open.connection();

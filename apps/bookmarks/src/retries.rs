@@ -11,9 +11,9 @@ use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped};
 use ichido_store::message::{Note, QueueName};
 
+use crate::job_error::JobError;
 use crate::jobs;
 use crate::settings::limits;
-use crate::trouble::Trouble;
 
 /// Who did it, in the history of each job.
 const ACTOR: &str = "bookmarks retry-failed";
@@ -48,7 +48,7 @@ pub enum RetryError {
 }
 
 fn codes() -> String {
-    Trouble::ALL.iter().map(|trouble| trouble.as_str()).collect::<Vec<_>>().join(", ")
+    JobError::ALL.iter().map(|job_error| job_error.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Puts back all that failed with a code, or all that a retry can help; or counts them.
@@ -59,11 +59,11 @@ pub(crate) async fn retry_failed(
 ) -> Result<Retried, RetryError> {
     let asked_for = match code {
         None => None,
-        Some(code) => Some(Trouble::of_code(code).ok_or(RetryError::CodeUnknown { code: code.to_owned() })?),
+        Some(code) => Some(JobError::of_code(code).ok_or(RetryError::CodeUnknown { code: code.to_owned() })?),
     };
     let is_meant = |letter: &LetterRow| {
-        let trouble = Trouble::of_error(letter.error.as_deref());
-        asked_for.map_or(trouble.can_retry(), |asked_for| trouble == asked_for)
+        let job_error = JobError::of_error(letter.error.as_deref());
+        asked_for.map_or(job_error.can_retry(), |asked_for| job_error == asked_for)
     };
     let mut retried = Retried::default();
     let mut went = Ok(());
@@ -110,7 +110,7 @@ async fn of_queue(
                     tell_resolved(&letter.queue, Resolution::Requeued, letter.since, now);
                     retried.put_back += 1;
                 }
-                LetterStepped::Refused(_) => retried.left += 1,
+                LetterStepped::UrlError(_) => retried.left += 1,
                 // Somebody's retry was quicker.
                 LetterStepped::NoLetter => (),
             }

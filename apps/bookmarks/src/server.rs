@@ -30,9 +30,9 @@ pub(crate) const LIMITS: Limits = Limits {
 const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Answers requests from a router.
-pub(crate) struct Server(pub(crate) Router);
+pub(crate) struct BookmarkServer(pub(crate) Router);
 
-impl Answers for Server {
+impl Answers for BookmarkServer {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         // The time for the whole request bounds its body too.
         let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request.map(Body::new))).await;

@@ -4,9 +4,9 @@ use crate::reading::{cut, words};
 use crate::settings::limits::SUMMARY_CHARS_MAX;
 
 /// A sentence that is shorter says little: a heading, a date, a button.
-const LEAST_CHARS: usize = 30;
+const MIN_CHARS: usize = 30;
 /// Of writing without blanks between words, so much says as much.
-const LEAST_CHARS_DENSE: usize = 12;
+const MIN_CHARS_DENSE: usize = 12;
 
 /// The first sentences that say something, as many as fit; `None` of a text that has nothing to say.
 ///
@@ -65,7 +65,7 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn says_something(sentence: &str) -> bool {
-    let least = if is_dense(sentence) { LEAST_CHARS_DENSE } else { LEAST_CHARS };
+    let least = if is_dense(sentence) { MIN_CHARS_DENSE } else { MIN_CHARS };
     least <= sentence.chars().count() && sentence.ends_with(['.', '!', '?', '。', '！', '？'])
 }
 

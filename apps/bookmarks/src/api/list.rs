@@ -12,23 +12,23 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{answer, as_json};
-use crate::access::Asker;
+use crate::access::AuthenticatedCaller;
 use crate::app::App;
-use crate::bookmarks::{self, Filter};
+use crate::bookmarks::{self, BookmarkFilter};
 use crate::problem::{Code, Problem};
 use crate::settings::limits::{PAGE_DEFAULT, PAGE_MAX, SEARCH_CHARS_MAX};
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wanted = read(asker.person.id, uri.query().unwrap_or_default())?;
-    let mut held = app.database.connect().await?;
+    let wanted = read(caller.person.id, uri.query().unwrap_or_default())?;
+    let mut pooled = app.database.connect().await?;
     // One more than is shown says whether there is a next page.
-    let filter = Filter { limit: wanted.limit + 1, ..wanted };
-    let mut found = bookmarks::list(&mut held.connection(), &filter).await?;
+    let filter = BookmarkFilter { limit: wanted.limit + 1, ..wanted };
+    let mut found = bookmarks::list(&mut pooled.connection(), &filter).await?;
     let is_more = wanted.limit < u32::try_from(found.len()).unwrap_or(u32::MAX);
     found.truncate(usize::try_from(wanted.limit).unwrap_or(usize::MAX));
     let next = found.last().filter(|_| is_more).map(|last| last.id);
@@ -44,9 +44,9 @@ pub(super) async fn list(
     Ok(response)
 }
 
-fn read(person: Uuid, query: &str) -> Result<Filter, Problem> {
+fn read(person: Uuid, query: &str) -> Result<BookmarkFilter, Problem> {
     let bad = |detail: String| Problem::new(Code::ParameterInvalid, detail);
-    let mut filter = Filter { person, search: None, before: None, limit: PAGE_DEFAULT };
+    let mut filter = BookmarkFilter { person, search: None, before: None, limit: PAGE_DEFAULT };
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "q" if SEARCH_CHARS_MAX < value.chars().count() || value.contains('\0') => {

@@ -12,34 +12,34 @@ use ichido_store::message::Note;
 use uuid::Uuid;
 
 use super::answer;
-use crate::access::Asker;
+use crate::access::AuthenticatedCaller;
 use crate::app::App;
 use crate::problem::Problem;
 use crate::{bookmarks, jobs};
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let id = parsed(id)?;
-    let mut held = app.database.connect().await?;
-    let found = bookmarks::find(&mut held.connection(), asker.person.id, id).await?;
+    let mut pooled = app.database.connect().await?;
+    let found = bookmarks::find(&mut pooled.connection(), caller.person.id, id).await?;
     Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?))
 }
 
 /// Takes it away, and with it its job, where that waits or has failed. A job that is under way, or that is missed here, finds no bookmark and does nothing.
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let id = parsed(id)?;
     let mut open = app.database.begin().await?;
-    let job = bookmarks::delete(&mut open.connection(), asker.person.id, id).await?;
+    let job = bookmarks::delete(&mut open.connection(), caller.person.id, id).await?;
     let job = job.ok_or_else(Problem::no_bookmark)?;
     open.commit().await?;
-    let note = Note { actor: Some(asker.person.name), ..Note::default() };
+    let note = Note { actor: Some(caller.person.name), ..Note::default() };
     let cancelled = app.store.messages().step(job, |_| Event::Cancelled, &note).await.map(drop);
     let closed = jobs::close_letter(&app.store, job, &note).await;
     if let Err(error) = cancelled.and(closed) {

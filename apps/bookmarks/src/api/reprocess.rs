@@ -12,12 +12,12 @@ use ichido_store::message::Note;
 use uuid::Uuid;
 
 use super::{answer, one};
-use crate::access::Asker;
+use crate::access::AuthenticatedCaller;
 use crate::app::App;
 use crate::bookmark::{self, Bookmark};
 use crate::bookmarks;
-use crate::database::{Connection, lent};
-use crate::jobs::{self, Task};
+use crate::database::{DbConnection, layer_transaction};
+use crate::jobs::{self, JobPayload};
 use crate::people::Person;
 use crate::problem::Problem;
 
@@ -29,13 +29,13 @@ pub(super) async fn reprocess(
 ) -> Result<Response, Problem> {
     let id = one::parsed(id)?;
     let (parts, _) = request.into_parts();
-    let asker = parts.extensions.get::<Asker>().ok_or_else(Problem::signed_out)?;
-    let (bookmark, replaced) = if let Some(transaction) = lent(&parts) {
+    let caller = parts.extensions.get::<AuthenticatedCaller>().ok_or_else(Problem::signed_out)?;
+    let (bookmark, replaced) = if let Some(transaction) = layer_transaction(&parts) {
         let mut guard = transaction.lock().await?;
-        again(&app, &mut guard.connection(), &asker.person, id).await?
+        again(&app, &mut guard.connection(), &caller.person, id).await?
     } else {
         let mut open = app.database.begin().await?;
-        let again = again(&app, &mut open.connection(), &asker.person, id).await?;
+        let again = again(&app, &mut open.connection(), &caller.person, id).await?;
         open.commit().await?;
         again
     };
@@ -66,16 +66,16 @@ impl Replaced {
 /// Begins again at the page; where a job is on its way already, that one is it. One that waits for its time need not any longer.
 async fn again(
     app: &App,
-    connection: &mut Connection<'_>,
+    connection: &mut DbConnection<'_>,
     person: &Person,
     id: Uuid,
 ) -> Result<(Bookmark, Option<Replaced>), Problem> {
     let again = bookmarks::count_job(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
     if again.state != bookmark::State::Processing {
-        let task = Task::first(id, &again.url, &again.idempotency_key, &app.settings.retry);
-        let task = Task { replaces: Some(again.job).filter(|_| again.is_dead), ..task };
+        let task = JobPayload::first(id, &again.url, &again.idempotency_key, &app.settings.retry);
+        let task = JobPayload { replaces: Some(again.job).filter(|_| again.is_dead), ..task };
         let message = jobs::read_page(person, &task, again.jobs, &app.settings.retry);
-        let job = jobs::put_in(connection, &app.store, message).await?;
+        let job = jobs::enqueue(connection, &app.store, message).await?;
         bookmarks::set_job(connection, id, job).await?;
     }
     let replaced = (again.state == bookmark::State::Retrying).then_some(Replaced(again.job));

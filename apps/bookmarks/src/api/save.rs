@@ -16,12 +16,12 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::answer;
-use crate::access::Asker;
+use crate::access::AuthenticatedCaller;
 use crate::app::App;
-use crate::bookmarks::{self, New};
+use crate::bookmarks::{self, NewBookmark};
 use crate::canonical::canonical;
-use crate::database::Lent;
-use crate::jobs::{self, Task};
+use crate::database::LayerTransaction;
+use crate::jobs::{self, JobPayload};
 use crate::problem::{Code, Problem};
 use crate::settings::limits::HINT_CHARS_MAX;
 
@@ -44,21 +44,21 @@ struct Wish {
 
 pub(super) async fn save(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     claim: Claim,
-    transaction: Lent,
+    transaction: LayerTransaction,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let wish = read(&body)?;
-    let new = New {
+    let new = NewBookmark {
         id: Uuid::now_v7(),
-        person: asker.person.id,
+        person: caller.person.id,
         url: canonical(&wish.url)
             .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` is refused: {why}")))?,
         idempotency_key: claim.name.key.as_str().to_owned(),
         source_hint: wish.source_hint,
         created_from: wish.created_from,
-        now: asker.now,
+        now: caller.now,
     };
     let mut guard = transaction.lock().await?;
     let mut connection = guard.connection();
@@ -66,17 +66,17 @@ pub(super) async fn save(
     let id = bookmarks::claim_url(&mut connection, &new, until).await?;
     let mut made = None;
     if id == new.id {
-        let task = Task::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
-        let message = jobs::read_page(&asker.person, &task, FIRST_JOB, &app.settings.retry);
-        let job = jobs::put_in(&mut connection, &app.store, message).await?;
+        let task = JobPayload::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
+        let message = jobs::read_page(&caller.person, &task, FIRST_JOB, &app.settings.retry);
+        let job = jobs::enqueue(&mut connection, &app.store, message).await?;
         bookmarks::insert(&mut connection, &new, job).await?;
         made = Some(Made(job));
     }
     let bookmark = bookmarks::find(&mut connection, new.person, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer(status, &bookmark);
-    if let Ok(place) = HeaderValue::try_from(format!("/v1/bookmarks/{id}")) {
-        response.headers_mut().insert(LOCATION, place);
+    if let Ok(location) = HeaderValue::try_from(format!("/v1/bookmarks/{id}")) {
+        response.headers_mut().insert(LOCATION, location);
     }
     if let Some(made) = made {
         // The key is not forgotten while the message may still be sent (SPEC A5).

@@ -36,15 +36,15 @@ pub(super) async fn sign_in(
         .map_err(|_| Problem::new(Code::BodyInvalid, r#"the body is not {"token": "bm_…"}"#))?;
     let wrong = || app.guesses.wrong();
     let token = Credential::parse(&shown.token).ok_or_else(wrong)?;
-    let mut held = app.database.connect().await?;
-    people::by_token(&mut held.connection(), &token).await?.ok_or_else(wrong)?;
-    drop(held);
+    let mut pooled = app.database.connect().await?;
+    people::by_token(&mut pooled.connection(), &token).await?.ok_or_else(wrong)?;
+    drop(pooled);
     let now = app.store.now().await?;
     let made = people::sign_in(&app.database, &token, now).await?.ok_or_else(wrong)?;
     // Whoever was signed in here is not any more.
     if let Some(before) = session(&headers, &app.settings) {
-        let mut held = app.database.connect().await?;
-        people::sign_out(&mut held.connection(), &before).await?;
+        let mut pooled = app.database.connect().await?;
+        people::sign_out(&mut pooled.connection(), &before).await?;
     }
     Ok(with_cookie(&app, Some(&made)))
 }
@@ -54,8 +54,8 @@ pub(super) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap) ->
         return Err(foreign());
     }
     if let Some(session) = session(&headers, &app.settings) {
-        let mut held = app.database.connect().await?;
-        people::sign_out(&mut held.connection(), &session).await?;
+        let mut pooled = app.database.connect().await?;
+        people::sign_out(&mut pooled.connection(), &session).await?;
     }
     Ok(with_cookie(&app, None))
 }

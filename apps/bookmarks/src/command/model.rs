@@ -6,19 +6,19 @@ use std::sync::Arc;
 use ichido_core::settings::Faults;
 use ichido_llm::models::{AnthropicSettings, Model, OpenAiSettings, ServiceSettings};
 
-use super::Failed;
+use super::CommandError;
 
 /// A model, and whose it is.
-pub(super) struct Named {
+pub(super) struct NamedModel {
     pub(super) model: Arc<dyn Model>,
     provider: &'static str,
     /// Whether it is elsewhere than at the provider's own.
     is_elsewhere: bool,
 }
 
-impl Named {
+impl NamedModel {
     /// What `--llm` and `--llm-url` say.
-    pub(super) fn of(llm: &str, url: Option<&str>) -> Result<Self, Failed> {
+    pub(super) fn new(llm: &str, url: Option<&str>) -> Result<Self, CommandError> {
         let forms = "write openai:MODEL or anthropic:MODEL";
         let parts = llm.split_once(':').filter(|(_, name)| !name.is_empty());
         let (provider, name) = parts.ok_or_else(|| format!("--llm: {forms}"))?;
@@ -35,12 +35,15 @@ impl Named {
             "openai" => {
                 let key = "OPENAI_API_KEY";
                 let settings = OpenAiSettings::new(service(OpenAiSettings::BASE_URL, key)?);
-                ("openai", Arc::new(settings.resolve().map_err(|problems| told(&problems, key))?))
+                ("openai", Arc::new(settings.resolve().map_err(|problems| render_problems(&problems, key))?))
             }
             "anthropic" => {
                 let key = "ANTHROPIC_API_KEY";
                 let settings = AnthropicSettings::new(service(AnthropicSettings::BASE_URL, key)?);
-                ("anthropic", Arc::new(settings.resolve().map_err(|problems| told(&problems, key))?))
+                (
+                    "anthropic",
+                    Arc::new(settings.resolve().map_err(|problems| render_problems(&problems, key))?),
+                )
             }
             other => return Err(format!("--llm: {other:?} is no provider that is known; {forms}").into()),
         };
@@ -49,19 +52,19 @@ impl Named {
 }
 
 /// What is wrong, each under the name by which it was said here.
-fn told(problems: &Faults, key: &str) -> String {
+fn render_problems(problems: &Faults, key: &str) -> String {
     let said = problems.0.iter().map(|problem| {
-        let place = match problem.place.as_str() {
-            place if place.starts_with("base_urls") => "--llm-url",
+        let setting = match problem.place.as_str() {
+            setting if setting.starts_with("base_urls") => "--llm-url",
             "api_key" => key,
             _ => "--llm",
         };
-        format!("{place}: {}", problem.what)
+        format!("{setting}: {}", problem.what)
     });
     said.collect::<Vec<_>>().join("\n")
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} of {}", self.model.name(), self.provider)?;
         match self.model.endpoints() {

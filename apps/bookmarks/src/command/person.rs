@@ -2,16 +2,16 @@
 
 use std::io::{BufRead as _, IsTerminal as _};
 
-use bookmarks::{App, Credential, Place, Settings};
+use bookmarks::{App, Credential, Settings, StoreUrl};
 
-use super::{Failed, LISTEN, link, origin, there};
+use super::{CommandError, LISTEN, link, origin, require_store};
 
 #[derive(clap::Subcommand)]
 pub(super) enum PersonCommand {
     /// Add somebody, and show the token, once
-    Add(Token),
+    Add(TokenArgs),
     /// Give somebody a new token, shown once; the old one and all sessions are over
-    Renew(Token),
+    Renew(TokenArgs),
     /// Take somebody away, with all their bookmarks, for good
     Remove {
         /// The name
@@ -26,7 +26,7 @@ pub(super) enum PersonCommand {
 
 /// Whom a token is for.
 #[derive(clap::Args)]
-pub(super) struct Token {
+pub(super) struct TokenArgs {
     /// The name
     name: String,
 
@@ -36,26 +36,29 @@ pub(super) struct Token {
 }
 
 impl PersonCommand {
-    pub(super) async fn run(self, store: String) -> Result<(), Failed> {
+    pub(super) async fn run(self, store: String) -> Result<(), CommandError> {
         let public_origin = match &self {
             Self::Add(token) | Self::Renew(token) => token.public_url.as_deref().map(origin),
             Self::Remove { .. } | Self::List => None,
         };
         let public_origin = public_origin.transpose()?;
-        let place = Place::of(&store);
-        let is_new = place.missing_file().is_some();
+        let store_url = StoreUrl::new(&store);
+        let is_new = store_url.missing_file().is_some();
         if !matches!(self, Self::Add(_)) {
-            there(&store)?;
+            require_store(&store)?;
         }
         let app = App::open(Settings::new(store, LISTEN.parse()?)).await?;
         match self {
-            Self::Add(Token { name, .. }) => {
-                eprintln!("bookmarks: kept in {place}{}", if is_new { ", which was made anew" } else { "" });
+            Self::Add(TokenArgs { name, .. }) => {
+                eprintln!(
+                    "bookmarks: kept in {store_url}{}",
+                    if is_new { ", which was made anew" } else { "" }
+                );
                 let token = app.add_person(&name).await;
                 let token = token.map_err(|error| format!("{name:?} cannot be added: {error}"))?;
                 hand_over(&name, &token, public_origin.as_deref());
             }
-            Self::Renew(Token { name, .. }) => {
+            Self::Renew(TokenArgs { name, .. }) => {
                 let token = app.renew_person(&name).await;
                 let token =
                     token.map_err(|error| format!("the token of {name:?} cannot be renewed: {error}"))?;
@@ -95,7 +98,7 @@ fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
 }
 
 /// Asks who sits before it; nobody does where standard input is no terminal, and then this says what to do.
-fn confirm(name: &str, count: u64) -> Result<(), Failed> {
+fn confirm(name: &str, count: u64) -> Result<(), CommandError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(

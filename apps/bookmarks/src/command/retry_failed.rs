@@ -2,7 +2,7 @@
 
 use bookmarks::{App, Retried, Settings};
 
-use super::{Failed, LISTEN, there};
+use super::{CommandError, LISTEN, require_store};
 
 #[derive(clap::Args)]
 pub(super) struct RetryFailed {
@@ -16,8 +16,8 @@ pub(super) struct RetryFailed {
 }
 
 impl RetryFailed {
-    pub(super) async fn run(self, store: String) -> Result<(), Failed> {
-        there(&store)?;
+    pub(super) async fn run(self, store: String) -> Result<(), CommandError> {
+        require_store(&store)?;
         let app = App::open(Settings::new(store, LISTEN.parse()?)).await?;
         let did = if self.dry_run { "would be put" } else { "were put" };
         let retried = app.retry_failed(self.code.as_deref(), self.dry_run).await?;

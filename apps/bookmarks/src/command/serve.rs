@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bookmarks::{App, Credential, Place, Settings};
+use bookmarks::{App, Credential, Settings, StoreUrl};
 use ichido_http::signals::Signals;
 use tokio::net::TcpListener;
 
-use super::model::Named;
-use super::{Failed, LISTEN, link, origin};
+use super::model::NamedModel;
+use super::{CommandError, LISTEN, link, origin};
 
 /// Who is there when nobody was added.
 const FIRST: &str = "me";
@@ -37,7 +37,7 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    pub(super) async fn run(self, store: String) -> Result<(), Failed> {
+    pub(super) async fn run(self, store: String) -> Result<(), CommandError> {
         // Before the first connection, so that a signal always finds a server that ends in good order.
         let stops = Signals::listen()?.stops();
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
@@ -49,7 +49,8 @@ impl Serve {
         let address = listener.local_addr()?;
         let mut settings = Settings::new(store, address);
         settings.public_origin = self.public_url.as_deref().map(origin).transpose()?;
-        let named = self.llm.as_deref().map(|llm| Named::of(llm, self.llm_url.as_deref())).transpose()?;
+        let named =
+            self.llm.as_deref().map(|llm| NamedModel::new(llm, self.llm_url.as_deref())).transpose()?;
         settings.model = named.as_ref().map(|named| Arc::clone(&named.model));
         if self.allow_private_addresses {
             settings.may_reach = |_: IpAddr| true;
@@ -68,9 +69,14 @@ impl Serve {
 }
 
 /// Where it is and how to come in; the last line says that it works.
-fn announce(settings: &Settings, address: SocketAddr, named: Option<&Named>, first: Option<&Credential>) {
+fn announce(
+    settings: &Settings,
+    address: SocketAddr,
+    named: Option<&NamedModel>,
+    first: Option<&Credential>,
+) {
     let here = settings.public_origin.clone().unwrap_or_else(|| format!("http://{address}"));
-    println!("bookmarks: kept in {}", Place::of(&settings.store));
+    println!("bookmarks: kept in {}", StoreUrl::new(&settings.store));
     match named {
         Some(named) => println!("bookmarks: summarised by {named}"),
         None => println!("bookmarks: summarised by sentences out of the page; --llm names a model"),

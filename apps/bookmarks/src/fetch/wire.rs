@@ -14,32 +14,32 @@ use tokio::time::Instant;
 use url::{Position, Url};
 
 use super::Fetcher;
+use crate::job_error::{JobError, JobFailure};
 use crate::settings::limits;
-use crate::trouble::{Fault, Trouble};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const USER_AGENT_NAME: &str = concat!("bookmarks/", env!("CARGO_PKG_VERSION"));
 
-fn unreachable(why: impl std::fmt::Display) -> Fault {
-    Fault::new(Trouble::PageUnreachable, why.to_string())
+fn unreachable(why: impl std::fmt::Display) -> JobFailure {
+    JobFailure::new(JobError::PageUnreachable, why.to_string())
 }
 
-fn failed(error: NetworkError) -> Fault {
-    let trouble = match error.kind {
+fn failed(error: NetworkError) -> JobFailure {
+    let job_error = match error.kind {
         NetworkFault::HeldBack => {
-            return Fault::new(Trouble::AddressRefused, "its address is not of the public Internet");
+            return JobFailure::new(JobError::AddressRefused, "its address is not of the public Internet");
         }
-        NetworkFault::ConnectTimeout | NetworkFault::Timeout => Trouble::PageTooSlow,
+        NetworkFault::ConnectTimeout | NetworkFault::Timeout => JobError::PageTooSlow,
         // A certificate that nobody vouches for is there at the next attempt too.
-        _ if error.is_untrusted => Trouble::PageUntrusted,
-        _ => Trouble::PageUnreachable,
+        _ if error.is_untrusted => JobError::PageUntrusted,
+        _ => JobError::PageUnreachable,
     };
-    Fault::new(trouble, error.why)
+    JobFailure::new(job_error, error.why)
 }
 
 impl Fetcher {
     /// Sends one request to the server of a URL, if its address may be reached.
-    pub(super) async fn ask(&self, url: &Url) -> Result<Response<Incoming>, Fault> {
+    pub(super) async fn ask(&self, url: &Url) -> Result<Response<Incoming>, JobFailure> {
         let is_plain = url.scheme() == "http";
         if !is_plain && self.tls.is_none() {
             return Err(unreachable("the system has no trusted certificates, so https cannot be spoken"));
@@ -66,10 +66,10 @@ impl Fetcher {
 }
 
 /// Reads a page to its end, if that is not too far.
-pub(super) async fn read(answer: Response<Incoming>) -> Result<Bytes, Fault> {
+pub(super) async fn read(answer: Response<Incoming>) -> Result<Bytes, JobFailure> {
     let too_large = || {
         let detail = format!("it is over {} bytes", limits::PAGE_BYTES_MAX);
-        Fault::new(Trouble::PageTooLarge, detail)
+        JobFailure::new(JobError::PageTooLarge, detail)
     };
     let mut incoming = answer.into_body();
     if (limits::PAGE_BYTES_MAX as u64) < incoming.size_hint().lower() {

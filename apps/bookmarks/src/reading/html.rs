@@ -16,19 +16,19 @@ const INLINE: [&str; 24] = [
     "mark", "q", "ruby", "s", "small", "span", "strong", "sub", "sup",
 ];
 /// Less than this is no text worth the name: then more of the page is taken.
-const LEAST_CHARS: usize = 140;
+const MIN_CHARS: usize = 140;
 /// The most that is collected, in bytes: all that is kept, in the longest writing, with blanks.
 const COLLECTED_BYTES_MAX: usize = TEXT_CHARS_MAX * 8;
 
 /// What was found in a page.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct HtmlContent {
     pub(super) title: String,
     pub(super) text: String,
 }
 
-pub(super) fn read(html: &str) -> Found {
-    let mut reader = Reader::default();
+pub(super) fn read(html: &str) -> HtmlContent {
+    let mut reader = HtmlReader::default();
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
     for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
@@ -47,7 +47,7 @@ fn name(name: &HtmlString) -> String {
 }
 
 #[derive(Default)]
-struct Reader {
+struct HtmlReader {
     title: Option<String>,
     in_title: bool,
     other_title: Option<String>,
@@ -63,7 +63,7 @@ struct Reader {
     all: String,
 }
 
-impl Reader {
+impl HtmlReader {
     fn open(&mut self, tag: &StartTag<()>) {
         let name = name(&tag.name);
         if let Some((skipped, depth)) = &mut self.skipped {
@@ -137,15 +137,15 @@ impl Reader {
     }
 
     /// The narrowest text that is long enough; the page's own description where there is none.
-    fn found(self) -> Found {
+    fn found(self) -> HtmlContent {
         let is_blank = |text: &String| text.trim().is_empty();
         let title = self.title.filter(|title| !is_blank(title)).or(self.other_title).unwrap_or_default();
         let is_long =
-            |text: &&String| LEAST_CHARS <= text.split_whitespace().map(|word| word.chars().count()).sum();
+            |text: &&String| MIN_CHARS <= text.split_whitespace().map(|word| word.chars().count()).sum();
         let texts = [self.main, self.plain, self.all];
         let longest =
             texts.iter().max_by_key(|text| text.trim().len()).filter(|text| !is_blank(text)).cloned();
         let chosen = texts.iter().find(is_long).cloned();
-        Found { title, text: chosen.or(self.description).or(longest).unwrap_or_default() }
+        HtmlContent { title, text: chosen.or(self.description).or(longest).unwrap_or_default() }
     }
 }

@@ -5,8 +5,8 @@
 //! when it is in its client's queue. Clients die too, in the middle of a send. At the end each URL is one bookmark with one job, every
 //! acknowledged save was sent, and whatever was ever answered about a URL was this bookmark.
 
-mod book;
 mod client;
+mod client_log;
 mod service;
 
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use ichido_store::testing::{postgres, sqlite};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use tokio::process::Command;
 
-use book::{Book, Stands};
 use client::Clients;
-use service::{PROGRAM, Service};
+use client_log::{ClientLog, FinalState};
+use service::{KilledService, PROGRAM};
 
 /// The most answers between two kills; fewer is as likely as any other number, none included.
 const ANSWERS_BETWEEN_MAX: u32 = 24;
@@ -27,7 +27,7 @@ const ANSWERS_BETWEEN_MAX: u32 = 24;
 const OFFLINE_BETWEEN_MAX: u32 = 6;
 /// The longest that a case may take for each kill, and at least.
 const KILL_MAX: Duration = Duration::from_secs(10);
-const CASE_LEAST: Duration = Duration::from_mins(3);
+const MIN_CASE_TIME: Duration = Duration::from_mins(3);
 
 fn kills() -> u32 {
     // `cargo xtask soak` asks for more.
@@ -37,66 +37,66 @@ fn kills() -> u32 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_saved_is_there_once_however_often_it_is_killed_on_sqlite() {
     let file = sqlite::fresh_file();
-    let book = killed_over_and_over(&file.url).await;
+    let log = killed_over_and_over(&file.url).await;
     let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
     let jobs = sqlx::query_scalar("SELECT id FROM ichido_messages WHERE queue = 'extraction'");
     let answers = sqlx::query_as(
         "SELECT key, body FROM ichido_ledger WHERE operation = 'bookmarks.create' AND state = 'applied'",
     );
-    let stands = Stands {
+    let state = FinalState {
         bookmarks: sqlx::query_as(BOOKMARKS).fetch_all(&mut connection).await.unwrap(),
         jobs: jobs.fetch_all(&mut connection).await.unwrap(),
         answers: answers.fetch_all(&mut connection).await.unwrap(),
     };
-    book.judge(stands);
-    book.check_that_kills_hit(kills());
+    log.judge(state);
+    log.check_that_kills_hit(kills());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_saved_is_there_once_however_often_it_is_killed_on_postgres() {
     let database = postgres::durable_database().await;
-    let book = killed_over_and_over(&database.url).await;
+    let log = killed_over_and_over(&database.url).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let jobs = sqlx::query_scalar("SELECT id FROM ichido.messages WHERE queue = 'extraction'");
     let answers = sqlx::query_as(
         "SELECT key, body FROM ichido.ledger WHERE operation = 'bookmarks.create' AND state = 'applied'",
     );
-    let stands = Stands {
+    let state = FinalState {
         bookmarks: sqlx::query_as(BOOKMARKS).fetch_all(&mut connection).await.unwrap(),
         jobs: jobs.fetch_all(&mut connection).await.unwrap(),
         answers: answers.fetch_all(&mut connection).await.unwrap(),
     };
-    book.judge(stands);
-    book.check_that_kills_hit(kills());
+    log.judge(state);
+    log.check_that_kills_hit(kills());
 }
 
 const BOOKMARKS: &str = "SELECT url, id, job FROM bookmarks";
 
 /// Saves while the service is killed, and then until every queue is empty; tells what was saved and answered.
-async fn killed_over_and_over(store: &str) -> Arc<Book> {
-    let within = CASE_LEAST.max(KILL_MAX * kills());
+async fn killed_over_and_over(store: &str) -> Arc<ClientLog> {
+    let within = MIN_CASE_TIME.max(KILL_MAX * kills());
     tokio::time::timeout(within, save_and_kill(store)).await.expect("the case does not end")
 }
 
-async fn save_and_kill(store: &str) -> Arc<Book> {
+async fn save_and_kill(store: &str) -> Arc<ClientLog> {
     let added =
         Command::new(PROGRAM).args(["person", "add", "ann", "--store", store]).output().await.unwrap();
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     let token = Token::parse(String::from_utf8(added.stdout).unwrap().trim()).unwrap();
-    let mut service = Service::start_at(store, "127.0.0.1:0".parse().unwrap()).await;
-    let book = Arc::new(Book::default());
-    let clients = Clients::start(&book, &service.url(), &token);
+    let mut service = KilledService::start_at(store, "127.0.0.1:0".parse().unwrap()).await;
+    let log = Arc::new(ClientLog::default());
+    let clients = Clients::start(&log, &service.url(), &token);
     for _ in 0..kills() {
-        book.more(|tally| tally.answers, fastrand::u32(..ANSWERS_BETWEEN_MAX)).await;
-        let place = service.killed().await;
-        book.note_away(true);
-        book.more(|tally| tally.offline, fastrand::u32(..OFFLINE_BETWEEN_MAX)).await;
-        book.note_away(false);
-        service = Service::start_at(store, place).await;
+        log.more(|tally| tally.answers, fastrand::u32(..ANSWERS_BETWEEN_MAX)).await;
+        let address = service.killed().await;
+        log.note_away(true);
+        log.more(|tally| tally.offline, fastrand::u32(..OFFLINE_BETWEEN_MAX)).await;
+        log.note_away(false);
+        service = KilledService::start_at(store, address).await;
         clients.tell_online();
     }
     clients.all_sent().await;
     service.killed().await;
-    println!("{} kills; {}", kills(), book.summary());
-    book
+    println!("{} kills; {}", kills(), log.summary());
+    log
 }

@@ -25,49 +25,49 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const CASE_MAX: Duration = Duration::from_mins(2);
 
 /// A fresh database.
-pub(crate) struct Fixture {
+pub(crate) struct ApiFixture {
     pub(crate) url: String,
-    _database: Database,
+    _database: TestDatabase,
 }
 
 /// What is removed with the fixture.
-enum Database {
+enum TestDatabase {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
 
-impl Fixture {
+impl ApiFixture {
     pub(crate) async fn postgres() -> Self {
         let database = postgres::fresh_database().await;
-        Self { url: database.url.clone(), _database: Database::Postgres { _database: database } }
+        Self { url: database.url.clone(), _database: TestDatabase::Postgres { _database: database } }
     }
 
     pub(crate) fn sqlite() -> Self {
         let file = sqlite::fresh_file();
-        Self { url: file.url.clone(), _database: Database::Sqlite { _file: file } }
+        Self { url: file.url.clone(), _database: TestDatabase::Sqlite { _file: file } }
     }
 
     /// The service with its background at rest: bookmarks stay as they were saved, and no page is asked for.
-    pub(crate) async fn start(&self) -> Service {
+    pub(crate) async fn start(&self) -> RunningService {
         self.start_as(|_| ()).await
     }
 
     /// The same, with settings of its own.
-    pub(crate) async fn start_as(&self, change: impl FnOnce(&mut Settings)) -> Service {
+    pub(crate) async fn start_as(&self, change: impl FnOnce(&mut Settings)) -> RunningService {
         self.serve(change, true).await
     }
 
     /// The service at work. It may fetch pages of this machine, at this one address.
-    pub(crate) async fn work(&self) -> Service {
+    pub(crate) async fn work(&self) -> RunningService {
         self.work_as(|_| ()).await
     }
 
     /// The same, with settings of its own.
-    pub(crate) async fn work_as(&self, change: impl FnOnce(&mut Settings)) -> Service {
+    pub(crate) async fn work_as(&self, change: impl FnOnce(&mut Settings)) -> RunningService {
         self.serve(change, false).await
     }
 
-    async fn serve(&self, change: impl FnOnce(&mut Settings), is_at_rest: bool) -> Service {
+    async fn serve(&self, change: impl FnOnce(&mut Settings), is_at_rest: bool) -> RunningService {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut settings = Settings::new(&self.url, address);
@@ -80,12 +80,12 @@ impl Fixture {
         }
         let served = Arc::clone(&app);
         let task = tokio::spawn(async move { served.serve(listener, &Stops::default()).await.unwrap() });
-        Service { app, address, token, url: self.url.clone(), task }
+        RunningService { app, address, token, url: self.url.clone(), task }
     }
 }
 
 /// A service that runs until this is dropped, and ann, who uses it.
-pub(crate) struct Service {
+pub(crate) struct RunningService {
     pub(crate) app: Arc<App>,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
@@ -93,13 +93,13 @@ pub(crate) struct Service {
     task: JoinHandle<()>,
 }
 
-impl Drop for Service {
+impl Drop for RunningService {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Service {
+impl RunningService {
     pub(crate) fn store(&self) -> &Store {
         self.app.store()
     }
@@ -115,21 +115,21 @@ impl Service {
     }
 
     /// A request of ann's.
-    pub(crate) fn ask(&self, method: Method, path: &str) -> Ask {
+    pub(crate) fn ask(&self, method: Method, path: &str) -> ApiRequest {
         self.bare(method, path).header("authorization", &format!("Bearer {}", self.token))
     }
 
     /// A request of nobody's.
-    pub(crate) fn bare(&self, method: Method, path: &str) -> Ask {
-        Ask { method, ..Ask::to(self.address, path) }
+    pub(crate) fn bare(&self, method: Method, path: &str) -> ApiRequest {
+        ApiRequest { method, ..ApiRequest::to(self.address, path) }
     }
 
-    pub(crate) fn get(&self, path: &str) -> Ask {
+    pub(crate) fn get(&self, path: &str) -> ApiRequest {
         self.ask(Method::GET, path)
     }
 
     /// Ann saves a URL.
-    pub(crate) fn save(&self, key: &str, url: &str) -> Ask {
+    pub(crate) fn save(&self, key: &str, url: &str) -> ApiRequest {
         self.ask(Method::POST, "/v1/bookmarks").header("idempotency-key", key).json(&json!({ "url": url }))
     }
 
@@ -233,7 +233,7 @@ fn extraction() -> QueueName {
 
 /// A request to be sent.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     address: SocketAddr,
     method: Method,
     path: String,
@@ -241,7 +241,7 @@ pub(crate) struct Ask {
     body: Option<Vec<u8>>,
 }
 
-impl Ask {
+impl ApiRequest {
     /// A read of somebody else than the service of a fixture.
     pub(crate) fn to(address: SocketAddr, path: &str) -> Self {
         Self { address, method: Method::GET, path: path.to_owned(), headers: Vec::new(), body: None }
@@ -273,7 +273,7 @@ impl Ask {
 
     /// Sends it, and again while the store is busy, for requests that meet others at one row: on a slow machine it may be held for
     /// longer than the store waits, and then nothing was done.
-    pub(crate) async fn send_while_busy(self) -> Answer {
+    pub(crate) async fn send_while_busy(self) -> ApiResponse {
         loop {
             let answer = self.clone().send().await;
             if answer.status != StatusCode::SERVICE_UNAVAILABLE {
@@ -283,7 +283,7 @@ impl Ask {
         }
     }
 
-    pub(crate) async fn send(self) -> Answer {
+    pub(crate) async fn send(self) -> ApiResponse {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut line, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -295,19 +295,19 @@ impl Ask {
         let response = line.send_request(request.body(body).unwrap()).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: head.status, headers: head.headers, body }
+        ApiResponse { status: head.status, headers: head.headers, body }
     }
 }
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -340,21 +340,21 @@ pub(crate) async fn in_time(case: impl Future<Output = ()>) {
 /// One behaviour, one test for each database.
 #[macro_export]
 macro_rules! both_databases {
-    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: ApiFixture) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;
 
-            async fn case($fixture: Fixture) $body
+            async fn case($fixture: ApiFixture) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::api::fixture::in_time(case(Fixture::postgres().await)).await;
+                $crate::api::fixture::in_time(case(ApiFixture::postgres().await)).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::api::fixture::in_time(case(Fixture::sqlite())).await;
+                $crate::api::fixture::in_time(case(ApiFixture::sqlite())).await;
             }
         }
     )+ };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, look_again};
+use super::fixture::{ApiFixture, look_again};
 use super::pages::{Pages, SILENCE, html, said, story};
 use crate::both_databases;
 
@@ -13,7 +13,7 @@ use crate::both_databases;
 const PAGE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a person sees of a failed bookmark.
-fn told(bookmark: &Value) -> (String, bool) {
+fn error_of(bookmark: &Value) -> (String, bool) {
     assert!(bookmark["errorMessage"].as_str().is_some_and(|words| words.contains(' ')), "{bookmark}");
     (bookmark["errorCode"].as_str().unwrap().to_owned(), bookmark["canRetry"].as_bool().unwrap())
 }
@@ -21,7 +21,7 @@ fn told(bookmark: &Value) -> (String, bool) {
 both_databases! {
     /// SPEC A10, A12: the whole way of a page.
     #[test]
-    async fn a_page_is_read_and_summarised(fixture: Fixture) {
+    async fn a_page_is_read_and_summarised(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|_, _| story()).await;
         let id = service.saved("k1", &pages.url("/fox")).await;
@@ -38,17 +38,17 @@ both_databases! {
 
     /// SPEC A10: failure n waits 2^n × 60 s, and what fails at last is dead.
     #[test]
-    async fn a_page_that_fails_is_tried_again_by_the_schedule(fixture: Fixture) {
+    async fn a_page_that_fails_is_tried_again_by_the_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, count| match (path, count) {
             ("/mends", 1) | ("/never", _) => said("500 Oh", "", b""),
             _ => story(),
         })
         .await;
-        let mends = service.saved("k1", &pages.url("/mends")).await;
+        let recovers = service.saved("k1", &pages.url("/mends")).await;
         let never = service.saved("k2", &pages.url("/never")).await;
-        let waiting = service.until(&mends, "retrying").await;
-        assert_eq!(told(&waiting), ("page_failing".to_owned(), true), "it comes again by itself, or at once");
+        let waiting = service.until(&recovers, "retrying").await;
+        assert_eq!(error_of(&waiting), ("page_failing".to_owned(), true), "it comes again by itself, or at once");
         assert_eq!((&waiting["attempt"], &waiting["maxAttempts"]), (&json!(1), &json!(3)));
         for (failure, secs) in [(1_i64, 120_u64), (2, 240)] {
             let waiting = loop {
@@ -65,16 +65,16 @@ both_databases! {
             assert!(least < left && left < most, "{failure}: {left:?}");
             if failure == 2 {
                 // Its second attempt must be over: the leap of the clock below would end its lease.
-                assert_eq!(service.until(&mends, "done").await["title"], "The fox");
+                assert_eq!(service.until(&recovers, "done").await["title"], "The fox");
             }
             service.pass(Duration::from_secs(secs));
         }
-        assert_eq!(told(&service.until(&never, "failed").await), ("page_failing".to_owned(), true));
+        assert_eq!(error_of(&service.until(&never, "failed").await), ("page_failing".to_owned(), true));
         assert_eq!((pages.asked("/mends"), pages.asked("/never")), (2, 3));
     }
 
     #[test]
-    async fn what_no_retry_can_mend_fails_at_once(fixture: Fixture) {
+    async fn what_no_retry_can_mend_fails_at_once(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path {
             "/gone" => said("404 Not Found", "", b""),
@@ -103,25 +103,25 @@ both_databases! {
         ] {
             let id = service.saved(path, &pages.url(path)).await;
             let bookmark = service.until(&id, "failed").await;
-            assert_eq!(told(&bookmark), (code.to_owned(), false), "{path}");
+            assert_eq!(error_of(&bookmark), (code.to_owned(), false), "{path}");
             assert_eq!((&bookmark["attempt"], pages.asked(path)), (&json!(1), 1), "{path}");
         }
     }
 
     /// Nobody is connected to without leave, be it by address or by name.
     #[test]
-    async fn pages_of_this_machine_are_not_fetched_without_leave(fixture: Fixture) {
+    async fn pages_of_this_machine_are_not_fetched_without_leave(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = bookmarks::is_public).await;
         let pages = Pages::start(|_, _| story()).await;
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
             let id = service.saved(host, &format!("http://{host}:{}/{}", pages.address.port(), host.len())).await;
-            assert_eq!(told(&service.until(&id, "failed").await), ("address_refused".to_owned(), false), "{host}");
+            assert_eq!(error_of(&service.until(&id, "failed").await), ("address_refused".to_owned(), false), "{host}");
         }
         assert_eq!((pages.asked("/9"), pages.asked("/10")), (0, 0));
     }
 
     #[test]
-    async fn what_passes_is_tried_again(fixture: Fixture) {
+    async fn what_passes_is_tried_again(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.page_within = PAGE_WITHIN).await;
         let pages = Pages::start(|path, _| match path {
             "/busy" => said("429 Too Many", "Retry-After: 1800\r\n", b""),
@@ -140,18 +140,18 @@ both_databases! {
         ] {
             let id = service.saved(path, &pages.url(path)).await;
             let bookmark = service.until(&id, "retrying").await;
-            assert_eq!(told(&bookmark), (code.to_owned(), true), "{path}");
+            assert_eq!(error_of(&bookmark), (code.to_owned(), true), "{path}");
             let due = ichido_core::time::Timestamp::parse(bookmark["retryAt"].as_str().unwrap()).unwrap();
             let left = due.since(service.store().now().await.unwrap());
             assert_eq!(Duration::from_mins(20) < left, path == "/busy", "{path}: {left:?}");
         }
         assert_eq!(pages.asked("/round"), 6, "the first, and five redirects");
         let nobody = service.saved("nobody", "http://127.0.0.1:1/").await;
-        assert_eq!(told(&service.until(&nobody, "retrying").await).0, "page_unreachable");
+        assert_eq!(error_of(&service.until(&nobody, "retrying").await).0, "page_unreachable");
     }
 
     #[test]
-    async fn a_page_that_has_moved_is_followed(fixture: Fixture) {
+    async fn a_page_that_has_moved_is_followed(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path {
             "/old" => said("301 Moved", "Location: new?a=1\r\n", b""),
@@ -165,7 +165,7 @@ both_databases! {
     }
 
     #[test]
-    async fn japanese_pages_are_read_in_their_own_encoding(fixture: Fixture) {
+    async fn japanese_pages_are_read_in_their_own_encoding(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| {
             let (encoding, media) = match path {
@@ -187,7 +187,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_title_of_markup_stays_text(fixture: Fixture) {
+    async fn a_title_of_markup_stays_text(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|_, _| html("<title><script>alert('\"')</script></title><p>It is a page.")).await;
         let id = service.saved("k1", &pages.url("/")).await;
@@ -198,7 +198,7 @@ both_databases! {
 
     /// A page that says nothing has a title and no summary.
     #[test]
-    async fn a_page_without_text_is_done_without_a_summary(fixture: Fixture) {
+    async fn a_page_without_text_is_done_without_a_summary(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|_, _| html("<title>App</title><script>start()</script>")).await;
         let id = service.saved("k1", &pages.url("/")).await;

@@ -10,12 +10,12 @@ use ichido_core::time::Timestamp;
 use ichido_store::message::{LetterState, MessageFilter};
 use serde_json::{Value, json};
 
-use super::fixture::{Ask, Fixture, Service, look_again};
-use super::pages::{Gate, Pages, said, story};
+use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
+use super::pages::{PageGate, Pages, said, story};
 use crate::both_databases;
 
-impl Service {
-    fn reprocess(&self, id: &str) -> Ask {
+impl RunningService {
+    fn reprocess(&self, id: &str) -> ApiRequest {
         self.ask(Method::POST, &format!("/v1/bookmarks/{id}/reprocess"))
     }
 
@@ -41,7 +41,7 @@ impl Service {
 both_databases! {
     /// SPEC A11: the view has a row for each dead letter, with all that it keeps.
     #[test]
-    async fn a_dead_letter_is_a_row_of_failed_jobs(fixture: Fixture) {
+    async fn a_dead_letter_is_a_row_of_failed_jobs(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { said("502 Oh", "", b"") }).await;
         let gone = service.saved("k1", &pages.url("/gone")).await;
@@ -67,15 +67,15 @@ both_databases! {
 
     /// SPEC A12: failed with a reason, a retry by a person, done.
     #[test]
-    async fn a_retry_by_a_person_begins_again_and_ends_well(fixture: Fixture) {
+    async fn a_retry_by_a_person_begins_again_and_ends_well(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let mended = Arc::new(AtomicBool::new(false));
-        let is_mended = Arc::clone(&mended);
-        let pages = Pages::start(move |_, _| if is_mended.load(Ordering::SeqCst) { story() } else { said("500 Oh", "", b"") }).await;
+        let fixed = Arc::new(AtomicBool::new(false));
+        let is_fixed = Arc::clone(&fixed);
+        let pages = Pages::start(move |_, _| if is_fixed.load(Ordering::SeqCst) { story() } else { said("500 Oh", "", b"") }).await;
         let id = service.saved("k1", &pages.url("/")).await;
         let failed = service.until_failed(&id).await;
         assert_eq!((&failed["errorMessage"], &failed["canRetry"], &failed["attempt"]), (&json!("The page's server has a problem"), &json!(true), &json!(3)));
-        mended.store(true, Ordering::SeqCst);
+        fixed.store(true, Ordering::SeqCst);
         let answer = service.reprocess(&id).send().await;
         assert_eq!((answer.status, answer.text("/state")), (StatusCode::ACCEPTED, "processing".to_owned()));
         let done = service.until(&id, "done").await;
@@ -90,7 +90,7 @@ both_databases! {
 
     /// SPEC A12: without a key, at most one open job; with one, the same answer again.
     #[test]
-    async fn a_bookmark_has_one_open_job_however_often_it_is_asked_for(fixture: Fixture) {
+    async fn a_bookmark_has_one_open_job_however_often_it_is_asked_for(fixture: ApiFixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();
@@ -119,9 +119,9 @@ both_databases! {
 
     /// SPEC A12: what waits for its next try is tried at once when a person asks for it, by one job in the other's place.
     #[test]
-    async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: Fixture) {
+    async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let (let_go, gate) = Gate::shut();
+        let (let_go, gate) = PageGate::shut();
         let pages = Pages::start(move |_, count| {
             if count == 1 {
                 return said("500 Oh", "", b"");
@@ -152,7 +152,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_deleted_bookmark_takes_its_waiting_job_with_it(fixture: Fixture) {
+    async fn a_deleted_bookmark_takes_its_waiting_job_with_it(fixture: ApiFixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
@@ -161,7 +161,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_deleted_bookmark_leaves_no_letter_to_look_at(fixture: Fixture) {
+    async fn a_deleted_bookmark_leaves_no_letter_to_look_at(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.until(&id, "failed").await;
@@ -173,9 +173,9 @@ both_databases! {
 
     /// The page comes when the bookmark has gone: nothing is written, and nothing fails.
     #[test]
-    async fn a_job_under_way_whose_bookmark_is_deleted_does_nothing(fixture: Fixture) {
+    async fn a_job_under_way_whose_bookmark_is_deleted_does_nothing(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let (deleted, gate) = Gate::shut();
+        let (deleted, gate) = PageGate::shut();
         let pages = Pages::start(move |_, _| {
             gate.pass();
             story()

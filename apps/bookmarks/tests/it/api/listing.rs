@@ -3,10 +3,10 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, Service};
+use super::fixture::{ApiFixture, RunningService};
 use crate::both_databases;
 
-impl Service {
+impl RunningService {
     async fn listed(&self, query: &str) -> (Vec<String>, Value) {
         let answer = self.get(&format!("/v1/bookmarks{query}")).send().await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
@@ -22,7 +22,7 @@ impl Service {
 
 both_databases! {
     #[test]
-    async fn the_list_is_newest_first_a_page_at_a_time(fixture: Fixture) {
+    async fn the_list_is_newest_first_a_page_at_a_time(fixture: ApiFixture) {
         let service = fixture.start().await;
         for number in 1..=5 {
             service.saved(&format!("k{number}"), &format!("https://example.com/{number}")).await;
@@ -39,7 +39,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_list_that_has_not_changed_is_not_sent_again(fixture: Fixture) {
+    async fn a_list_that_has_not_changed_is_not_sent_again(fixture: ApiFixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         let first = service.get("/v1/bookmarks").send().await;
@@ -52,7 +52,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_search_takes_words_for_what_they_are(fixture: Fixture) {
+    async fn a_search_takes_words_for_what_they_are(fixture: ApiFixture) {
         let service = fixture.start().await;
         for (number, url) in ["https://example.com/Foxes", "https://example.com/100%25_sure", "https://example.com/other"].iter().enumerate() {
             service.saved(&format!("k{number}"), url).await;
@@ -76,7 +76,7 @@ both_databases! {
     }
 
     #[test]
-    async fn everybody_may_load_the_pages_and_no_foreign_script_runs_there(fixture: Fixture) {
+    async fn everybody_may_load_the_pages_and_no_foreign_script_runs_there(fixture: ApiFixture) {
         let service = fixture.start().await;
         for (path, media) in [
             ("/", "text/html; charset=utf-8"),

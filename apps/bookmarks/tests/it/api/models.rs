@@ -11,7 +11,7 @@ use ichido_core::alert::About;
 use ichido_llm::models::{OpenAiSettings, ServiceSettings};
 use serde_json::{Value, json};
 
-use super::fixture::Fixture;
+use super::fixture::ApiFixture;
 use super::pages::{Pages, story};
 use crate::both_databases;
 
@@ -39,7 +39,7 @@ fn first(action: Action) -> Rule {
 
 both_databases! {
     #[test]
-    async fn a_model_summarises_and_is_named_as_who_did(fixture: Fixture) {
+    async fn a_model_summarises_and_is_named_as_who_did(fixture: ApiFixture) {
         let fake = playing(vec![say("  A fox jumped\nover a dog. ")]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
@@ -52,7 +52,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_long_summary_is_cut(fixture: Fixture) {
+    async fn a_long_summary_is_cut(fixture: ApiFixture) {
         let fake = playing(vec![say(&"word ".repeat(300))]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
@@ -63,7 +63,7 @@ both_databases! {
 
     /// Throttled, down, cut off: each is tried again, and the page is not fetched again for it.
     #[test]
-    async fn a_model_that_mends_is_asked_again(fixture: Fixture) {
+    async fn a_model_that_mends_is_asked_again(fixture: ApiFixture) {
         let fake = playing(Vec::new());
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
@@ -89,7 +89,7 @@ both_databases! {
 
     /// A wrong key is nobody's fault who saves links: it fails at once, and a retry can help when it has been mended.
     #[test]
-    async fn a_model_that_refuses_us_fails_at_once_and_a_retry_can_help(fixture: Fixture) {
+    async fn a_model_that_refuses_us_fails_at_once_and_a_retry_can_help(fixture: ApiFixture) {
         let fake = playing(vec![first(Action::Fail(Fault::Denied)), say("A fox.")]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 /// What is answered to the nth request (from 1) of a path; nothing is silence.
-type Script = dyn Fn(&str, usize) -> Vec<u8> + Send + Sync;
+type PageScript = dyn Fn(&str, usize) -> Vec<u8> + Send + Sync;
 
 /// No answer, and no end.
 pub(crate) const SILENCE: Vec<u8> = Vec::new();
@@ -49,7 +49,7 @@ impl Pages {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let (asked, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<Script>) =
+        let (asked, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<PageScript>) =
             (Arc::default(), Arc::new(script));
         let counted = Arc::clone(&asked);
         let task = tokio::spawn(async move {
@@ -85,7 +85,7 @@ impl Pages {
 async fn answer(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     asked: Arc<Mutex<HashMap<String, usize>>>,
-    script: Arc<Script>,
+    script: Arc<PageScript>,
 ) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -112,9 +112,9 @@ async fn answer(
 }
 
 /// Where pages wait until a case lets them go, one by one.
-pub(crate) struct Gate(Mutex<mpsc::Receiver<()>>);
+pub(crate) struct PageGate(Mutex<mpsc::Receiver<()>>);
 
-impl Gate {
+impl PageGate {
     pub(crate) fn shut() -> (mpsc::Sender<()>, Self) {
         let (open, opened) = mpsc::channel();
         (open, Self(Mutex::new(opened)))

@@ -5,17 +5,17 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::fixture::{Answer, Ask, Fixture, Service};
+use super::fixture::{ApiFixture, ApiRequest, ApiResponse, RunningService};
 use crate::both_databases;
 
-impl Ask {
+impl ApiRequest {
     fn bearing(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }
 }
 
-impl Service {
-    async fn sign_in(&self, token: &str) -> Answer {
+impl RunningService {
+    async fn sign_in(&self, token: &str) -> ApiResponse {
         self.bare(Method::POST, "/session").json(&json!({ "token": token })).send().await
     }
 
@@ -34,7 +34,7 @@ impl Service {
 both_databases! {
     /// SPEC C3: another's bookmark is not there, and the same key of another person is another action.
     #[test]
-    async fn nobody_sees_what_is_anothers(fixture: Fixture) {
+    async fn nobody_sees_what_is_anothers(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let anns = service.saved("k1", "https://example.com/").await;
@@ -55,7 +55,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_is_not_known_gets_nothing(fixture: Fixture) {
+    async fn who_is_not_known_gets_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
         let wrong = service.token.replace('.', ".A");
         for (method, path) in [
@@ -76,7 +76,7 @@ both_databases! {
 
     /// The cookie is the browser's: what a page of ann's sends after bob has signed in there is neither done nor shown as bob's.
     #[test]
-    async fn what_is_asked_in_anothers_name_is_not_done(fixture: Fixture) {
+    async fn what_is_asked_in_anothers_name_is_not_done(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let ann = service.get("/v1/me").send().await.text("/id");
@@ -101,7 +101,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_signs_in_where_another_is_ends_the_others_session(fixture: Fixture) {
+    async fn who_signs_in_where_another_is_ends_the_others_session(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let anns = service.cookie().await;
@@ -114,7 +114,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_becomes_a_cookie_that_ends(fixture: Fixture) {
+    async fn a_token_becomes_a_cookie_that_ends(fixture: ApiFixture) {
         let service = fixture.start().await;
         let answer = service.sign_in(&service.token).await;
         let set = answer.header("set-cookie").unwrap();
@@ -131,7 +131,7 @@ both_databases! {
     }
 
     #[test]
-    async fn behind_tls_the_cookie_goes_no_other_way(fixture: Fixture) {
+    async fn behind_tls_the_cookie_goes_no_other_way(fixture: ApiFixture) {
         let service = fixture.start_as(|settings| settings.public_origin = Some("https://b.example".to_owned())).await;
         let answer = service.sign_in(&service.token).await;
         let set = answer.header("set-cookie").unwrap().to_owned();
@@ -148,7 +148,7 @@ both_databases! {
 
     /// A name that somebody else chose can be made to lead here (DNS rebinding).
     #[test]
-    async fn what_is_measured_is_not_for_a_page_of_another_name(fixture: Fixture) {
+    async fn what_is_measured_is_not_for_a_page_of_another_name(fixture: ApiFixture) {
         let service = fixture.start().await;
         let page = |host: &str| service.bare(Method::GET, "/metrics").header("host", host);
         for own in ["localhost:4190", "127.0.0.1", "[::1]:4190"] {
@@ -160,7 +160,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_cookie_asks_for_must_come_from_our_own_page(fixture: Fixture) {
+    async fn what_a_cookie_asks_for_must_come_from_our_own_page(fixture: ApiFixture) {
         let service = fixture.start().await;
         let cookie = service.cookie().await;
         let here = format!("http://{}", service.address);
@@ -186,7 +186,7 @@ both_databases! {
     }
 
     #[test]
-    async fn too_many_wrong_tokens_are_told_to_wait_and_the_right_one_comes_in(fixture: Fixture) {
+    async fn too_many_wrong_tokens_are_told_to_wait_and_the_right_one_comes_in(fixture: ApiFixture) {
         let service = fixture.start().await;
         let (start, _) = service.token.split_at(service.token.len() - 8);
         let wrong = format!("{start}AAAAAAAA");
@@ -209,7 +209,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_is_kept_nowhere_and_names_are_names(fixture: Fixture) {
+    async fn a_token_is_kept_nowhere_and_names_are_names(fixture: ApiFixture) {
         let service = fixture.start().await;
         service.cookie().await;
         assert_eq!(service.number("SELECT count(*) FROM people WHERE length(token_hash) = 32").await, 1);
@@ -222,7 +222,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_renewed_token_ends_the_old_one_and_every_session(fixture: Fixture) {
+    async fn a_renewed_token_ends_the_old_one_and_every_session(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let id = service.saved("k1", "https://example.com/").await;
@@ -241,7 +241,7 @@ both_databases! {
 
     /// Sign-ins beside a renewal: whichever comes first, no session of the old token is left.
     #[test]
-    async fn no_session_of_an_old_token_outlives_its_renewal(fixture: Fixture) {
+    async fn no_session_of_an_old_token_outlives_its_renewal(fixture: ApiFixture) {
         let service = fixture.start().await;
         let old = service.token.clone();
         for _ in 0..8 {

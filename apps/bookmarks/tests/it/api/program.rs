@@ -9,7 +9,7 @@ use ichido_store::testing::{postgres, sqlite};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::fixture::{Ask, in_time};
+use super::fixture::{ApiRequest, in_time};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 
@@ -65,7 +65,7 @@ async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
         let file = sqlite::fresh_file();
         let (child, said) = start(&file.url).await;
         let (address, token) = way_in(&said);
-        let me = Ask::to(address, "/v1/me").header("authorization", &format!("Bearer {token}"));
+        let me = ApiRequest::to(address, "/v1/me").header("authorization", &format!("Bearer {token}"));
         let answer = me.send().await;
         assert_eq!((answer.status, answer.text("/name").as_str()), (StatusCode::OK, "me"));
         stop(child).await;
@@ -191,7 +191,7 @@ async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
         let [.., listening, serving] = &said[..] else { panic!("{said:?}") };
         let address: SocketAddr =
             listening.strip_prefix("bookmarks: listening on ").unwrap().parse().unwrap();
-        assert_eq!(Ask::to(address, "/livez").send().await.status, StatusCode::OK);
+        assert_eq!(ApiRequest::to(address, "/livez").send().await.status, StatusCode::OK);
         assert_eq!(serving, "bookmarks: serving on https://b.example");
         stop(child).await;
     })

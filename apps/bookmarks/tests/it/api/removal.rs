@@ -6,22 +6,22 @@ use bookmarks::PersonError;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::fixture::{Ask, Fixture, Service, look_again};
-use super::pages::{Gate, Pages, said, story};
+use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
+use super::pages::{PageGate, Pages, said, story};
 use crate::both_databases;
 
 const NAME: &str = "zebulon";
 
 /// Somebody beside ann.
 struct Other<'a> {
-    service: &'a Service,
+    service: &'a RunningService,
     token: String,
     /// What is theirs alone, and would be found again wherever it was kept.
     traces: Vec<String>,
 }
 
 impl<'a> Other<'a> {
-    async fn come(service: &'a Service) -> Self {
+    async fn come(service: &'a RunningService) -> Self {
         let token = service.app.add_person(NAME).await.unwrap().to_text();
         let people = service.app.people().await.unwrap();
         let id = people.iter().find(|person| person.name == NAME).unwrap().id;
@@ -31,7 +31,7 @@ impl<'a> Other<'a> {
         Self { service, token, traces }
     }
 
-    fn ask(&self, method: Method, path: &str) -> Ask {
+    fn ask(&self, method: Method, path: &str) -> ApiRequest {
         self.service.bare(method, path).header("authorization", &format!("Bearer {}", self.token))
     }
 
@@ -68,7 +68,7 @@ fn page_of(pages: &Pages, path: &str) -> String {
 both_databases! {
     /// A page that was summarised, one that is gone, one that fails for now, one that was deleted, one that was saved again, and a session.
     #[test]
-    async fn who_is_removed_leaves_nothing_behind(fixture: Fixture) {
+    async fn who_is_removed_leaves_nothing_behind(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path.rsplit('/').next() {
             Some("gone") => said("404 Not Found", "", b""),
@@ -111,9 +111,9 @@ both_databases! {
 
     /// The job is let go on to its end, where it finds nothing to write to; only then is it forgotten.
     #[test]
-    async fn a_job_under_way_is_waited_for_when_its_person_is_removed(fixture: Fixture) {
+    async fn a_job_under_way_is_waited_for_when_its_person_is_removed(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let (let_go, gate) = Gate::shut();
+        let (let_go, gate) = PageGate::shut();
         let pages = Pages::start(move |_, _| {
             gate.pass();
             story()
@@ -137,7 +137,7 @@ both_databases! {
 
     /// Neither waits for the other in a circle, so that nobody can hold it off.
     #[test]
-    async fn who_saves_and_deletes_all_the_while_is_removed(fixture: Fixture) {
+    async fn who_saves_and_deletes_all_the_while_is_removed(fixture: ApiFixture) {
         let service = fixture.start().await;
         let other = Other::come(&service).await;
         let busy: Vec<_> = (0..24).map(|number| {
@@ -166,7 +166,7 @@ both_databases! {
 
     /// Saves that come in beside it are refused, or go with the rest.
     #[test]
-    async fn what_is_saved_beside_a_removal_goes_with_it(fixture: Fixture) {
+    async fn what_is_saved_beside_a_removal_goes_with_it(fixture: ApiFixture) {
         let service = fixture.start().await;
         let other = Other::come(&service).await;
         let saving: Vec<_> = (0..24)

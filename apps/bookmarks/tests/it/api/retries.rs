@@ -8,7 +8,7 @@ use fake_llm::script::{Rule, Script};
 use ichido_store::message::MessageFilter;
 use serde_json::json;
 
-use super::fixture::Fixture;
+use super::fixture::ApiFixture;
 use super::models::{asks, playing, say};
 use super::pages::{Pages, said, story};
 use super::program::run;
@@ -17,7 +17,7 @@ use crate::both_databases;
 both_databases! {
     /// The key to the model was wrong all night; then it is mended, and nobody presses a button for each link.
     #[test]
-    async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: Fixture) {
+    async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: ApiFixture) {
         let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { story() }).await;
@@ -32,12 +32,12 @@ both_databases! {
 
         fake.script(Script { rules: vec![say("A fox.")], ..Script::default() });
         let counted = run(&fixture.url, &["retry-failed", "--dry-run"]).await;
-        let told = String::from_utf8(counted.stdout).unwrap();
-        assert!(counted.status.success() && told.contains("3 of 4 failed jobs would be put back"), "{told}");
+        let stdout = String::from_utf8(counted.stdout).unwrap();
+        assert!(counted.status.success() && stdout.contains("3 of 4 failed jobs would be put back"), "{stdout}");
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 4, "nothing was done");
         let done = run(&fixture.url, &["retry-failed"]).await;
-        let told = String::from_utf8(done.stdout).unwrap();
-        assert!(done.status.success() && told.contains("3 of 4 failed jobs were put back"), "{told}");
+        let stdout = String::from_utf8(done.stdout).unwrap();
+        assert!(done.status.success() && stdout.contains("3 of 4 failed jobs were put back"), "{stdout}");
         for id in &refused {
             let bookmark = service.until(id, "done").await;
             assert_eq!((&bookmark["summary"], &bookmark["attempt"]), (&json!("A fox."), &json!(1)), "its count began again");
@@ -56,7 +56,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operator_puts_those_back_that_failed_with_a_code(fixture: Fixture) {
+    async fn an_operator_puts_those_back_that_failed_with_a_code(fixture: ApiFixture) {
         let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let is_back = Arc::new(AtomicBool::new(false));

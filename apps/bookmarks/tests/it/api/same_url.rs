@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use super::fixture::Fixture;
+use super::fixture::ApiFixture;
 use crate::both_databases;
 
 both_databases! {
     #[test]
-    async fn other_spellings_of_a_url_are_the_first_bookmark(fixture: Fixture) {
+    async fn other_spellings_of_a_url_are_the_first_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
         let first = service.saved("k1", "https://example.com/a").await;
         let again = service.save("k2", "HTTPS://EXAMPLE.com:443/b/../a?utm_source=mail#top").send().await;
@@ -23,7 +23,7 @@ both_databases! {
     }
 
     #[test]
-    async fn two_keys_for_one_url_at_once_are_one_bookmark(fixture: Fixture) {
+    async fn two_keys_for_one_url_at_once_are_one_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
         for round in 0..5 {
             let url = format!("https://example.com/{round}");
@@ -44,7 +44,7 @@ both_databases! {
     }
 
     #[test]
-    async fn after_the_window_a_url_is_a_new_bookmark(fixture: Fixture) {
+    async fn after_the_window_a_url_is_a_new_bookmark(fixture: ApiFixture) {
         let service = fixture.start_as(|settings| settings.same_url_for = Duration::from_hours(1)).await;
         let first = service.saved("k1", "https://example.com/").await;
         service.pass(Duration::from_mins(59));
@@ -56,7 +56,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_url_whose_bookmark_was_deleted_is_a_new_one(fixture: Fixture) {
+    async fn a_url_whose_bookmark_was_deleted_is_a_new_one(fixture: ApiFixture) {
         let service = fixture.start().await;
         let first = service.saved("k1", "https://example.com/").await;
         let path = format!("/v1/bookmarks/{first}");

@@ -7,7 +7,7 @@ use ichido_core::retry::Schedule;
 use ichido_store::message::MessageFilter;
 use serde_json::json;
 
-use super::fixture::Fixture;
+use super::fixture::ApiFixture;
 use super::pages::{Pages, story};
 use crate::both_databases;
 
@@ -17,7 +17,7 @@ const AFTER_KEYS: Duration = Duration::from_hours(73);
 both_databases! {
     /// SPEC A1.
     #[test]
-    async fn a_save_without_a_key_is_refused_and_does_nothing(fixture: Fixture) {
+    async fn a_save_without_a_key_is_refused_and_does_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
         let wish = json!({ "url": "https://example.com/" });
         let answer = service.ask(Method::POST, "/v1/bookmarks").json(&wish).send().await;
@@ -29,7 +29,7 @@ both_databases! {
 
     /// SPEC A6, D4: the bookmark, the message and the answer are there together.
     #[test]
-    async fn a_save_is_a_bookmark_a_message_and_an_answer(fixture: Fixture) {
+    async fn a_save_is_a_bookmark_a_message_and_an_answer(fixture: ApiFixture) {
         let service = fixture.start().await;
         let wish = json!({ "url": "https://example.com/a#part", "source_hint": "news", "created_from": "ios" });
         let answer = service.save("k1", "").json(&wish).send().await;
@@ -54,7 +54,7 @@ both_databases! {
 
     /// SPEC A3, C5.
     #[test]
-    async fn the_same_key_gets_the_same_bytes_again(fixture: Fixture) {
+    async fn the_same_key_gets_the_same_bytes_again(fixture: ApiFixture) {
         let service = fixture.start().await;
         let first = service.save("k1", "https://example.com/").send().await;
         let second = service.save("k1", "https://example.com/").send().await;
@@ -66,7 +66,7 @@ both_databases! {
 
     /// SPEC A4.
     #[test]
-    async fn the_same_key_with_another_body_is_refused(fixture: Fixture) {
+    async fn the_same_key_with_another_body_is_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
         service.saved("k1", "https://example.com/a").await;
         let answer = service.save("k1", "https://example.com/b").send().await;
@@ -76,7 +76,7 @@ both_databases! {
 
     /// SPEC A3, C6: an impatient finger.
     #[test]
-    async fn ten_presses_at_once_are_one_bookmark(fixture: Fixture) {
+    async fn ten_presses_at_once_are_one_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
         let presses: Vec<_> =
             (0..10).map(|_| tokio::spawn(service.save("k1", "https://example.com/").send_while_busy())).collect();
@@ -92,7 +92,7 @@ both_databases! {
 
     /// SPEC A2, A5: an expired key counts as new; the URL, too, by then.
     #[test]
-    async fn an_expired_key_counts_as_new(fixture: Fixture) {
+    async fn an_expired_key_counts_as_new(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|_, _| story()).await;
         let first = service.saved("k1", &pages.url("/")).await;
@@ -107,7 +107,7 @@ both_databases! {
 
     /// SPEC D4: whatever fails on the way, nothing of it is there, and the key is free.
     #[test]
-    async fn a_save_that_fails_leaves_nothing(fixture: Fixture) {
+    async fn a_save_that_fails_leaves_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
         service
             .tamper(
@@ -126,7 +126,7 @@ both_databases! {
 
     /// SPEC D11.
     #[test]
-    async fn a_body_that_names_another_key_is_refused(fixture: Fixture) {
+    async fn a_body_that_names_another_key_is_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
         let wish = json!({ "url": "https://example.com/", "idempotency_key": "k2" });
         let answer = service.save("k1", "").json(&wish).send().await;
@@ -136,7 +136,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_no_wish_is_refused_with_a_reason(fixture: Fixture) {
+    async fn what_is_no_wish_is_refused_with_a_reason(fixture: ApiFixture) {
         let service = fixture.start().await;
         let long = "a".repeat(201);
         for (number, (body, expected)) in [
@@ -163,7 +163,7 @@ both_databases! {
 
     /// SPEC A5: the key of a message that may still be sent is kept.
     #[test]
-    async fn a_key_is_kept_while_its_message_waits(fixture: Fixture) {
+    async fn a_key_is_kept_while_its_message_waits(fixture: ApiFixture) {
         let late = Schedule::List(vec![Duration::from_hours(200)]);
         let service = fixture.work_as(|settings| settings.retry.schedule = late).await;
         // Nobody listens there.

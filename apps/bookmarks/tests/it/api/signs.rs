@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use ichido_core::alert::{About, Rule};
 
-use super::fixture::{Fixture, Service, look_again};
+use super::fixture::{ApiFixture, RunningService, look_again};
 use super::pages::{Pages, said, story};
 use crate::both_databases;
 
@@ -14,7 +14,7 @@ const A_ROUND: Duration = Duration::from_secs(11);
 /// How many looks there are between two steps of time.
 const LOOKS_A_STEP: u32 = 40;
 
-impl Service {
+impl RunningService {
     /// What is measured, by its name and labels. Counters are the whole program's, whatever else runs in it.
     async fn measured(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.bare(Method::GET, "/metrics").send().await;
@@ -50,7 +50,7 @@ impl Service {
 
 both_databases! {
     #[test]
-    async fn it_says_that_it_lives_and_is_ready(fixture: Fixture) {
+    async fn it_says_that_it_lives_and_is_ready(fixture: ApiFixture) {
         let service = fixture.work().await;
         assert_eq!(service.bare(Method::GET, "/livez").send().await.status, StatusCode::OK);
         while service.bare(Method::GET, "/readyz").send().await.status != StatusCode::OK {
@@ -60,7 +60,7 @@ both_databases! {
 
     /// SPEC A14: requests with a key, duplicates caught, whose tries, dead letters.
     #[test]
-    async fn requests_duplicates_tries_and_dead_letters_are_measured(fixture: Fixture) {
+    async fn requests_duplicates_tries_and_dead_letters_are_measured(fixture: ApiFixture) {
         const REQUESTS: &str = "ichido_once_requests_total";
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let replayed = ["operation=\"bookmarks.create\"", "result=\"replayed\""];
@@ -90,7 +90,7 @@ both_databases! {
 
     /// The same names and buckets as those of the engine's own programs, so that rules and dashboards hold for both.
     #[test]
-    async fn what_the_engine_measures_is_whole_on_our_page(fixture: Fixture) {
+    async fn what_the_engine_measures_is_whole_on_our_page(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.until(&id, "failed").await;
@@ -106,19 +106,19 @@ both_databases! {
 
     /// SPEC A15: more than 10 dead letters an hour.
     #[test]
-    async fn many_dead_letters_open_an_alert(fixture: Fixture) {
+    async fn many_dead_letters_open_an_alert(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         for number in 0..11 {
             service.saved(&format!("k{number}"), &format!("http://127.0.0.1/{number}")).await;
         }
         service.until_firing(Rule::DeadLetters, &About::Queue("extraction".to_owned())).await;
-        let told = service.store().alerts().list(None, 10).await.unwrap();
-        assert!(!told.iter().any(|alert| alert.rule == Rule::DeadLetter), "one of them is nobody's incident");
+        let alerts = service.store().alerts().list(None, 10).await.unwrap();
+        assert!(!alerts.iter().any(|alert| alert.rule == Rule::DeadLetter), "one of them is nobody's incident");
     }
 
     /// SPEC A15: more than 50 % duplicates.
     #[test]
-    async fn many_duplicates_open_an_alert(fixture: Fixture) {
+    async fn many_duplicates_open_an_alert(fixture: ApiFixture) {
         let service = fixture.start().await;
         for _ in 0..110 {
             assert_eq!(service.save("k1", "https://example.com/").send().await.status, StatusCode::CREATED);
@@ -128,7 +128,7 @@ both_databases! {
 
     /// SPEC A15: more than 5 % of retries failing.
     #[test]
-    async fn many_failing_retries_open_an_alert(fixture: Fixture) {
+    async fn many_failing_retries_open_an_alert(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| if path.ends_with('0') { story() } else { said("500 Oh", "", b"") }).await;
         for number in 0..24 {
@@ -139,7 +139,7 @@ both_databases! {
 
     /// SPEC A15: a mean delay over 5 minutes until pages are summarised.
     #[test]
-    async fn a_long_delay_opens_an_alert(fixture: Fixture) {
+    async fn a_long_delay_opens_an_alert(fixture: ApiFixture) {
         let service = fixture.start().await;
         let pages = Pages::start(|_, _| story()).await;
         for number in 0..6 {

@@ -10,7 +10,7 @@ use ichido_store::testing::sqlite;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, SqliteConnection};
 
-use super::fixture::{Ask, in_time, look_again};
+use super::fixture::{ApiRequest, in_time, look_again};
 use super::pages::{Pages, story};
 use super::program::{start_as, stop, way_in};
 
@@ -20,14 +20,14 @@ async fn pages(authority: &Authority, host: &str) -> Pages {
 }
 
 /// Somebody who uses the program.
-struct Person {
+struct TlsPerson {
     address: SocketAddr,
     token: String,
 }
 
-impl Person {
-    fn ask(&self, path: &str) -> Ask {
-        Ask::to(self.address, path).header("authorization", &format!("Bearer {}", self.token))
+impl TlsPerson {
+    fn ask(&self, path: &str) -> ApiRequest {
+        ApiRequest::to(self.address, path).header("authorization", &format!("Bearer {}", self.token))
     }
 
     /// Saves a page, and waits until it was tried.
@@ -66,7 +66,7 @@ async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_e
         })
         .await;
         let (address, token) = way_in(&said);
-        let person = Person { address, token };
+        let person = TlsPerson { address, token };
 
         let by_address = pages(&known, "127.0.0.1").await;
         let done = person.save(&by_address.url("/")).await;

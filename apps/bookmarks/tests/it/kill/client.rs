@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::book::Book;
+use super::client_log::ClientLog;
 
 /// How many save at once.
 const CLIENTS: u32 = 12;
@@ -38,12 +38,12 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn start(book: &Arc<Book>, url: &str, token: &Token) -> Self {
+    pub(crate) fn start(log: &Arc<ClientLog>, url: &str, token: &Token) -> Self {
         let (online, no_more) = (watch::Sender::new(()), watch::Sender::new(false));
         let settings = ClientSettings { token: Some(token.clone()), ..ClientSettings::new(url) };
         let start = |_| {
             let device = Device {
-                book: Arc::clone(book),
+                log: Arc::clone(log),
                 client: Arc::new(settings.clone().resolve().unwrap()),
                 online: online.subscribe(),
                 no_more: no_more.subscribe(),
@@ -70,31 +70,31 @@ impl Clients {
 
 /// One client, over all its lives.
 struct Device {
-    book: Arc<Book>,
+    log: Arc<ClientLog>,
     client: Arc<Client>,
     online: watch::Receiver<()>,
     no_more: watch::Receiver<bool>,
 }
 
-enum End {
+enum LifeEnd {
     Died,
     AllSent,
 }
 
 impl Device {
     async fn lives(mut self) {
-        let place = sqlite::fresh_file();
-        let file = place.folder().join("saves.queue");
-        while let End::Died = self.life(&file).await {}
+        let temp_file = sqlite::fresh_file();
+        let file = temp_file.folder().join("saves.queue");
+        while let LifeEnd::Died = self.life(&file).await {}
     }
 
     /// From the opening of the queue until everything is sent or, in the middle of whatever it does, it dies.
-    async fn life(&mut self, file: &Path) -> End {
+    async fn life(&mut self, file: &Path) -> LifeEnd {
         let queue = Queue::open(file).await.unwrap();
         let mut sender = self.sender(&queue).await;
         let news = Notify::new();
-        let told = |event| {
-            self.book.heard(event);
+        let on_event = |event| {
+            self.log.heard(event);
             news.notify_one();
         };
         let online = async {
@@ -102,16 +102,16 @@ impl Device {
                 queue.wake();
             }
         };
-        let person = Person { book: &self.book, queue: &queue, news: &news, no_more: &self.no_more };
+        let person = SimulatedPerson { log: &self.log, queue: &queue, news: &news, no_more: &self.no_more };
         let end = tokio::select! {
-            ended = sender.run(std::future::pending(), told) => panic!("the sender ended: {ended:?}"),
+            ended = sender.run(std::future::pending(), on_event) => panic!("the sender ended: {ended:?}"),
             () = online => panic!("the case is over, and the client is not"),
-            () = person.saves() => End::AllSent,
-            () = self.book.more(|tally| tally.answers, fastrand::u32(..ANSWERS_IN_A_LIFE_MAX)) => End::Died,
+            () = person.saves() => LifeEnd::AllSent,
+            () = self.log.more(|tally| tally.answers, fastrand::u32(..ANSWERS_IN_A_LIFE_MAX)) => LifeEnd::Died,
         };
-        if let End::Died = end {
+        if let LifeEnd::Died = end {
             let left = queue.list(&Filter::default(), WAITING_MAX).await.unwrap();
-            self.book.died(left.iter().any(|entry| entry.state == State::Sending));
+            self.log.died(left.iter().any(|entry| entry.state == State::Sending));
         }
         drop(sender);
         queue.close().await;
@@ -134,15 +134,15 @@ impl Device {
 }
 
 /// Who saves, and looks after what failed.
-struct Person<'a> {
-    book: &'a Book,
+struct SimulatedPerson<'a> {
+    log: &'a ClientLog,
     queue: &'a Queue,
     /// Something happened to an entry.
     news: &'a Notify,
     no_more: &'a watch::Receiver<bool>,
 }
 
-impl Person<'_> {
+impl SimulatedPerson<'_> {
     /// Back when there is nothing more to save, and nothing left in the queue. Else each news is an occasion to save, bad ones too.
     async fn saves(&self) {
         loop {
@@ -177,12 +177,12 @@ impl Person<'_> {
     }
 
     async fn saves_one(&self) {
-        let save = self.book.begin();
+        let save = self.log.begin();
         let body = json!({ "url": save.url, "created_from": "test" }).to_string();
         let key = IdempotencyKey::parse(&save.key).unwrap();
         let action = Action::new(http::Method::POST, "/v1/bookmarks", key, "application/json", body).unwrap();
         let accepted = self.queue.accept(DESTINATION, &[action]).await.unwrap();
         assert!(!matches!(accepted[..], [Accepted::Different { .. }]), "one key is one save");
-        self.book.acknowledged(save);
+        self.log.acknowledged(save);
     }
 }

@@ -11,12 +11,12 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 const STARTS_MAX: usize = 100;
 
 /// The service, while it lives.
-pub(crate) struct Service {
+pub(crate) struct KilledService {
     address: SocketAddr,
     process: Child,
 }
 
-impl Service {
+impl KilledService {
     /// Starts it; port 0 is any that is free.
     pub(crate) async fn start_at(store: &str, address: SocketAddr) -> Self {
         let mut why = String::new();
@@ -43,7 +43,7 @@ impl Service {
 }
 
 /// The service once it says that it serves, or what it said in place of that.
-async fn started(store: &str, address: SocketAddr) -> Result<Service, String> {
+async fn started(store: &str, address: SocketAddr) -> Result<KilledService, String> {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--listen", &address.to_string(), "--store", store]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -54,7 +54,7 @@ async fn started(store: &str, address: SocketAddr) -> Result<Service, String> {
         if let Some(at) = line.strip_prefix("bookmarks: serving on http://") {
             // Read on, or the service would wait for a reader.
             tokio::spawn(async move { tokio::io::copy(&mut log, &mut tokio::io::sink()).await });
-            return Ok(Service { address: at.parse().unwrap(), process });
+            return Ok(KilledService { address: at.parse().unwrap(), process });
         }
     }
     let mut why = String::new();

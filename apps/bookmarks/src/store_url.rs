@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 
 /// A store's place, of an address such as `sqlite:FILE` or `postgres://…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreUrl {
     /// A file.
     Sqlite {
         /// Its path, as it was written.
@@ -25,9 +25,9 @@ pub enum Place {
     Unknown(Option<String>),
 }
 
-impl Place {
+impl StoreUrl {
     /// The place that an address names.
-    pub fn of(address: &str) -> Self {
+    pub fn new(address: &str) -> Self {
         match address.split_once(':') {
             // The path as it is written, as the store takes it.
             Some(("sqlite", path)) => Self::Sqlite { file: path.strip_prefix("//").unwrap_or(path).into() },
@@ -66,7 +66,7 @@ fn whole(file: &Path) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite { file } => write!(f, "SQLite, {}", whole(file).display()),
@@ -99,7 +99,7 @@ mod tests {
             ("sqlite:/links.db", "SQLite, /links.db"),
             ("sqlite:///links.db", "SQLite, /links.db"),
         ] {
-            assert_eq!(Place::of(address).to_string(), shown);
+            assert_eq!(StoreUrl::new(address).to_string(), shown);
         }
     }
 }

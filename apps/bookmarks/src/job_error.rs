@@ -5,15 +5,15 @@ use std::time::Duration;
 use ichido::destination::Failed;
 
 /// Declares each trouble once: its code, the words for a person, and whether trying again by itself could help.
-macro_rules! troubles {
+macro_rules! job_errors {
     ($($(#[$doc:meta])* $name:ident: $code:literal, $words:literal, $lasts:ident;)+) => {
         /// What was wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Trouble {
+        pub(crate) enum JobError {
             $($(#[$doc])* $name,)+
         }
 
-        impl Trouble {
+        impl JobError {
             pub(crate) const ALL: &[Self] = &[$(Self::$name),+];
 
             /// Its code, its words, and how long it lasts.
@@ -26,7 +26,7 @@ macro_rules! troubles {
     };
 }
 
-troubles! {
+job_errors! {
     PageUnreachable: "page_unreachable", "The page could not be reached", Passing;
     PageTooSlow: "page_too_slow", "The page took too long to answer", Passing;
     PageFailing: "page_failing", "The page's server has a problem", Passing;
@@ -53,7 +53,7 @@ enum Lasts {
     Lasting,
 }
 
-impl Trouble {
+impl JobError {
     /// Its code.
     pub(crate) const fn as_str(self) -> &'static str {
         self.row().0
@@ -88,29 +88,29 @@ impl Trouble {
 
     /// The trouble of a code.
     pub(crate) fn of_code(code: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|trouble| trouble.as_str() == code)
+        Self::ALL.iter().copied().find(|job_error| job_error.as_str() == code)
     }
 }
 
 /// What went wrong this time. The detail is for who runs the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) trouble: Trouble,
+pub(crate) struct JobFailure {
+    pub(crate) job_error: JobError,
     pub(crate) detail: String,
     /// How long to wait at least, where somebody asked for it.
     pub(crate) wait: Option<Duration>,
 }
 
-impl Fault {
-    pub(crate) fn new(trouble: Trouble, detail: impl Into<String>) -> Self {
-        Self { trouble, detail: detail.into(), wait: None }
+impl JobFailure {
+    pub(crate) fn new(job_error: JobError, detail: impl Into<String>) -> Self {
+        Self { job_error, detail: detail.into(), wait: None }
     }
 
     /// What the worker is told. A page that fails says nothing of other pages, so the pace at which those are read hears nothing of it.
     pub(crate) fn failed(self) -> Failed {
-        let why = self.trouble.why(&self.detail);
+        let why = self.job_error.why(&self.detail);
         match self.wait {
-            _ if !self.trouble.is_passing() => Failed::dead(why),
+            _ if !self.job_error.is_passing() => Failed::dead(why),
             Some(wait) => Failed::retry_after(wait, why),
             None => Failed::retry(why),
         }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_view_of_failed_jobs_says_the_same_of_retries() {
-        let hopeless = Trouble::ALL.iter().filter(|trouble| !trouble.can_retry());
-        let listed: Vec<String> = hopeless.map(|trouble| format!("'{}'", trouble.as_str())).collect();
+        let hopeless = JobError::ALL.iter().filter(|job_error| !job_error.can_retry());
+        let listed: Vec<String> = hopeless.map(|job_error| format!("'{}'", job_error.as_str())).collect();
         let expected = format!("NOT IN ({}) AS can_retry", listed.join(", "));
         for schema in [include_str!("../schema/sqlite.sql"), include_str!("../schema/postgres.sql")] {
             assert!(schema.contains(&expected), "no `{expected}` in the schema");
@@ -134,19 +134,19 @@ mod tests {
     #[test]
     fn the_page_has_words_for_each_in_both_languages() {
         let words = include_str!("../page/words.js");
-        for trouble in Trouble::ALL {
-            let code = format!(" {}: '", trouble.as_str());
-            assert_eq!(words.matches(&code).count(), 2, "{}", trouble.as_str());
+        for job_error in JobError::ALL {
+            let code = format!(" {}: '", job_error.as_str());
+            assert_eq!(words.matches(&code).count(), 2, "{}", job_error.as_str());
         }
     }
 
     #[test]
     fn an_error_is_known_by_its_code_again() {
-        for trouble in Trouble::ALL {
-            assert_eq!(Trouble::of_error(Some(&trouble.why("a: b"))), *trouble);
+        for job_error in JobError::ALL {
+            assert_eq!(JobError::of_error(Some(&job_error.why("a: b"))), *job_error);
         }
         for other in [None, Some("the handler panicked: oh"), Some("")] {
-            assert_eq!(Trouble::of_error(other), Trouble::JobFailed);
+            assert_eq!(JobError::of_error(other), JobError::JobFailed);
         }
     }
 }

@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 /// What clients did and heard, all of them together.
 #[derive(Default)]
-pub(crate) struct Book {
+pub(crate) struct ClientLog {
     notes: Mutex<Notes>,
-    tally: watch::Sender<Tally>,
+    tally: watch::Sender<ClientCounts>,
 }
 
 /// A link, under a key.
@@ -38,7 +38,7 @@ struct Notes {
 
 /// How often something happened.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ClientCounts {
     /// A save was answered.
     pub(crate) answers: u32,
     /// A save was queued while the service was away.
@@ -60,7 +60,7 @@ pub(crate) struct Tally {
 }
 
 /// What the service has at the end.
-pub(crate) struct Stands {
+pub(crate) struct FinalState {
     /// URL, id and job of each.
     pub(crate) bookmarks: Vec<(String, Uuid, Uuid)>,
     /// All there are of the kind that comes with a bookmark.
@@ -69,7 +69,7 @@ pub(crate) struct Stands {
     pub(crate) answers: Vec<(String, Vec<u8>)>,
 }
 
-impl Book {
+impl ClientLog {
     /// Something new or something old, under one of two keys for each URL.
     pub(crate) fn begin(&self) -> Save {
         let mut notes = self.notes.lock().unwrap();
@@ -120,7 +120,7 @@ impl Book {
     }
 
     /// Waits until something has happened so many times more.
-    pub(crate) async fn more(&self, what: fn(&Tally) -> u32, times: u32) {
+    pub(crate) async fn more(&self, what: fn(&ClientCounts) -> u32, times: u32) {
         let enough = what(&self.tally.borrow()) + times;
         self.tally.subscribe().wait_for(|tally| enough <= what(tally)).await.unwrap();
     }
@@ -132,18 +132,18 @@ impl Book {
     }
 
     /// Whether each URL is one bookmark with one job, every acknowledged save was done, and everything that was answered was that one.
-    pub(crate) fn judge(&self, stands: Stands) {
+    pub(crate) fn judge(&self, state: FinalState) {
         let notes = self.notes.lock().unwrap();
         let ids: HashMap<String, String> =
-            stands.bookmarks.iter().map(|(url, id, _)| (url.clone(), id.to_string())).collect();
-        assert_eq!(ids.len(), stands.bookmarks.len(), "a URL is there twice");
-        let jobs: BTreeSet<Uuid> = stands.bookmarks.iter().map(|(_, _, job)| *job).collect();
-        assert_eq!(jobs.len(), stands.bookmarks.len(), "each bookmark has a job of its own");
-        assert_eq!(jobs, stands.jobs.into_iter().collect(), "each job has its bookmark");
+            state.bookmarks.iter().map(|(url, id, _)| (url.clone(), id.to_string())).collect();
+        assert_eq!(ids.len(), state.bookmarks.len(), "a URL is there twice");
+        let jobs: BTreeSet<Uuid> = state.bookmarks.iter().map(|(_, _, job)| *job).collect();
+        assert_eq!(jobs.len(), state.bookmarks.len(), "each bookmark has a job of its own");
+        assert_eq!(jobs, state.jobs.into_iter().collect(), "each job has its bookmark");
         let begun: BTreeSet<&String> = notes.begun.values().collect();
         assert!(ids.keys().all(|url| begun.contains(url)), "a URL that nobody saved");
         let done: BTreeMap<String, String> =
-            stands.answers.into_iter().map(|(key, body)| (key, id_in(&body))).collect();
+            state.answers.into_iter().map(|(key, body)| (key, id_in(&body))).collect();
         for Save { key, url } in &notes.acknowledged {
             assert!(ids.contains_key(url) && done.contains_key(key), "{key} was acknowledged, and is lost");
             assert_eq!(done[key], ids[url], "{key} stands as what its URL is");
@@ -156,7 +156,7 @@ impl Book {
 
     /// Whether the kills met somebody at work, so that the case says something.
     pub(crate) fn check_that_kills_hit(&self, kills: u32) {
-        let Tally { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
+        let ClientCounts { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
         let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
         assert!(kills / 8 <= seldom, "they missed");
     }
