@@ -72,7 +72,7 @@ pub enum Chore {
         /// Which part, by its word: `store`, `once`, `outbox` or `serve`.
         part: &'static str,
         /// On this database alone.
-        database: Option<Database>,
+        database: Option<BenchDatabase>,
     },
     /// Measure a batch of calls to a throttled model.
     BenchLlm {
@@ -96,14 +96,14 @@ pub enum Chore {
 
 /// A database that the store runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Database {
+pub enum BenchDatabase {
     /// PostgreSQL.
     Postgres,
     /// SQLite.
     Sqlite,
 }
 
-impl Database {
+impl BenchDatabase {
     fn parse(word: &str) -> Result<Self, String> {
         let known = [Self::Postgres, Self::Sqlite].into_iter().find(|database| database.word() == word);
         known.ok_or_else(|| format!("`{word}` is no database that the store runs on: `postgres` or `sqlite`"))
@@ -134,7 +134,7 @@ impl Chore {
             ["bench", "llm", options @ ..] => bench_llm(options),
             ["bench", part] => Ok(Self::Bench { part: part_of(part)?, database: None }),
             ["bench", part, word] => {
-                Ok(Self::Bench { part: part_of(part)?, database: Some(Database::parse(word)?) })
+                Ok(Self::Bench { part: part_of(part)?, database: Some(BenchDatabase::parse(word)?) })
             }
             ["bench", ..] => Err(ONE_PART.to_owned()),
             ["soak"] => Ok(Self::Soak),
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(Chore::parse(&["tidy"]), Ok(Chore::Tidy));
         assert_eq!(Chore::parse(&["fuzz"]), Ok(Chore::Fuzz { seconds: 60 }));
         assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));
-        for database in [Database::Postgres, Database::Sqlite] {
+        for database in [BenchDatabase::Postgres, BenchDatabase::Sqlite] {
             let chore = Chore::Bench { part: "store", database: Some(database) };
             assert_eq!(Chore::parse(&["bench", "store", database.word()]), Ok(chore));
         }

@@ -4,18 +4,18 @@
 
 use std::path::Path;
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// Runs each target for `seconds`.
 pub fn run(root: &Path, seconds: u32) -> Result<(), String> {
-    if Line::cargo(&["fuzz", "--version"]).answer(root).is_none() {
+    if CommandLine::cargo(&["fuzz", "--version"]).answer(root).is_none() {
         return Err("cargo-fuzz is missing; install it with `cargo install cargo-fuzz --locked`".to_owned());
     }
     for target in targets(root)? {
         println!("\n== fuzz {target}");
         // Without a sanitizer a target builds on stable, and our code has no unsafe for one to watch.
         let time = format!("-max_total_time={seconds}");
-        Line::cargo(&["fuzz", "run", "-s", "none", &target, "--", &time]).run(root)?;
+        CommandLine::cargo(&["fuzz", "run", "-s", "none", &target, "--", &time]).run(root)?;
     }
     Ok(())
 }

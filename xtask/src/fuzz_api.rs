@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 use crate::tools::{node, schemathesis};
 
 /// The seed of the dice.
@@ -21,7 +21,7 @@ const STREAM: &str = "/v1/events";
 
 /// How long it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FuzzLength {
     /// As a part of `test`, by the binary that was built for its tests.
     Short,
     /// As a chore of its own.
@@ -29,16 +29,16 @@ pub enum Form {
 }
 
 /// Starts a server in an empty folder, and sends it what is drawn.
-pub fn run(root: &Path, form: Form) -> Result<(), String> {
+pub fn run(root: &Path, length: FuzzLength) -> Result<(), String> {
     let schemathesis = schemathesis::ensure(root)?;
     check_description(root)?;
-    if form == Form::Long {
-        Line::cargo(&["build", "--package", "ichido-cli"]).run(root)?;
+    if length == FuzzLength::Long {
+        CommandLine::cargo(&["build", "--package", "ichido-cli"]).run(root)?;
     }
-    let server = Server::start(root)?;
-    let examples = match form {
-        Form::Short => EXAMPLES_SHORT,
-        Form::Long => EXAMPLES,
+    let server = FuzzedServer::start(root)?;
+    let examples = match length {
+        FuzzLength::Short => EXAMPLES_SHORT,
+        FuzzLength::Long => EXAMPLES,
     };
     let description = format!("{}/openapi.json", server.address);
     let ours = |file: &str| root.join("xtask").join(file).to_string_lossy().into_owned();
@@ -55,7 +55,8 @@ pub fn run(root: &Path, form: Form) -> Result<(), String> {
 
 /// Whether others can read the description: its schema, Redocly's rules, and TypeScript's compiler say so.
 fn check_description(root: &Path) -> Result<(), String> {
-    let npm = |script| Line::new("npm", &["--prefix", node::OPENAPI_FOLDER, "--silent", "run", script]);
+    let npm =
+        |script| CommandLine::new("npm", &["--prefix", node::OPENAPI_FOLDER, "--silent", "run", script]);
     let by_schema = schemathesis::spec_validator(root).and(&["docs/openapi.json"]);
     for line in [by_schema, npm("lint"), npm("types")] {
         let (said, outcome) = line.clone().run_captured(root);
@@ -66,13 +67,13 @@ fn check_description(root: &Path) -> Result<(), String> {
 }
 
 /// A server that ends with this.
-struct Server {
+struct FuzzedServer {
     child: Child,
     address: String,
     folder: PathBuf,
 }
 
-impl Server {
+impl FuzzedServer {
     fn start(root: &Path) -> Result<Self, String> {
         let folder = root.join("target/fuzz-api");
         // What the last run left there; that there is nothing is fine.
@@ -103,7 +104,7 @@ fn address(line: &str) -> Option<String> {
     Some(format!("http://{address}"))
 }
 
-impl Drop for Server {
+impl Drop for FuzzedServer {
     fn drop(&mut self) {
         // It is told by its end alone; one that is gone already is fine.
         _ = self.child.kill();

@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 use crate::tools::node::FOLDER;
 
 /// Runs them in the order in which a person would want to know.
 pub(crate) fn run(root: &Path, env: &[(String, String)]) -> Result<(), String> {
     for script in ["types", "test:node", "test:browser", "test:bookmarks"] {
-        let line = Line::new("npm", &["--prefix", FOLDER, "--silent", "run", script]);
+        let line = CommandLine::new("npm", &["--prefix", FOLDER, "--silent", "run", script]);
         let (said, outcome) = line.clone().envs(env).run_captured(root);
         println!("\n== js {script}\n{said}");
         outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))?;

@@ -6,10 +6,10 @@
 //! Where to start: [`mod@test`] is what CI runs; [`tidy`] holds the rules about the repository itself.
 
 pub mod chore;
+mod command_line;
 pub mod fuzz;
 pub mod fuzz_api;
 mod js;
-mod line;
 pub mod long;
 mod packages;
 pub mod rustdoc;

@@ -5,8 +5,8 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use crate::chore::Database;
-use crate::line::Line;
+use crate::chore::BenchDatabase;
+use crate::command_line::CommandLine;
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
@@ -31,15 +31,15 @@ const EXAMPLES_ROUNDS: &str = "10";
 
 /// Measures a part beside the least work that could do the same, on both databases or on one. The worker is measured beside a peer
 /// too, on PostgreSQL, which is a crate apart; accepting over HTTP is measured on the program.
-pub fn bench(root: &Path, part: &str, database: Option<Database>) -> Result<(), String> {
-    if part == "outbox" && database != Some(Database::Sqlite) {
-        Line::cargo(&["build", "--release", "--locked", "--manifest-path", PEER]).run(root)?;
+pub fn bench(root: &Path, part: &str, database: Option<BenchDatabase>) -> Result<(), String> {
+    if part == "outbox" && database != Some(BenchDatabase::Sqlite) {
+        CommandLine::cargo(&["build", "--release", "--locked", "--manifest-path", PEER]).run(root)?;
     }
     if part == "serve" {
-        Line::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
+        CommandLine::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
     }
-    let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", part]);
-    line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
+    let line = CommandLine::cargo(&["run", "--release", "--package", "ichido-bench", "--", part]);
+    line.and(&database.map(BenchDatabase::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
 /// Measures a batch of calls to a throttled model; a crate apart, so that the others need not build AWS's SDK.
@@ -47,7 +47,7 @@ pub fn bench_llm(root: &Path, items: Option<NonZeroU32>, rate: Option<NonZeroU32
     let given = [("--items", items), ("--rate", rate)];
     let options = given.iter().filter_map(|(name, count)| Some([(*name).to_owned(), (*count)?.to_string()]));
     let options: Vec<String> = options.flatten().collect();
-    Line::cargo(&["run", "--release", "--package", "ichido-bench-llm", "--"])
+    CommandLine::cargo(&["run", "--release", "--package", "ichido-bench-llm", "--"])
         .and(&options.iter().map(String::as_str).collect::<Vec<_>>())
         .run(root)
 }
@@ -69,7 +69,7 @@ pub fn soak(root: &Path) -> Result<(), String> {
     ] {
         // One test after the other: each has processes and a database of its own.
         let features: &[&str] = if package == "ichido-client" { &["--features", "queue"] } else { &[] };
-        Line::cargo(&["test", "--package", package, "--test", "it", suite])
+        CommandLine::cargo(&["test", "--package", package, "--test", "it", suite])
             .and(features)
             .and(&["--", "--test-threads=1"])
             .env(name, value)

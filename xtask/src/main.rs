@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Chore::BenchLlm { items, rate } => long::bench_llm(&root(), items, rate),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
-        Chore::FuzzApi => fuzz_api::run(&root(), fuzz_api::Form::Long),
+        Chore::FuzzApi => fuzz_api::run(&root(), fuzz_api::FuzzLength::Long),
         Chore::Help => {
             println!("{USAGE}");
             Ok(())

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use self::binaries::{build, linted};
 use self::runner::Tests;
 use self::servers::Servers;
-use crate::fuzz_api::{self, Form};
-use crate::line::Line;
+use crate::command_line::CommandLine;
+use crate::fuzz_api::{self, FuzzLength};
 use crate::packages::{BEDROCK, all_but, usual};
 use crate::tidy::arrows;
 use crate::{js, rustdoc, tools};
@@ -49,7 +49,7 @@ pub enum Scope {
 
 /// Runs the steps and prints how long each took.
 pub fn run(root: &Path, scope: Scope) -> Result<(), String> {
-    let run = Run { root, ran: Mutex::new(Vec::new()) };
+    let run = TestRun { root, ran: Mutex::new(Vec::new()) };
     let start = now();
     let outcome = if scope == Scope::Quick { run.quick() } else { run.all(scope == Scope::All) };
     let ran = run.ran.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -57,13 +57,13 @@ pub fn run(root: &Path, scope: Scope) -> Result<(), String> {
     outcome
 }
 
-struct Run<'a> {
+struct TestRun<'a> {
     root: &'a Path,
-    ran: Mutex<Vec<Ran>>,
+    ran: Mutex<Vec<TimedStep>>,
 }
 
 /// A step that was run, and how long it took.
-struct Ran {
+struct TimedStep {
     name: &'static str,
     took: Duration,
 }
@@ -77,7 +77,7 @@ struct Lanes {
     rest: bool,
 }
 
-impl Run<'_> {
+impl TestRun<'_> {
     fn quick(&self) -> Result<(), String> {
         let root = self.root;
         let packages = arrows::packages(root)?;
@@ -123,19 +123,20 @@ impl Run<'_> {
     }
 
     fn format(&self) -> Result<(), String> {
-        self.step("format", || Line::cargo(&["fmt", "--all", "--check"]).run(self.root))
+        self.step("format", || CommandLine::cargo(&["fmt", "--all", "--check"]).run(self.root))
     }
 
     /// What starts the programs that were built.
     fn web(&self, servers: &Servers) -> Result<(), String> {
         self.step("js", || js::run(self.root, &servers.env))?;
-        self.step("fuzz-api", || fuzz_api::run(self.root, Form::Short))
+        self.step("fuzz-api", || fuzz_api::run(self.root, FuzzLength::Short))
     }
 
     /// What is compiled and not run. It has a folder of its own, so that cargo lets it run beside the build.
     fn checked(&self, lanes: &Lanes) -> Result<(), String> {
         let root = self.root;
-        let cargo = |arguments: &[&str]| Line::cargo(arguments).env("CARGO_TARGET_DIR", CHECKED_FOLDER);
+        let cargo =
+            |arguments: &[&str]| CommandLine::cargo(arguments).env("CARGO_TARGET_DIR", CHECKED_FOLDER);
         if lanes.rest {
             for features in FEATURES_ALONE {
                 self.line("features", &cargo(&["check", "--locked"]).and(features))?;
@@ -174,7 +175,7 @@ impl Run<'_> {
     }
 
     /// A step that is one command.
-    fn line(&self, name: &'static str, line: &Line) -> Result<(), String> {
+    fn line(&self, name: &'static str, line: &CommandLine) -> Result<(), String> {
         self.step(name, || {
             let (said, outcome) = line.run_captured(self.root);
             println!("\n== {name}\n{said}");
@@ -187,13 +188,13 @@ impl Run<'_> {
         let outcome = work();
         let took = now().duration_since(start);
         println!("\n== {name}: {:.0} s", took.as_secs_f64());
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(Ran { name, took });
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(TimedStep { name, took });
         outcome.map_err(|error| format!("step `{name}`: {error}"))
     }
 }
 
 /// Makes the pages of every library and runs the examples in them.
-fn documented(root: &Path) -> Line {
+fn documented(root: &Path) -> CommandLine {
     // This program as the build has made it, in the place of the one that runs.
     let us = crate::built(root).join("xtask").display().to_string();
     // Not cargo's own folder: pages that somebody made in spite of warnings must not count as checked.
@@ -210,8 +211,8 @@ fn with_aws() -> Vec<String> {
 /// Fails if the build with AWS's SDK enables other features of a crate than the usual build: all of our crates would be compiled again.
 fn same_features(root: &Path) -> Result<(), String> {
     let features = |chosen: &[String]| {
-        let line =
-            Line::cargo(&["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"]).and_all(chosen);
+        let line = CommandLine::cargo(&["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"])
+            .and_all(chosen);
         let (said, outcome) = line.run_captured(root);
         let lines = said.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
         outcome.map(|()| lines.collect::<BTreeSet<String>>()).map_err(|error| format!("{said}\n{error}"))
@@ -250,8 +251,8 @@ fn now() -> Instant {
 }
 
 /// A row for each step, in the order in which they ended. Steps overlap, so the total is less than their sum.
-fn table(ran: &[Ran], took: Duration) -> String {
-    let total = Ran { name: "total", took };
+fn table(ran: &[TimedStep], took: Duration) -> String {
+    let total = TimedStep { name: "total", took };
     let rows = ran.iter().chain([&total]);
     let rows: Vec<String> =
         rows.map(|step| format!("{:<10}{:>7.1} s", step.name, step.took.as_secs_f64())).collect();
@@ -265,8 +266,8 @@ mod tests {
     #[test]
     fn the_table_has_a_row_for_each_step_and_the_total() {
         let ran = [
-            Ran { name: "format", took: Duration::from_millis(440) },
-            Ran { name: "build", took: Duration::from_secs(12) },
+            TimedStep { name: "format", took: Duration::from_millis(440) },
+            TimedStep { name: "build", took: Duration::from_secs(12) },
         ];
         let total = Duration::from_secs(12);
         assert_eq!(table(&ran, total), "format        0.4 s\nbuild        12.0 s\ntotal        12.0 s");
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_is_timed_and_named() {
-        let run = Run { root: Path::new("."), ran: Mutex::new(Vec::new()) };
+        let run = TestRun { root: Path::new("."), ran: Mutex::new(Vec::new()) };
         let outcome: Result<(), String> = run.step("build", || Err("no".to_owned()));
         assert_eq!(outcome, Err("step `build`: no".to_owned()));
         assert_eq!(run.ran.into_inner().expect("no panic").len(), 1);

@@ -26,36 +26,36 @@ use tree::Tree;
 
 /// Something that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct TidyFinding {
     /// What is wrong.
     pub what: String,
     /// The file, with a line where one helps, from the root of the repository.
-    pub place: String,
+    pub location: String,
     /// What to do about it.
-    pub mend: String,
+    pub fix: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  where: {}\n  mend:  {}", self.what, self.place, self.mend)
+        write!(f, "{}\n  where: {}\n  mend:  {}", self.what, self.location, self.fix)
     }
 }
 
 /// What came of checking every rule.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct TidyReport {
     /// How many rules were checked.
     pub rules: usize,
     /// How many files were read for them.
     pub files: usize,
     /// What breaks a rule.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TidyFinding>,
 }
 
-impl Report {
+impl TidyReport {
     /// One line when nothing was found; the error lists all findings.
     pub fn verdict(&self) -> Result<String, String> {
-        let listed: Vec<String> = self.findings.iter().map(Finding::to_string).collect();
+        let listed: Vec<String> = self.findings.iter().map(TidyFinding::to_string).collect();
         let count = match listed.len() {
             0 => return Ok(format!("tidy: {} rules, {} files, nothing to mend", self.rules, self.files)),
             1 => "1 finding".to_owned(),
@@ -72,7 +72,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 }
 
 /// The findings of all rules. The error is about reading the repository, not about a rule.
-pub fn check(root: &Path) -> Result<Report, String> {
+pub fn check(root: &Path) -> Result<TidyReport, String> {
     let tree = Tree::read(root)?;
     let rules = [
         arrows::check(&arrows::packages(root)?),
@@ -85,20 +85,20 @@ pub fn check(root: &Path) -> Result<Report, String> {
         spec::check(&tree),
         thin::check(&tree),
     ];
-    Ok(Report { rules: rules.len(), files: tree.files().count(), findings: rules.concat() })
+    Ok(TidyReport { rules: rules.len(), files: tree.files().count(), findings: rules.concat() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn report(findings: &[&str]) -> Report {
-        let finding = |what: &&str| Finding {
+    fn report(findings: &[&str]) -> TidyReport {
+        let finding = |what: &&str| TidyFinding {
             what: (*what).to_owned(),
-            place: "src/lib.rs".to_owned(),
-            mend: "mend it".to_owned(),
+            location: "src/lib.rs".to_owned(),
+            fix: "mend it".to_owned(),
         };
-        Report { rules: 4, files: 70, findings: findings.iter().map(finding).collect() }
+        TidyReport { rules: 4, files: 70, findings: findings.iter().map(finding).collect() }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// A test binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(super) struct Binary {
 /// clippy's driver compiles as rustc does and checks its lints on the way, so linting and building for the tests is one pass
 /// over our code and over its dependencies. `cargo clippy` would compile everything a second time, in a form that cannot run.
 /// It is for these builds only: the driver optimises less than rustc.
-pub(super) fn linted(command: &[&str], chosen: &[String]) -> Line {
-    Line::cargo(command)
+pub(super) fn linted(command: &[&str], chosen: &[String]) -> CommandLine {
+    CommandLine::cargo(command)
         .and(&["--locked"])
         .and_all(chosen)
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 use crate::tidy::arrows::Package;
 
 /// How many commits back a change still counts as new.
@@ -80,7 +80,7 @@ impl Lane {
 
 /// Whether a crate of AWS's was added, removed or updated.
 pub(super) fn aws_changed(root: &Path) -> bool {
-    let before = Line::new("git", &["show", &format!("HEAD~{COMMITS}:Cargo.lock")]).answer(root);
+    let before = CommandLine::new("git", &["show", &format!("HEAD~{COMMITS}:Cargo.lock")]).answer(root);
     let now = std::fs::read_to_string(root.join("Cargo.lock"));
     match (before, now) {
         (Some(before), Ok(now)) => aws_versions(&before) != aws_versions(&now),
@@ -102,7 +102,7 @@ pub(super) fn dependencies_changed(root: &Path) -> bool {
 /// Whether a line that matches `pattern` came or went in these paths, committed or not.
 fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
     let since = format!("HEAD~{COMMITS}");
-    let line = Line::new("git", &["diff", "--name-only", "--no-renames", "-G", pattern, &since, "--"]);
+    let line = CommandLine::new("git", &["diff", "--name-only", "--no-renames", "-G", pattern, &since, "--"]);
     line.and(paths).answer(root).is_none_or(|files| !files.is_empty())
 }
 
@@ -112,7 +112,7 @@ fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
 /// in a document or a script, concerns the rules about the repository: `xtask`.
 pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeSet<String>, String> {
     let git = |words: &[&str]| {
-        let line = Line::new("git", words);
+        let line = CommandLine::new("git", words);
         line.answer(root).ok_or_else(|| format!("`{line}` failed; `--quick` needs git"))
     };
     let untracked = git(&["ls-files", "--others", "--exclude-standard"])?;
@@ -183,7 +183,7 @@ mod tests {
     fn every_path_of_a_lane_exists() {
         for lane in [BEDROCK, FUZZ] {
             for path in lane.files.iter().chain(lane.interfaces) {
-                let files = Line::new("git", &["ls-files", "--", path]).answer(root());
+                let files = CommandLine::new("git", &["ls-files", "--", path]).answer(root());
                 // A copy without history has no list of files either; there, every lane is due.
                 assert!(files.is_none_or(|files| !files.is_empty()), "{path} is gone: where is it now?");
             }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn an_interface_is_told_from_what_is_inside() {
         let is_interface = |line: &str| {
-            let grep = Line::new(
+            let grep = CommandLine::new(
                 "sh",
                 &["-c", &format!("printf '%s\\n' \"$1\" | grep -qE '{INTERFACE}'"), "sh", line],
             );

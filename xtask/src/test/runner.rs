@@ -45,7 +45,7 @@ fn process_suite(package: &str, test: &str) -> Option<usize> {
 
 /// One process to run: a test, or all unit tests of a crate.
 #[derive(Debug)]
-struct Job {
+struct TestProcess {
     package: String,
     binary: PathBuf,
     folder: PathBuf,
@@ -55,7 +55,7 @@ struct Job {
     suite: Option<usize>,
 }
 
-impl Job {
+impl TestProcess {
     fn name(&self) -> String {
         match &self.test {
             Some(test) => format!("{}::{test}", self.package),
@@ -73,7 +73,7 @@ pub(super) fn is_quick(package: &str, test: Option<&str>) -> bool {
 }
 
 /// What a job came to.
-struct Ran {
+struct TestResult {
     name: String,
     took: Duration,
     /// How many tests passed, or what the process printed before it failed.
@@ -94,7 +94,7 @@ impl Tests<'_> {
     pub(super) fn run(&self, root: &Path) -> Result<(), String> {
         let output = root.join("target/test-output").join(self.name);
         std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-        let (process, others): (Vec<Job>, Vec<Job>) =
+        let (process, others): (Vec<TestProcess>, Vec<TestProcess>) =
             self.jobs()?.into_iter().partition(|job| job.suite.is_some());
         let queues = [process, others].map(|jobs| Mutex::new(VecDeque::from(jobs)));
         let ran = Mutex::new(Vec::new());
@@ -118,10 +118,10 @@ impl Tests<'_> {
     }
 
     /// The processes to run, in order.
-    fn jobs(&self) -> Result<Vec<Job>, String> {
+    fn jobs(&self) -> Result<Vec<TestProcess>, String> {
         let mut jobs = Vec::new();
         for binary in self.binaries {
-            let job = |test: Option<String>| Job {
+            let job = |test: Option<String>| TestProcess {
                 package: binary.package.clone(),
                 binary: binary.path.clone(),
                 folder: binary.folder.clone(),
@@ -140,7 +140,7 @@ impl Tests<'_> {
     }
 }
 
-fn next(jobs: &Mutex<VecDeque<Job>>) -> Option<Job> {
+fn next(jobs: &Mutex<VecDeque<TestProcess>>) -> Option<TestProcess> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
@@ -162,13 +162,13 @@ fn tests_of(binary: &Binary) -> Result<Vec<String>, String> {
     Ok(tests)
 }
 
-fn run_job(job: &Job, log: &Path, env: &[(String, String)]) -> Ran {
+fn run_job(job: &TestProcess, log: &Path, env: &[(String, String)]) -> TestResult {
     let start = now();
     let outcome = run_process(job, log, env);
-    Ran { name: job.name(), took: now().duration_since(start), outcome }
+    TestResult { name: job.name(), took: now().duration_since(start), outcome }
 }
 
-fn run_process(job: &Job, log: &Path, env: &[(String, String)]) -> Result<usize, String> {
+fn run_process(job: &TestProcess, log: &Path, env: &[(String, String)]) -> Result<usize, String> {
     let io = |error: std::io::Error| format!("{}: {error}", job.binary.display());
     // A file and not a pipe: a server that a test leaves behind would hold the pipe open.
     // A new file each time: what an earlier test left running may still write to its own.
@@ -215,7 +215,7 @@ fn passed(said: &str) -> Option<usize> {
     rest.split_once(" passed")?.0.parse().ok()
 }
 
-fn report(mut ran: Vec<Ran>) -> Result<(), String> {
+fn report(mut ran: Vec<TestResult>) -> Result<(), String> {
     ran.sort_by_key(|job| std::cmp::Reverse(job.took));
     println!("\nThe slowest:");
     for job in ran.iter().take(SLOWEST) {

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Child;
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// The programs, built with the tests, that start a server and end with their input; and the variables, as
 /// `ichido_store::testing::postgres` and `nats_for_tests` name them, that tell tests what each prints.
@@ -33,7 +33,7 @@ impl Servers {
         let mut servers = Self::default();
         for (name, variables) in PROGRAMS {
             let program = crate::built(root).join("examples").join(name);
-            let mut line = Line::new(&program.to_string_lossy(), &[]);
+            let mut line = CommandLine::new(&program.to_string_lossy(), &[]);
             if has_room_in_memory(root) {
                 line = line.env("TMPDIR", MEMORY);
             }
@@ -54,7 +54,7 @@ impl Servers {
 /// Whether the servers can keep their files in memory. A test's database is some four hundred files, and a disk's file system takes
 /// longer to make and remove them than most tests take.
 fn has_room_in_memory(root: &Path) -> bool {
-    let df = Line::new("df", &["--output=avail", "--block-size=1M", MEMORY]).answer(root);
+    let df = CommandLine::new("df", &["--output=avail", "--block-size=1M", MEMORY]).answer(root);
     df.and_then(|answer| mebibytes(&answer)).is_some_and(|free| MEMORY_MIN_MIB <= free)
 }
 

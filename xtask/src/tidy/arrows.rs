@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Finding;
-use crate::line::Line;
+use super::TidyFinding;
+use crate::command_line::CommandLine;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
 const ARROWS: [(&str, &[&str]); 18] = [
@@ -86,7 +86,7 @@ pub struct Package {
 
 /// The crates of the workspace at `root`, as cargo understands them.
 pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
-    let line = Line::cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let line = CommandLine::cargo(&["metadata", "--no-deps", "--format-version", "1"]);
     let answer = line.answer(root).ok_or_else(|| format!("`{line}` failed"))?;
     let metadata: Value = serde_json::from_str(&answer).map_err(|error| format!("`{line}`: {error}"))?;
     read(&metadata).ok_or_else(|| format!("`{line}` answered in a form that is not known here"))
@@ -107,16 +107,16 @@ fn read(metadata: &Value) -> Option<Vec<Package>> {
 }
 
 /// Finds the crates that are not in the table, and those that depend against it.
-pub fn check(packages: &[Package]) -> Vec<Finding> {
+pub fn check(packages: &[Package]) -> Vec<TidyFinding> {
     packages.iter().flat_map(|package| check_one(package, packages)).collect()
 }
 
-fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
+fn check_one(package: &Package, packages: &[Package]) -> Vec<TidyFinding> {
     let Some(allowed) = allowed(package) else {
-        return vec![Finding {
+        return vec![TidyFinding {
             what: format!("nothing says which crates `{}` may depend on", package.name),
-            place: package.manifest.clone(),
-            mend: "add it to the table in xtask/src/tidy/arrows.rs and to ARCHITECTURE.md".to_owned(),
+            location: package.manifest.clone(),
+            fix: "add it to the table in xtask/src/tidy/arrows.rs and to ARCHITECTURE.md".to_owned(),
         }];
     };
     let is_ours = |name: &str| {
@@ -127,10 +127,10 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
         .iter()
         .filter(|need| is_ours(need) && **need != package.name && !allowed.contains(&need.as_str()));
     against
-        .map(|need| Finding {
+        .map(|need| TidyFinding {
             what: format!("`{}` depends on `{need}`, against the arrows", package.name),
-            place: package.manifest.clone(),
-            mend: format!("move what it needs below both, or pass it in; it may use {}", listed(allowed)),
+            location: package.manifest.clone(),
+            fix: format!("move what it needs below both, or pass it in; it may use {}", listed(allowed)),
         })
         .collect()
 }
@@ -188,7 +188,7 @@ mod tests {
             let findings = check(&[package(name, manifest, &[need])]);
             assert_eq!(findings.len(), 1, "{name} on {need}");
             assert_eq!(findings[0].what, format!("`{name}` depends on `{need}`, against the arrows"));
-            assert_eq!(findings[0].place, manifest);
+            assert_eq!(findings[0].location, manifest);
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
     fn a_crate_that_is_not_in_the_table_is_found() {
         let findings = check(&[package("ichido-utils", "crates/ichido-utils/Cargo.toml", &[])]);
         assert_eq!(findings.len(), 1);
-        assert!(findings[0].mend.starts_with("add it to the table"));
+        assert!(findings[0].fix.starts_with("add it to the table"));
     }
 
     #[test]

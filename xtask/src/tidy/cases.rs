@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
+use super::TidyFinding;
 use super::spec::{Test, cells, names, tests};
 use super::tree::Tree;
 
-const PLACE: &str = "docs/cases.md";
+const FILE: &str = "docs/cases.md";
 const CASES: usize = 30;
 
 /// Finds cases that are missing or out of order, and tests that do not exist.
-pub fn check(tree: &Tree) -> Vec<Finding> {
-    let Some(text) = tree.get(PLACE) else {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
+    let Some(text) = tree.get(FILE) else {
         return vec![finding(0, "there is no page of cases".to_owned(), "write it")];
     };
     let tests = tests(tree);
@@ -33,7 +33,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             }
         };
         let faults = named.into_iter().filter_map(|name| fault(name, &tests));
-        findings.extend(faults.map(|(what, mend)| finding(line, what, mend)));
+        findings.extend(faults.map(|(what, fix)| finding(line, what, fix)));
     }
     if numbers != (1..=CASES).collect::<Vec<_>>() {
         let what = format!("the cases are not 1 to {CASES} in order: {numbers:?}");
@@ -60,9 +60,9 @@ fn is_head(cells: &[&str]) -> bool {
         || cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':')))
 }
 
-fn finding(line: usize, what: String, mend: &str) -> Finding {
-    let place = if line == 0 { PLACE.to_owned() } else { format!("{PLACE}:{line}") };
-    Finding { what, place, mend: mend.to_owned() }
+fn finding(line: usize, what: String, fix: &str) -> TidyFinding {
+    let location = if line == 0 { FILE.to_owned() } else { format!("{FILE}:{line}") };
+    TidyFinding { what, location, fix: fix.to_owned() }
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<String> {
-        let tree = Tree::of(&[(PLACE, text), ("crates/a/tests/it.rs", TESTS)]);
+        let tree = Tree::new(&[(FILE, text), ("crates/a/tests/it.rs", TESTS)]);
         check(&tree).into_iter().map(|finding| finding.what).collect()
     }
 
@@ -110,6 +110,6 @@ mod tests {
 
     #[test]
     fn a_missing_page_is_found() {
-        assert_eq!(check(&Tree::of(&[])).len(), 1);
+        assert_eq!(check(&Tree::new(&[])).len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::Tree;
 
 /// Each module and those that it uses, of one crate.
@@ -18,7 +18,7 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 const ALLOWED: [&str; 1] = ["apps/bookmarks"];
 
 /// Finds the circles in each crate.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut crates: BTreeMap<&str, Uses> = BTreeMap::new();
     for (path, text) in tree.rust() {
         let Some((package, file)) = path.split_once("/src/") else { continue };
@@ -82,7 +82,7 @@ fn firsts(group: TokenStream) -> Vec<String> {
 }
 
 /// A finding for each module that is reached from itself, with the modules on the way.
-fn circles(package: &str, uses: &Uses) -> Vec<Finding> {
+fn circles(package: &str, uses: &Uses) -> Vec<TidyFinding> {
     let mut found: BTreeSet<Vec<&str>> = BTreeSet::new();
     for module in uses.keys() {
         let circle: Vec<&str> = uses
@@ -94,10 +94,10 @@ fn circles(package: &str, uses: &Uses) -> Vec<Finding> {
             found.insert(circle);
         }
     }
-    let finding = |circle: &Vec<&str>| Finding {
+    let finding = |circle: &Vec<&str>| TidyFinding {
         what: format!("these modules use each other in a circle: {}", circle.join(", ")),
-        place: format!("{package}/src"),
-        mend: "move what both need below both, or one module into the other".to_owned(),
+        location: format!("{package}/src"),
+        fix: "move what both need below both, or one module into the other".to_owned(),
     };
     found.iter().map(finding).collect()
 }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_circle_is_found_over_several_modules() {
-        let tree = Tree::of(&[
+        let tree = Tree::new(&[
             ("crates/a/src/one.rs", "use crate::two::Two;"),
             ("crates/a/src/two/inner.rs", "use crate::{four, three::Three};"),
             ("crates/a/src/three.rs", "fn f() { crate::one::g() }"),
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn one_way_is_fine_and_tests_may_use_everything() {
-        let tree = Tree::of(&[
+        let tree = Tree::new(&[
             ("crates/a/src/one.rs", "use crate::two::Two; #[cfg(test)] mod tests { use crate::two; }"),
             ("crates/a/src/two.rs", "// crate::one\n#[cfg(test)]\nmod tests { use crate::one::One; }"),
             ("crates/a/src/two/tests.rs", "use crate::one::One;"),

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::Finding;
-use crate::line::Line;
+use super::TidyFinding;
+use crate::command_line::CommandLine;
 use crate::packages::usual;
 
 /// How `cargo tree` shows a crate: name, version, then its features.
@@ -29,14 +29,14 @@ const WITH_AWS: [(&str, &str); 9] = [
 
 /// The features of each crate in the shipped build and in that of the tests, as `cargo tree` lists them.
 pub fn trees(root: &Path) -> Result<[String; 2], String> {
-    let shipped = Line::cargo(&TREE).and(&["normal", "--package", "ichido-cli"]);
-    let tested = Line::cargo(&TREE).and(&["normal,dev"]).and_all(&usual());
-    let answer = |line: Line| line.answer(root).ok_or_else(|| format!("`{line}` failed"));
+    let shipped = CommandLine::cargo(&TREE).and(&["normal", "--package", "ichido-cli"]);
+    let tested = CommandLine::cargo(&TREE).and(&["normal,dev"]).and_all(&usual());
+    let answer = |line: CommandLine| line.answer(root).ok_or_else(|| format!("`{line}` failed"));
     Ok([answer(shipped)?, answer(tested)?])
 }
 
 /// A finding for each feature that only the tests' build has, of a crate that is shipped.
-pub fn check([shipped, tested]: &[String; 2]) -> Vec<Finding> {
+pub fn check([shipped, tested]: &[String; 2]) -> Vec<TidyFinding> {
     let tested = features(tested);
     let mut findings = Vec::new();
     for (name, shipped) in features(shipped) {
@@ -45,10 +45,10 @@ pub fn check([shipped, tested]: &[String; 2]) -> Vec<Finding> {
         };
         let added = tested.get(name).into_iter().flatten();
         let added = added.filter(|feature| !shipped.contains(*feature) && !is_known(feature));
-        findings.extend(added.map(|feature| Finding {
+        findings.extend(added.map(|feature| TidyFinding {
             what: format!("only the tests switch on `{feature}` of {name}"),
-            place: "crates/ichido-cli/Cargo.toml".to_owned(),
-            mend: "add it to the dependencies of `ichido-cli`, or do without it in tests".to_owned(),
+            location: "crates/ichido-cli/Cargo.toml".to_owned(),
+            fix: "add it to the dependencies of `ichido-cli`, or do without it in tests".to_owned(),
         }));
     }
     findings

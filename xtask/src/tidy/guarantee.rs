@@ -6,14 +6,14 @@
 //!
 //! A module is public if it is declared `pub mod name;`, whatever re-exports reach it: that is easy to see and to check.
 
-use super::Finding;
+use super::TidyFinding;
 use super::rust::{Module, Source};
 use super::tree::Tree;
 
 const MARK: &str = "Guarantee:";
 
 /// Finds the files without docs and the public modules without a guarantee.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     tree.rust()
         .filter(|(path, _)| is_source(path))
         .flat_map(|(path, text)| check_file(tree, path, text))
@@ -26,7 +26,7 @@ fn is_source(path: &str) -> bool {
     path.contains("/src/") && !is_test
 }
 
-fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
+fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<TidyFinding> {
     let source = match Source::read(text) {
         Ok(source) => source,
         Err(error) => {
@@ -41,25 +41,26 @@ fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
             "say in its first lines what it is for",
         ));
     }
-    if path.ends_with("/src/lib.rs") && !is_promised(&source) {
-        findings.push(unpromised("the crate", path));
+    if path.ends_with("/src/lib.rs") && !has_guarantee(&source) {
+        findings.push(missing_guarantee("the crate", path));
     }
     let public = source.modules.iter().filter(|module| module.is_public);
     findings.extend(public.filter_map(|module| check_module(tree, path, module)));
     findings
 }
 
-fn check_module(tree: &Tree, declared_in: &str, module: &Module) -> Option<Finding> {
+fn check_module(tree: &Tree, declared_in: &str, module: &Module) -> Option<TidyFinding> {
     let name = format!("the public module `{}`", module.path.replace('/', "::"));
     let folder = folder_of_modules(declared_in);
-    let places = [format!("{folder}/{}.rs", module.path), format!("{folder}/{}/mod.rs", module.path)];
-    let Some((place, text)) = places.iter().find_map(|place| Some((place, tree.get(place)?))) else {
-        let mend = format!("put it at {}, without a `#[path]`", places[0]);
-        return Some(finding(format!("{name} has no file where one would look"), declared_in, &mend));
+    let locations = [format!("{folder}/{}.rs", module.path), format!("{folder}/{}/mod.rs", module.path)];
+    let Some((location, text)) = locations.iter().find_map(|location| Some((location, tree.get(location)?)))
+    else {
+        let fix = format!("put it at {}, without a `#[path]`", locations[0]);
+        return Some(finding(format!("{name} has no file where one would look"), declared_in, &fix));
     };
     // A file that is not Rust is found when its turn comes.
     let source = Source::read(text).ok()?;
-    (!is_promised(&source)).then(|| unpromised(&name, place))
+    (!has_guarantee(&source)).then(|| missing_guarantee(&name, location))
 }
 
 /// Where the compiler looks for the modules that the file at `path` declares.
@@ -71,7 +72,7 @@ fn folder_of_modules(path: &str) -> &str {
     }
 }
 
-fn is_promised(source: &Source) -> bool {
+fn has_guarantee(source: &Source) -> bool {
     has_mark(&source.docs) || !source.has_items
 }
 
@@ -79,13 +80,13 @@ fn has_mark(docs: &[String]) -> bool {
     docs.iter().any(|line| line.starts_with(MARK))
 }
 
-fn unpromised(what: &str, place: &str) -> Finding {
-    let mend = format!("begin a line of its `//!` docs with `{MARK}` and say what callers can rely on");
-    finding(format!("{what} does not say what it guarantees"), place, &mend)
+fn missing_guarantee(what: &str, location: &str) -> TidyFinding {
+    let fix = format!("begin a line of its `//!` docs with `{MARK}` and say what callers can rely on");
+    finding(format!("{what} does not say what it guarantees"), location, &fix)
 }
 
-fn finding(what: String, place: &str, mend: &str) -> Finding {
-    Finding { what, place: place.to_owned(), mend: mend.to_owned() }
+fn finding(what: String, location: &str, fix: &str) -> TidyFinding {
+    TidyFinding { what, location: location.to_owned(), fix: fix.to_owned() }
 }
 
 #[cfg(test)]
@@ -99,11 +100,11 @@ mod tests {
     fn found(lib: &str, key: &str, inner: &str) -> Vec<(String, String)> {
         let files =
             [("crates/a/src/lib.rs", lib), ("crates/a/src/key.rs", key), ("crates/a/src/inner.rs", inner)];
-        check(&Tree::of(&files)).into_iter().map(|finding| (finding.place, finding.what)).collect()
+        check(&Tree::new(&files)).into_iter().map(|finding| (finding.location, finding.what)).collect()
     }
 
-    fn one(place: &str, what: &str) -> Vec<(String, String)> {
-        vec![(place.to_owned(), what.to_owned())]
+    fn one(location: &str, what: &str) -> Vec<(String, String)> {
+        vec![(location.to_owned(), what.to_owned())]
     }
 
     #[test]
@@ -153,9 +154,9 @@ mod tests {
             ("apps/b/src/page.rs", "//! Pages.\n\npub mod list;\npub mod lost;\n"),
             ("apps/b/src/page/list.rs", "//! The list.\n\nfn list() {}\n"),
         ];
-        let findings = check(&Tree::of(&files));
-        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
-        assert_eq!(places, ["apps/b/src/page/list.rs", "apps/b/src/page.rs"]);
+        let findings = check(&Tree::new(&files));
+        let locations: Vec<&str> = findings.iter().map(|finding| finding.location.as_str()).collect();
+        assert_eq!(locations, ["apps/b/src/page/list.rs", "apps/b/src/page.rs"]);
         assert!(findings[1].what.contains("has no file"));
     }
 
@@ -169,6 +170,6 @@ mod tests {
             ("crates/a/src/tests.rs", "fn helper() {}\n"),
             ("crates/a/tests/it.rs", "fn helper() {}\n"),
         ];
-        assert_eq!(check(&Tree::of(&files)), []);
+        assert_eq!(check(&Tree::new(&files)), []);
     }
 }

@@ -3,21 +3,21 @@
 //! Guarantee: every file of the tree has at most [`LINES_MAX`] lines, but for the changelog, which only
 //! grows and is read from the top.
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::Tree;
 
 /// A file with more lines has more than one job.
 pub const LINES_MAX: usize = 700;
 
 /// Finds the files that are too long.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let counted = tree.files().map(|(path, text)| (path, text.lines().count()));
     counted
         .filter(|(path, lines)| LINES_MAX < *lines && *path != "CHANGELOG.md")
-        .map(|(path, lines)| Finding {
+        .map(|(path, lines)| TidyFinding {
             what: format!("the file has {lines} lines; the most is {LINES_MAX}"),
-            place: path.to_owned(),
-            mend: "split it by topic, and move its tests to a file of their own".to_owned(),
+            location: path.to_owned(),
+            fix: "split it by topic, and move its tests to a file of their own".to_owned(),
         })
         .collect()
 }
@@ -30,17 +30,17 @@ mod tests {
     fn one_line_too_many_is_found() {
         let fits = "//\n".repeat(LINES_MAX);
         let long = "//\n".repeat(LINES_MAX + 1);
-        assert_eq!(check(&Tree::of(&[("crates/a/src/lib.rs", &fits)])), []);
-        let findings = check(&Tree::of(&[("crates/a/src/lib.rs", &long)]));
+        assert_eq!(check(&Tree::new(&[("crates/a/src/lib.rs", &fits)])), []);
+        let findings = check(&Tree::new(&[("crates/a/src/lib.rs", &long)]));
         assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].place, "crates/a/src/lib.rs");
+        assert_eq!(findings[0].location, "crates/a/src/lib.rs");
         assert_eq!(findings[0].what, "the file has 701 lines; the most is 700");
     }
 
     #[test]
     fn the_changelog_may_grow() {
         let long = "- a change\n".repeat(LINES_MAX + 1);
-        assert_eq!(check(&Tree::of(&[("CHANGELOG.md", &long)])), []);
-        assert_eq!(check(&Tree::of(&[("docs/guide.md", &long)])).len(), 1);
+        assert_eq!(check(&Tree::new(&[("CHANGELOG.md", &long)])), []);
+        assert_eq!(check(&Tree::new(&[("docs/guide.md", &long)])).len(), 1);
     }
 }

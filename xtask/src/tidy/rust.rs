@@ -42,12 +42,12 @@ impl Source {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let tokens = TokenStream::from_str(text).map_err(|error| error.to_string())?;
         let mut source = Self { docs: docs(tokens.clone()), ..Self::default() };
-        source.walk(tokens, &Around::default());
+        source.walk(tokens, &EnclosingItems::default());
         Ok(source)
     }
 
-    fn walk(&mut self, tokens: TokenStream, around: &Around) {
-        let mut before = Before::default();
+    fn walk(&mut self, tokens: TokenStream, around: &EnclosingItems) {
+        let mut before = ItemPrefix::default();
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {
             match token {
@@ -58,7 +58,9 @@ impl Source {
                     }
                     continue;
                 }
-                TokenTree::Punct(mark) if matches!(mark.as_char(), ';' | ',') => before = Before::default(),
+                TokenTree::Punct(mark) if matches!(mark.as_char(), ';' | ',') => {
+                    before = ItemPrefix::default()
+                }
                 TokenTree::Ident(word) if word == "pub" => {
                     // `pub(crate)` and `pub(super)` are not public.
                     before.is_public =
@@ -82,14 +84,14 @@ impl Source {
                         tokens.next();
                     }
                     self.module(&name.to_string(), body, &before, around);
-                    before = Before::default();
+                    before = ItemPrefix::default();
                 }
                 TokenTree::Punct(_) | TokenTree::Literal(_) | TokenTree::Ident(_) => (),
                 TokenTree::Group(group) => {
                     let ends_item = group.delimiter() == Delimiter::Brace;
                     self.walk(group.stream(), around);
                     if ends_item {
-                        before = Before::default();
+                        before = ItemPrefix::default();
                     }
                 }
             }
@@ -97,10 +99,18 @@ impl Source {
         }
     }
 
-    fn module(&mut self, name: &str, body: Option<TokenStream>, before: &Before, around: &Around) {
+    fn module(
+        &mut self,
+        name: &str,
+        body: Option<TokenStream>,
+        before: &ItemPrefix,
+        around: &EnclosingItems,
+    ) {
         let path = format!("{}{}", around.prefix, name.trim_start_matches("r#"));
-        let around =
-            Around { prefix: format!("{path}/"), is_for_tests: around.is_for_tests || before.is_for_tests() };
+        let around = EnclosingItems {
+            prefix: format!("{path}/"),
+            is_for_tests: around.is_for_tests || before.is_for_tests(),
+        };
         match body {
             Some(body) => self.walk(body, &around),
             None if around.is_for_tests => (),
@@ -111,19 +121,19 @@ impl Source {
 
 /// The inline modules around a token.
 #[derive(Default)]
-struct Around {
+struct EnclosingItems {
     prefix: String,
     is_for_tests: bool,
 }
 
 /// What was read of an item before its name.
 #[derive(Default)]
-struct Before {
+struct ItemPrefix {
     attributes: Vec<Vec<String>>,
     is_public: bool,
 }
 
-impl Before {
+impl ItemPrefix {
     /// `#[cfg(test)]` and nothing more: `any(test, …)` ships, and `not(test)` is not for tests.
     fn is_for_tests(&self) -> bool {
         self.attributes.iter().any(|words| words == &["cfg", "test"])

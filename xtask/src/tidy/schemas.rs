@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::Tree;
 
 /// Finds names that two described types share.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut named: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (path, text) in tree.rust() {
         let package = path.split("/src/").next().unwrap_or(path);
@@ -17,11 +17,11 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             named.entry((package, name)).or_default().push(path);
         }
     }
-    let shared = named.into_iter().filter(|(_, places)| 1 < places.len());
-    let finding = |((_, name), places): ((&str, &str), Vec<&str>)| Finding {
+    let shared = named.into_iter().filter(|(_, locations)| 1 < locations.len());
+    let finding = |((_, name), locations): ((&str, &str), Vec<&str>)| TidyFinding {
         what: format!("two types are described as `{name}`, so that the description has only one of them"),
-        place: places.join(", "),
-        mend: "give each a name of its own".to_owned(),
+        location: locations.join(", "),
+        fix: "give each a name of its own".to_owned(),
     };
     shared.map(finding).collect()
 }
@@ -45,9 +45,9 @@ mod tests {
     fn a_name_that_two_described_types_share_is_found() {
         let one = "#[derive(Debug, ToSchema)]\nstruct Outcome {}\n#[derive(Debug)]\nstruct Other;";
         let two = "/// Text.\n#[derive(ToSchema)]\n#[serde(x)]\npub(super) enum Outcome<T> {}";
-        let shared = Tree::of(&[("crates/a/src/one.rs", one), ("crates/a/src/two.rs", two)]);
+        let shared = Tree::new(&[("crates/a/src/one.rs", one), ("crates/a/src/two.rs", two)]);
         assert_eq!(check(&shared).len(), 1);
-        let apart = Tree::of(&[("crates/a/src/one.rs", one), ("crates/b/src/two.rs", two)]);
+        let apart = Tree::new(&[("crates/a/src/one.rs", one), ("crates/b/src/two.rs", two)]);
         assert_eq!(check(&apart), []);
     }
 }

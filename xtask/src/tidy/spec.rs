@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
+use super::TidyFinding;
 use super::js;
 use super::rust::Source;
 use super::tree::Tree;
@@ -26,7 +26,7 @@ const SECTIONS: [(char, u32); 6] = [('A', 15), ('B', 12), ('C', 12), ('D', 19), 
 const CELLS: usize = 2;
 
 /// Finds requirements that are missing, repeated or out of order, and proofs that do not exist.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let tests = tests(tree);
     let mut findings = check_page(tree, SPEC, |_| Vec::new());
     findings.extend(check_page(tree, PROOFS, |row| check_proof(row, &tests)));
@@ -37,8 +37,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn check_page(
     tree: &Tree,
     page: &'static str,
-    check_cells: impl Fn(&Row<'_>) -> Vec<Finding>,
-) -> Vec<Finding> {
+    check_cells: impl Fn(&Row<'_>) -> Vec<TidyFinding>,
+) -> Vec<TidyFinding> {
     let Some(text) = tree.get(page) else {
         return vec![finding(page, 0, "the page is missing".to_owned(), "write it")];
     };
@@ -49,8 +49,8 @@ fn check_page(
             findings.extend(check_cells(row));
         } else {
             let what = format!("{} has {} cells, not {CELLS}", row.number, row.cells.len());
-            let mend = "write the number and one cell more; a bar inside a cell is `\\|`";
-            findings.push(finding(page, row.line, what, mend));
+            let fix = "write the number and one cell more; a bar inside a cell is `\\|`";
+            findings.push(finding(page, row.line, what, fix));
         }
     }
     findings
@@ -92,7 +92,7 @@ fn is_number(cell: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<Finding> {
+fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let wanted: Vec<String> = SECTIONS
         .iter()
@@ -102,9 +102,9 @@ fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
     for row in rows {
         let Some(position) = wanted.iter().position(|number| number == row.number) else {
-            let mend = "remove the row, or raise its section in xtask/src/tidy/spec.rs";
+            let fix = "remove the row, or raise its section in xtask/src/tidy/spec.rs";
             let what = format!("{} is not a requirement's number", row.number);
-            findings.push(finding(page, row.line, what, mend));
+            findings.push(finding(page, row.line, what, fix));
             continue;
         };
         if !seen.insert(row.number) {
@@ -123,14 +123,14 @@ fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<Finding> {
     findings
 }
 
-fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<Finding> {
+fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<TidyFinding> {
     let proof = row.cells.last().copied().unwrap_or_default();
     let names = match names(proof) {
         Ok(names) => names,
         Err(problem) => {
-            let mend =
+            let fix =
                 "write names of tests in backticks with commas between, or `open`, or `open: …` at the end";
-            return vec![finding(PROOFS, row.line, format!("{}: {problem}", row.number), mend)];
+            return vec![finding(PROOFS, row.line, format!("{}: {problem}", row.number), fix)];
         }
     };
     let check_name = |name: &str| match tests.get(name).map(Vec::as_slice) {
@@ -200,9 +200,9 @@ pub(super) fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
 }
 
 /// A finding at `line` of a page; 0 is the page as a whole.
-fn finding(page: &str, line: usize, what: String, mend: &str) -> Finding {
-    let place = if line == 0 { page.to_owned() } else { format!("{page}:{line}") };
-    Finding { what, place, mend: mend.to_owned() }
+fn finding(page: &str, line: usize, what: String, fix: &str) -> TidyFinding {
+    let location = if line == 0 { page.to_owned() } else { format!("{page}:{line}") };
+    TidyFinding { what, location, fix: fix.to_owned() }
 }
 
 #[cfg(test)]
@@ -225,8 +225,8 @@ mod tests {
     }
 
     /// The findings about these two pages.
-    fn found_in(spec: &str, proofs: &str) -> Vec<Finding> {
-        check(&Tree::of(&[(SPEC, spec), (PROOFS, proofs), ("crates/a/tests/it.rs", TESTS)]))
+    fn found_in(spec: &str, proofs: &str) -> Vec<TidyFinding> {
+        check(&Tree::new(&[(SPEC, spec), (PROOFS, proofs), ("crates/a/tests/it.rs", TESTS)]))
     }
 
     /// The findings about these proofs, with a whole specification beside them.
@@ -312,11 +312,11 @@ mod tests {
         let spec = page(|number| (number == "C12").then(String::new));
         let findings = found_in(&spec, &page(|_| None));
         assert_eq!(findings.len(), 1);
-        assert_eq!((findings[0].what.as_str(), findings[0].place.as_str()), ("C12 is missing", SPEC));
+        assert_eq!((findings[0].what.as_str(), findings[0].location.as_str()), ("C12 is missing", SPEC));
     }
 
     #[test]
     fn a_repository_without_the_two_pages_is_found() {
-        assert_eq!(check(&Tree::of(&[])).len(), 2);
+        assert_eq!(check(&Tree::new(&[])).len(), 2);
     }
 }

@@ -3,7 +3,7 @@
 //! Guarantee: `ichido-cli` has at most [`CODE_LINES_MAX`] lines of code, and none of its files names `ichido_store` but for those in
 //! [`STORE_FILES`]. Lines of code are those of `src` that are not blank, not comments and not tests.
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::Tree;
 
 /// The most lines of code that the commands have together.
@@ -17,24 +17,24 @@ const FOLDER: &str = "crates/ichido-cli/src/";
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 /// Finds commands that go to the store themselves, and whether there is too much of them.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let files: Vec<(&str, &str)> =
         tree.rust().filter_map(|(path, text)| Some((command(path)?, text))).collect();
     let imports = files
         .iter()
         .filter(|(file, _)| !STORE_FILES.iter().any(|allowed| file.starts_with(allowed)))
         .filter(|(_, text)| code(text).any(|line| line.contains("ichido_store")))
-        .map(|(file, _)| Finding {
+        .map(|(file, _)| TidyFinding {
             what: "a command names `ichido_store`".to_owned(),
-            place: format!("{FOLDER}{file}"),
-            mend: "ask the API by `api_client`, or put what needs the store into a library, such as `ichido_server::admin`"
+            location: format!("{FOLDER}{file}"),
+            fix: "ask the API by `api_client`, or put what needs the store into a library, such as `ichido_server::admin`"
                 .to_owned(),
         });
     let lines: usize = files.iter().map(|(_, text)| code(text).count()).sum();
-    let length = (CODE_LINES_MAX < lines).then(|| Finding {
+    let length = (CODE_LINES_MAX < lines).then(|| TidyFinding {
         what: format!("the commands have {lines} lines of code; the most is {CODE_LINES_MAX}"),
-        place: FOLDER.to_owned(),
-        mend: "simplify them, or move what is not about the command line into a library".to_owned(),
+        location: FOLDER.to_owned(),
+        fix: "simplify them, or move what is not about the command line into a library".to_owned(),
     });
     imports.chain(length).collect()
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn findings(file: &str, text: &str) -> usize {
-        check(&Tree::of(&[(&format!("{FOLDER}{file}"), text)])).len()
+        check(&Tree::new(&[(&format!("{FOLDER}{file}"), text)])).len()
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
             ),
             0
         );
-        assert_eq!(check(&Tree::of(&[("crates/ichido-server/src/admin.rs", import)])), []);
+        assert_eq!(check(&Tree::new(&[("crates/ichido-server/src/admin.rs", import)])), []);
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Tree {
     }
 
     /// A made-up tree of paths and contents, for testing a rule.
-    pub fn of(files: &[(&str, &str)]) -> Self {
+    pub fn new(files: &[(&str, &str)]) -> Self {
         Self(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
 
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn rust_of_ours_is_neither_other_text_nor_elsewhere() {
         let paths = ["apps/b/src/main.rs", "crates/a/README.md", "crates/a/src/lib.rs", "fuzz/src/lib.rs"];
-        let tree = Tree::of(&paths.map(|path| (path, "")));
+        let tree = Tree::new(&paths.map(|path| (path, "")));
         let rust: Vec<&str> = tree.rust().map(|(path, _)| path).collect();
         assert_eq!(rust, ["apps/b/src/main.rs", "crates/a/src/lib.rs"]);
     }

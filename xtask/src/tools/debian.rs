@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 pub(super) fn is_root_on_it(root: &Path) -> bool {
-    let uid = Line::new("id", &["-u"]).answer(root);
-    let has_apt = Line::new("apt-get", &["--version"]).answer(root).is_some();
+    let uid = CommandLine::new("id", &["-u"]).answer(root);
+    let has_apt = CommandLine::new("apt-get", &["--version"]).answer(root).is_some();
     uid.is_some_and(|uid| uid.trim() == "0") && has_apt && Path::new("/etc/debian_version").exists()
 }
 
@@ -16,7 +16,7 @@ static UPDATED: Mutex<bool> = Mutex::new(false);
 
 pub(super) fn install(root: &Path, package: &str) -> Result<(), String> {
     let apt = |arguments: &[&str]| {
-        let line = Line::new("apt-get", &["-qq", "-o", "Acquire::Retries=3"]).and(arguments);
+        let line = CommandLine::new("apt-get", &["-qq", "-o", "Acquire::Retries=3"]).and(arguments);
         line.env("DEBIAN_FRONTEND", "noninteractive").run(root)
     };
     let mut updated = UPDATED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// Pinned, so that a new release cannot turn an old commit red. It is also the oldest that we take from the
 /// path, since an older one may not know a setting in `deny.toml`.
@@ -11,9 +11,9 @@ const VERSION: &str = "0.20.2";
 const FOLDER: &str = "target/tools";
 
 /// The line that runs cargo-deny.
-pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
-    let on_path = Line::cargo(&["deny"]);
-    let ours = Line::new(&format!("{FOLDER}/bin/cargo-deny"), &[]);
+pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
+    let on_path = CommandLine::cargo(&["deny"]);
+    let ours = CommandLine::new(&format!("{FOLDER}/bin/cargo-deny"), &[]);
     for line in [&on_path, &ours] {
         let answer = line.clone().and(&["--version"]).answer(root);
         if answer.is_some_and(|answer| is_new_enough(&answer)) {
@@ -25,8 +25,8 @@ pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
     Ok(ours)
 }
 
-fn install() -> Line {
-    Line::cargo(&["install", "cargo-deny", "--locked", "--quiet", "--force", "--debug"])
+fn install() -> CommandLine {
+    CommandLine::cargo(&["install", "cargo-deny", "--locked", "--quiet", "--force", "--debug"])
         .and(&["--version", VERSION, "--root", FOLDER])
         // It checks some tens of crates, so the time that counts is the time to build it.
         .env("CARGO_PROFILE_DEV_DEBUG", "0")

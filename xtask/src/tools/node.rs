@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::program::Program;
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// The oldest that the module is for: Debian's.
 const MAJOR_MIN: u32 = 18;
@@ -43,7 +43,7 @@ pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
         return Ok(());
     }
     println!("installing them");
-    Line::new("npm", &["ci", "--loglevel", "error"]).run(&folder)?;
+    CommandLine::new("npm", &["ci", "--loglevel", "error"]).run(&folder)?;
     std::fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))
 }
 

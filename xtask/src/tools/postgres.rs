@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::debian;
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// The oldest major version that its makers still mend.
 const MAJOR_MIN: u32 = 14;
@@ -49,7 +49,7 @@ fn find(root: &Path) -> Option<Postgres> {
     let folders = folders_on(&path).into_iter().chain(debian_folders());
     choose(folders.filter(|folder| is_whole(folder)).map(|folder| {
         let postgres = folder.join("postgres").to_string_lossy().into_owned();
-        let answer = Line::new(&postgres, &["--version"]).answer(root).unwrap_or_default();
+        let answer = CommandLine::new(&postgres, &["--version"]).answer(root).unwrap_or_default();
         (folder, answer)
     }))
 }

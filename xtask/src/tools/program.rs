@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::debian;
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// What is looked for.
 pub(super) struct Program {
@@ -33,6 +33,6 @@ impl Program {
     }
 
     fn find(&self, root: &Path) -> Option<String> {
-        (self.version)(&Line::new(self.name, &["--version"]).answer(root)?).map(str::to_owned)
+        (self.version)(&CommandLine::new(self.name, &["--version"]).answer(root)?).map(str::to_owned)
     }
 }

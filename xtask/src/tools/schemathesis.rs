@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::debian;
-use crate::line::Line;
+use crate::command_line::CommandLine;
 
 /// Every package pinned, so that a new release cannot turn an old commit red.
 const PINNED: &str = "xtask/schemathesis.txt";
@@ -20,18 +20,18 @@ Install Python 3.10 or later with its venv: `sudo apt-get install python3-venv` 
 (macOS). The program itself is then installed under `target`, from the Python Package Index.";
 
 /// The line that runs schemathesis; it is installed first if need be.
-pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
+pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
     let pinned = root.join(PINNED);
     let wanted =
         std::fs::read_to_string(&pinned).map_err(|error| format!("{}: {error}", pinned.display()))?;
-    let ours = Line::new(&root.join(FOLDER).join("bin/schemathesis").to_string_lossy(), &[]);
+    let ours = CommandLine::new(&root.join(FOLDER).join("bin/schemathesis").to_string_lossy(), &[]);
     let answer = ours.clone().and(&["--version"]).answer(root);
     let mark = root.join(FOLDER).join(INSTALLED);
     if is_pinned(std::fs::read_to_string(&mark).ok().as_deref(), &wanted, answer.as_deref()) {
         return Ok(ours);
     }
     println!("schemathesis is not there; installing it into {FOLDER} (once, half a minute)");
-    let venv = Line::new("python3", &["-m", "venv", "--clear", FOLDER]);
+    let venv = CommandLine::new("python3", &["-m", "venv", "--clear", FOLDER]);
     if venv.answer(root).is_none() {
         if !debian::is_root_on_it(root) {
             return Err(ADVICE.to_owned());
@@ -40,7 +40,7 @@ pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
         venv.run(root)?;
     }
     let pip = root.join(FOLDER).join("bin/pip");
-    Line::new(&pip.to_string_lossy(), &["install", "--quiet", "--disable-pip-version-check"])
+    CommandLine::new(&pip.to_string_lossy(), &["install", "--quiet", "--disable-pip-version-check"])
         .and(&["--requirement", PINNED])
         .run(root)?;
     std::fs::write(&mark, wanted).map_err(|error| format!("{}: {error}", mark.display()))?;
@@ -48,8 +48,11 @@ pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
 }
 
 /// The line that checks a description by its schema, with the same Python.
-pub(crate) fn spec_validator(root: &Path) -> Line {
-    Line::new(&root.join(FOLDER).join("bin/python").to_string_lossy(), &["-m", "openapi_spec_validator"])
+pub(crate) fn spec_validator(root: &Path) -> CommandLine {
+    CommandLine::new(
+        &root.join(FOLDER).join("bin/python").to_string_lossy(),
+        &["-m", "openapi_spec_validator"],
+    )
 }
 
 /// Whether what was installed is what is wanted, and starts.

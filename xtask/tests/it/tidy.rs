@@ -2,15 +2,15 @@
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
-use xtask::tidy::{Finding, arrows, cases, circles, features, guarantee, length, schemas, spec, thin};
+use xtask::tidy::{TidyFinding, arrows, cases, circles, features, guarantee, length, schemas, spec, thin};
 
 fn tree() -> Tree {
     Tree::read(&root()).expect("the repository is readable")
 }
 
 #[track_caller]
-fn assert_clean(findings: &[Finding]) {
-    let listed: Vec<String> = findings.iter().map(Finding::to_string).collect();
+fn assert_clean(findings: &[TidyFinding]) {
+    let listed: Vec<String> = findings.iter().map(TidyFinding::to_string).collect();
     assert!(findings.is_empty(), "\n\n{}\n", listed.join("\n\n"));
 }
 

@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 
 /// A program, its arguments, and the environment it needs on top of ours.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct CommandLine {
     env: Vec<(String, String)>,
     is_nice: bool,
     words: Vec<String>, // Invariant: the first is the program, so there is one at least.
 }
 
-impl Line {
+impl CommandLine {
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
         let words = [program].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         Self { env: Vec::new(), is_nice: false, words }
@@ -117,7 +117,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.env {
             write!(f, "{name}={} ", quoted(value))?;
@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn a_line_reads_as_one_would_type_it() {
-        let line = Line::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        let line = CommandLine::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
     }
 
     #[test]
     fn a_program_that_is_not_there_is_an_error_not_a_panic() {
-        let line = Line::new("no-such-program-as-this", &[]);
+        let line = CommandLine::new("no-such-program-as-this", &[]);
         assert!(line.run(Path::new(".")).is_err());
         assert_eq!(line.answer(Path::new(".")), None);
     }
