@@ -19,7 +19,7 @@ pub(crate) const CONNECTIONS: usize = 64;
 
 /// Where requests go, and what they are.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct LoadTarget {
     pub(crate) address: SocketAddr,
     pub(crate) path: &'static str,
     /// The key of the request with this number.
@@ -32,7 +32,7 @@ pub(crate) struct Target {
     pub(crate) replays: bool,
 }
 
-impl Target {
+impl LoadTarget {
     /// Requests a second when every connection sends the next request as soon as it has its answer.
     pub(crate) async fn saturate(&self, time: Duration) -> f64 {
         let count = Arc::new(AtomicUsize::new(0));

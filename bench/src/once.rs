@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::floor::SERVER;
 use crate::floor_sqlite;
-use crate::load::{Target, quantile};
+use crate::load::{LoadTarget, quantile};
 use crate::report::median;
 
 const ROUNDS: usize = 3;
@@ -127,7 +127,7 @@ const REPLAYS_MIN: f64 = 2.0;
 const P99_MAX: f64 = 1.5;
 
 async fn measure(address: SocketAddr) {
-    let fresh = |path| Target {
+    let fresh = |path| LoadTarget {
         address,
         path,
         key: Arc::new(|_| Uuid::now_v7().to_string()),
@@ -140,10 +140,13 @@ async fn measure(address: SocketAddr) {
         replays: false,
     };
     // One request after another would take long: the first round makes the outcomes that are replayed.
-    let first =
-        Target { key: Arc::new(|number| format!("replay-{number}")), numbers: REPLAYED, ..fresh("/keyed") };
+    let first = LoadTarget {
+        key: Arc::new(|number| format!("replay-{number}")),
+        numbers: REPLAYED,
+        ..fresh("/keyed")
+    };
     first.each_once().await;
-    let replayed = Target { replays: true, ..first };
+    let replayed = LoadTarget { replays: true, ..first };
     let mut rates = vec![Vec::new(); KINDS.len() + 1];
     for _ in 0..ROUNDS {
         for (index, (path, ..)) in KINDS.iter().enumerate() {
@@ -165,7 +168,7 @@ async fn measure(address: SocketAddr) {
 }
 
 /// The slowest answers at a steady rate, a third of what the layer can do, bare and behind it.
-async fn slowest(rate: f64, fresh: &impl Fn(&'static str) -> Target) {
+async fn slowest(rate: f64, fresh: &impl Fn(&'static str) -> LoadTarget) {
     println!(
         "\n| endpoint, at {rate:.0} requests/s | median | p99 | p99 to bare | target |\n|---|---:|---:|---:|---:|"
     );

@@ -17,7 +17,7 @@ use sqlx::postgres::PgPoolOptions;
 use crate::floor::{self, SERVER};
 use crate::floor_sqlite;
 use crate::report::median;
-use table::{Row, Unit};
+use table::{MetricUnit, Row};
 
 const ROUNDS: usize = 3;
 /// Messages that are put in together and drained.
@@ -77,7 +77,7 @@ impl Measured {
         self.0.get(&(contender, name.to_owned())).map(|numbers| median(numbers.clone()))
     }
 
-    fn row(&self, work: &str, name: &str, unit: Unit, target: f64) -> Row {
+    fn row(&self, work: &str, name: &str, unit: MetricUnit, target: f64) -> Row {
         let ours = self.median(Contender::Ours, name).expect("measured");
         Row {
             work: work.to_owned(),
@@ -92,14 +92,19 @@ impl Measured {
     /// The lines that both databases have.
     fn rows(&self, floors: [Vec<f64>; 3]) -> Vec<Row> {
         let [drain, singly, bulk] = floors.map(|rates| Some(median(rates)));
-        let per_second = Unit::PerSecond;
+        let per_second = MetricUnit::PerSecond;
         vec![
             Row { floor: drain, ..self.row("drain 100,000", "drain rate", per_second, 1.3) },
             Row { floor: singly, ..self.row("enqueue singly, one caller", "singly rate", per_second, 1.0) },
             Row { floor: bulk, ..self.row("enqueue in bulk, 1,000 a call", "bulk rate", per_second, 1.0) },
-            self.row("from enqueue to handler, idle queue, median", "idle p50", Unit::Seconds, 1.0),
-            self.row("from enqueue to handler, idle queue, p99", "idle p99", Unit::Seconds, 1.0),
-            self.row("most memory resident while draining", "drain resident", Unit::Kilobytes, RESIDENT_MAX),
+            self.row("from enqueue to handler, idle queue, median", "idle p50", MetricUnit::Seconds, 1.0),
+            self.row("from enqueue to handler, idle queue, p99", "idle p99", MetricUnit::Seconds, 1.0),
+            self.row(
+                "most memory resident while draining",
+                "drain resident",
+                MetricUnit::Kilobytes,
+                RESIDENT_MAX,
+            ),
         ]
     }
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// One line: our rate beside the floor's, from the same run.
-pub(crate) struct Line {
+pub(crate) struct ReportLine {
     pub(crate) work: String,
     pub(crate) ours: f64,
     pub(crate) floor: f64,
     pub(crate) target: f64,
 }
 
-pub(crate) fn print(lines: &[Line]) {
+pub(crate) fn print(lines: &[ReportLine]) {
     let mut text = String::from("| work | ours/s | floor/s | ratio | target |\n|---|---:|---:|---:|---:|\n");
     for line in lines {
         let ratio = line.ours / line.floor;

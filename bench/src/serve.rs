@@ -20,7 +20,7 @@ use ichido_store::testing::sqlite::{File, fresh_file};
 use uuid::Uuid;
 
 use crate::floor::SERVER;
-use crate::load::Target;
+use crate::load::LoadTarget;
 use crate::report::median;
 
 const ROUNDS: usize = 3;
@@ -55,12 +55,12 @@ async fn measure(ours: &str, by_hand: &str, least: f64) {
     drop(store);
     let folder = fresh_file();
     let folder = folder.path().parent().expect("a folder").to_path_buf();
-    let ours = Server::start(
+    let ours = ServerProcess::start(
         Command::new(ichido()).args(["serve", "--listen", "127.0.0.1:0", "--store", ours]),
         &folder,
     );
     let this = std::env::current_exe().expect("this program");
-    let by_hand = Server::start(Command::new(this).args(["serve-by-hand", by_hand]), &folder);
+    let by_hand = ServerProcess::start(Command::new(this).args(["serve-by-hand", by_hand]), &folder);
     let (ours, by_hand) = (target(ours.address, PATH), target(by_hand.address, "/messages"));
     let (mut of_ours, mut of_hand) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -75,9 +75,9 @@ async fn measure(ours: &str, by_hand: &str, least: f64) {
     println!("| `ichido serve` | {of_ours:.0} | {ratio:.2}{missed} | {least:.2} |\n");
 }
 
-fn target(address: SocketAddr, path: &'static str) -> Target {
+fn target(address: SocketAddr, path: &'static str) -> LoadTarget {
     let note = "n".repeat(NOTE_BYTES);
-    Target {
+    LoadTarget {
         address,
         path,
         key: Arc::new(|_| Uuid::now_v7().to_string()),
@@ -97,12 +97,12 @@ fn ichido() -> PathBuf {
 }
 
 /// A server that ends with this.
-struct Server {
+struct ServerProcess {
     child: Child,
     address: SocketAddr,
 }
 
-impl Server {
+impl ServerProcess {
     fn start(command: &mut Command, folder: &Path) -> Self {
         let command = command.current_dir(folder).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a server");
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");

@@ -4,7 +4,7 @@ use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
 
 use crate::floor_sqlite as floor;
-use crate::report::{Line, median};
+use crate::report::{ReportLine, median};
 use crate::store::{callers, claim_and_settle_new, enqueue_one};
 
 const ROUNDS: usize = 3;
@@ -12,7 +12,7 @@ const SECONDS: u32 = 3;
 /// How many rows the floor writes in one transaction.
 const GROUP: usize = 64;
 
-pub(crate) async fn run() -> Vec<Line> {
+pub(crate) async fn run() -> Vec<ReportLine> {
     let (mut ours, mut alone, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         alone.push(floor::ledger(SECONDS, 1).await);
@@ -30,10 +30,10 @@ pub(crate) async fn run() -> Vec<Line> {
     lines
 }
 
-fn beside(work: &str, ours: Vec<f64>, alone: Vec<f64>, grouped: Vec<f64>) -> Vec<Line> {
+fn beside(work: &str, ours: Vec<f64>, alone: Vec<f64>, grouped: Vec<f64>) -> Vec<ReportLine> {
     let ours = median(ours);
     let line =
-        |how: &str, floor, target| Line { work: format!("{work}, against {how}"), ours, floor, target };
+        |how: &str, floor, target| ReportLine { work: format!("{work}, against {how}"), ours, floor, target };
     vec![
         line("a commit for each call", median(alone), 4.0),
         line("a bare loop in groups of 64", median(grouped), 0.5),

@@ -20,7 +20,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use crate::floor;
-use crate::report::{Line, Stopwatch, joined, median};
+use crate::report::{ReportLine, Stopwatch, joined, median};
 
 const CALLERS: usize = 64;
 const ROUNDS: usize = 3;
@@ -28,7 +28,7 @@ const SECONDS: u32 = 4;
 const DRAIN: usize = 60_000;
 const OLD_SNAPSHOT_ROUNDS: usize = 16;
 
-pub(crate) async fn run() -> Vec<Line> {
+pub(crate) async fn run() -> Vec<ReportLine> {
     let cluster = Cluster::start(&floor::SERVER).expect("a PostgreSQL server");
     let database = cluster.database().await.expect("a database");
     let url = database.url.clone();
@@ -50,7 +50,7 @@ pub(crate) async fn run() -> Vec<Line> {
 }
 
 /// Claim and settle with a million finished messages behind it, beside the same on an empty store.
-async fn with_history(store: &Store, pool: &PgPool) -> Line {
+async fn with_history(store: &Store, pool: &PgPool) -> ReportLine {
     let (mut bare, mut behind) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         empty(pool).await;
@@ -65,11 +65,11 @@ async fn with_history(store: &Store, pool: &PgPool) -> Line {
         behind.push(fill_and_drain(store, pool).await);
     }
     let work = "claim and settle with 1,000,000 finished behind, against an empty store".into();
-    Line { work, ours: median(behind), floor: median(bare), target: 0.9 }
+    ReportLine { work, ours: median(behind), floor: median(bare), target: 0.9 }
 }
 
 /// Claim and settle, over and over, while somebody's snapshot is open, beside the same without it.
-async fn with_an_old_snapshot(store: &Store, pool: &PgPool) -> Vec<Line> {
+async fn with_an_old_snapshot(store: &Store, pool: &PgPool) -> Vec<ReportLine> {
     empty(pool).await;
     let before = fill_and_drain(store, pool).await;
     let mut open = pool.begin().await.expect("begun");
@@ -81,7 +81,7 @@ async fn with_an_old_snapshot(store: &Store, pool: &PgPool) -> Vec<Line> {
     }
     drop(open);
     let half = rates.split_off(rates.len() / 2);
-    let line = |work: &str, ours, floor, target| Line { work: work.into(), ours, floor, target };
+    let line = |work: &str, ours, floor, target| ReportLine { work: work.into(), ours, floor, target };
     let (first, last) = (median(rates), median(half));
     vec![
         line("claim and settle under an old snapshot, later rounds, against without", last, before, 0.6),
@@ -102,7 +102,7 @@ async fn fill_and_drain(store: &Store, pool: &PgPool) -> f64 {
     watch.rate(drained)
 }
 
-async fn bulk(store: &Store, pool: &PgPool) -> Line {
+async fn bulk(store: &Store, pool: &PgPool) -> ReportLine {
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         floors.push(floor::enqueue_bulk(pool, 20).await);
@@ -114,7 +114,7 @@ async fn bulk(store: &Store, pool: &PgPool) -> Line {
         ours.push(watch.rate(20_000));
         empty(pool).await;
     }
-    Line {
+    ReportLine {
         work: "enqueue in bulk, 1,000 a call".into(),
         ours: median(ours),
         floor: median(floors),
@@ -126,13 +126,13 @@ pub(crate) async fn enqueue_one(store: Store) {
     store.messages().enqueue(message()).await.expect("enqueued");
 }
 
-async fn single(store: &Store, url: &str) -> Line {
+async fn single(store: &Store, url: &str) -> ReportLine {
     let floor = floor::pgbench(url, "enqueue_one.sql", CALLERS, SECONDS);
     let ours = callers(store, SECONDS, enqueue_one).await;
-    Line { work: "enqueue singly, 64 callers".into(), ours, floor, target: 2.0 }
+    ReportLine { work: "enqueue singly, 64 callers".into(), ours, floor, target: 2.0 }
 }
 
-async fn drain(store: &Store, pool: &PgPool) -> Vec<Line> {
+async fn drain(store: &Store, pool: &PgPool) -> Vec<ReportLine> {
     let (mut ours, mut plain, mut leanest) = (Vec::new(), Vec::new(), Vec::new());
     empty(pool).await;
     for _ in 0..ROUNDS {
@@ -141,7 +141,7 @@ async fn drain(store: &Store, pool: &PgPool) -> Vec<Line> {
         ours.push(fill_and_drain(store, pool).await);
     }
     let ours = median(ours);
-    let line = |work: &str, floor, target| Line { work: work.into(), ours, floor, target };
+    let line = |work: &str, floor, target| ReportLine { work: work.into(), ours, floor, target };
     vec![
         line("claim and settle, against the plain layout", median(plain), 1.2),
         line("claim and settle, against the leanest layout", median(leanest), 0.5),
@@ -208,13 +208,13 @@ async fn claim_and_settle(store: &Store, key: &str) {
     store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
-async fn ledger(store: &Store, url: &str) -> Line {
+async fn ledger(store: &Store, url: &str) -> ReportLine {
     let floor = floor::pgbench(url, "ledger_two.sql", CALLERS, SECONDS);
     let ours = callers(store, SECONDS, claim_and_settle_new).await;
-    Line { work: "ledger claim and settle, 64 callers".into(), ours, floor, target: 2.0 }
+    ReportLine { work: "ledger claim and settle, 64 callers".into(), ours, floor, target: 2.0 }
 }
 
-async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
+async fn replay(store: &Store, pool: &PgPool, url: &str) -> ReportLine {
     sqlx::query("INSERT INTO floor_ledger SELECT sha256(convert_to('replay-' || n, 'UTF8')), sha256('f'), 'applied', 1, NULL, 201, convert_to(repeat('x', 200), 'UTF8'), clock_timestamp(), clock_timestamp() FROM generate_series(1, 10000) n")
         .execute(pool).await.expect("filled");
     let keys: Vec<String> = (0..2_000).map(|n| format!("replay-{n}")).collect();
@@ -232,7 +232,7 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
         }
     })
     .await;
-    Line { work: "replay look-up, 64 callers".into(), ours, floor, target: 0.8 }
+    ReportLine { work: "replay look-up, 64 callers".into(), ours, floor, target: 0.8 }
 }
 
 /// Calls a second of 64 callers who each wait for their answer.

@@ -20,11 +20,11 @@ use ichido_llm::models::Prompt;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::load::{ACCESS_KEY_ID, MODEL, PARALLEL, REGION, SECRET_ACCESS_KEY, Task};
+use crate::load::{ACCESS_KEY_ID, BatchTask, MODEL, PARALLEL, REGION, SECRET_ACCESS_KEY};
 
 const ATTEMPTS_MAX: u32 = 1_000;
 
-pub(crate) async fn run(task: Task) -> usize {
+pub(crate) async fn run(task: BatchTask) -> usize {
     let client = client(task.url);
     let places = Arc::new(Semaphore::new(usize::try_from(PARALLEL.get()).expect("it is 64")));
     let mut items = JoinSet::new();

@@ -1,4 +1,4 @@
-//! What one writes by hand: so many places, in each an item that waits its interval, is asked, and waits longer after each refusal.
+//! What one writes by hand: so many slots, in each an item that waits its interval, is asked, and waits longer after each refusal.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -11,23 +11,23 @@ use ichido_core::verdict::ErrorCode;
 use ichido_llm::models::{Model as _, Prompt};
 use tokio::task::JoinSet;
 
-use crate::load::{PARALLEL, Task, model, retry};
+use crate::load::{BatchTask, PARALLEL, model, retry};
 
 /// The items that nobody has taken yet.
-type Waiting = Arc<Mutex<VecDeque<Prompt>>>;
+type PendingPrompts = Arc<Mutex<VecDeque<Prompt>>>;
 
-pub(crate) async fn run(task: Task, interval: Duration) -> usize {
+pub(crate) async fn run(task: BatchTask, interval: Duration) -> usize {
     let model = Arc::new(model(task.url).await);
     let waiting = Arc::new(Mutex::new(VecDeque::from(task.prompts)));
-    let mut places = JoinSet::new();
+    let mut slots = JoinSet::new();
     for _ in 0..PARALLEL.get() {
-        places.spawn(place(Arc::clone(&model), Arc::clone(&waiting), interval));
+        slots.spawn(run_slot(Arc::clone(&model), Arc::clone(&waiting), interval));
     }
-    places.join_all().await.into_iter().sum()
+    slots.join_all().await.into_iter().sum()
 }
 
 /// One place: takes items until there are no more, and keeps each until it has ended.
-async fn place(model: Arc<Bedrock>, waiting: Waiting, interval: Duration) -> usize {
+async fn run_slot(model: Arc<Bedrock>, waiting: PendingPrompts, interval: Duration) -> usize {
     let retry = retry();
     let mut answered = 0;
     while let Some(prompt) = take(&waiting) {
@@ -37,7 +37,7 @@ async fn place(model: Arc<Bedrock>, waiting: Waiting, interval: Duration) -> usi
     answered
 }
 
-fn take(waiting: &Waiting) -> Option<Prompt> {
+fn take(waiting: &PendingPrompts) -> Option<Prompt> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 

@@ -20,7 +20,7 @@ pub(crate) const REGION: &str = "eu-central-1";
 pub(crate) const ACCESS_KEY_ID: &str = "AKIAIOSFODNN7EXAMPLE";
 pub(crate) const SECRET_ACCESS_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 /// How long a call may take; far more than any does.
-const TIME_OUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// What the provider's bucket holds, as a part of what it lets in each second.
 const BURST_OF_RATE: u32 = 10;
 /// The model takes from 100 to 300 ms; refusals come at once.
@@ -28,13 +28,13 @@ const LATENCY: Latency = Latency::UniformMs { least: 100, most: 300, seed: 7 };
 
 /// How much is asked, and how fast it may be.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct LlmLoad {
     pub(crate) items: NonZeroU32,
     pub(crate) rate: NonZeroU32,
 }
 
 /// What one contender has to do.
-pub(crate) struct Task {
+pub(crate) struct BatchTask {
     /// Where the provider is.
     pub(crate) url: String,
     /// What to ask, each once.
@@ -42,9 +42,9 @@ pub(crate) struct Task {
 }
 
 /// What came of it.
-pub(crate) struct Ran {
+pub(crate) struct ContenderRun {
     pub(crate) contender: &'static str,
-    pub(crate) load: Load,
+    pub(crate) load: LlmLoad,
     pub(crate) took: Duration,
     /// Items that the contender has an answer for.
     pub(crate) answered: usize,
@@ -52,22 +52,22 @@ pub(crate) struct Ran {
     pub(crate) seen: RequestCounts,
 }
 
-impl Load {
+impl LlmLoad {
     /// Has a contender do it, which returns how many items it had answered.
     pub(crate) async fn measure<F: Future<Output = usize>>(
         self,
         contender: &'static str,
-        run: impl FnOnce(Task) -> F,
-    ) -> Ran {
+        run: impl FnOnce(BatchTask) -> F,
+    ) -> ContenderRun {
         eprintln!("{contender} …");
         let fake = fake_llm::start(self.script());
-        let task = Task { url: fake.url(), prompts: self.prompts() };
+        let task = BatchTask { url: fake.url(), prompts: self.prompts() };
         let began = Instant::now();
         let answered = run(task).await;
         let took = began.elapsed();
         let seen = fake.seen();
         assert_eq!(seen.format_faults, [], "{contender} was not understood");
-        Ran { contender, load: self, took, answered, seen: seen.all }
+        ContenderRun { contender, load: self, took, answered, seen: seen.all }
     }
 
     fn script(self) -> Script {
@@ -90,7 +90,7 @@ impl Load {
     }
 }
 
-impl Ran {
+impl ContenderRun {
     /// To the time in which the items could all have been let in.
     pub(crate) fn to_ideal(&self) -> f64 {
         self.took.as_secs_f64() * f64::from(self.load.rate.get()) / f64::from(self.load.items.get())
@@ -131,7 +131,7 @@ pub(crate) async fn model(url: String) -> Bedrock {
             secret_access_key: SECRET_ACCESS_KEY.to_owned(),
             session_token: None,
         }),
-        time_out: TIME_OUT,
+        time_out: TIMEOUT,
         ..BedrockSettings::new(MODEL)
     };
     settings.resolve().await.expect("the settings are sound")

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use load::{Load, Ran};
+use load::{ContenderRun, LlmLoad};
 
 /// What SPEC B5 has as the interval when nobody says another.
 const INTERVAL: Duration = Duration::from_millis(2_500);
@@ -35,14 +35,14 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { items, rate } = Arguments::parse();
-    let all = all(Load { items, rate }).await;
+    let all = all(LlmLoad { items, rate }).await;
     print!("{}", table::text(&all));
     // A contender that answers less than was asked has been measured at something else.
     if all.iter().all(|ran| ran.unanswered() == 0) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// One after the other, each with a provider of its own.
-async fn all(load: Load) -> Vec<Ran> {
+async fn all(load: LlmLoad) -> Vec<ContenderRun> {
     vec![
         load.measure("ichido", ours::run).await,
         load.measure("each item waits 2.5 s, then exponential retry", |task| by_hand::run(task, INTERVAL))
@@ -60,7 +60,7 @@ mod tests {
     #[tokio::test]
     async fn every_contender_has_every_item_answered_once() {
         let number = |number| NonZeroU32::new(number).expect("not zero");
-        for ran in all(Load { items: number(30), rate: number(200) }).await {
+        for ran in all(LlmLoad { items: number(30), rate: number(200) }).await {
             assert_eq!(ran.answered, 30, "{}", ran.contender);
             assert_eq!(ran.seen.completed, 30, "{} had some answered twice", ran.contender);
             assert_eq!(ran.seen.requests, ran.seen.completed + ran.seen.throttled, "{}", ran.contender);

@@ -8,11 +8,11 @@ use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::Value;
 
-use crate::load::{PARALLEL, Task, form, model, retry};
+use crate::load::{BatchTask, PARALLEL, form, model, retry};
 
 const CONNECTIONS_MAX: u32 = 4;
 
-pub(crate) async fn run(task: Task) -> usize {
+pub(crate) async fn run(task: BatchTask) -> usize {
     let file = fresh_file();
     let store = Store::open(&file.url, CONNECTIONS_MAX).await.expect("the store opens");
     let settings =

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::load::Ran;
+use crate::load::ContenderRun;
 
 /// What ours is to stay below, as a share of its calls.
 const THROTTLED_TARGET: f64 = 0.05;
@@ -10,12 +10,12 @@ const THROTTLED_TARGET: f64 = 0.05;
 const TO_IDEAL_TARGET: f64 = 1.15;
 
 /// The first is ours, and the targets are its alone.
-pub(crate) fn text(all: &[Ran]) -> String {
+pub(crate) fn text(all: &[ContenderRun]) -> String {
     let mut text = String::from(
         "| contender | time | to the ideal | calls | throttled | not answered |\n|---|---:|---:|---:|---:|---:|\n",
     );
-    for (place, ran) in all.iter().enumerate() {
-        let mark = |is_missed: bool| if place == 0 && is_missed { " (missed)" } else { "" };
+    for (index, ran) in all.iter().enumerate() {
+        let mark = |is_missed: bool| if index == 0 && is_missed { " (missed)" } else { "" };
         writeln!(
             text,
             "| {} | {:.1} s | {:.2}{} | {} | {:.1} %{} | {} |",

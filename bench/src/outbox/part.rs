@@ -29,7 +29,7 @@ const QUEUE: &str = "orders";
 const IDLE_GAP: Duration = Duration::from_millis(20);
 
 #[derive(Deserialize, Serialize)]
-struct Order {
+struct OrderPayload {
     number: usize,
     text: String,
 }
@@ -76,7 +76,7 @@ async fn drain(store: Store, count: usize) {
     let counted = Arc::new(AtomicUsize::new(0));
     let handler = Handler::json({
         let counted = Arc::clone(&counted);
-        move |job: Job<Order>| {
+        move |job: Job<OrderPayload>| {
             let counted = Arc::clone(&counted);
             async move {
                 drop(job);
@@ -117,7 +117,7 @@ async fn drain(store: Store, count: usize) {
 /// Put in by another node: this process's own wake-ups would be quicker.
 async fn idle(store: Store, url: &str, count: usize) {
     let (begun, mut heard) = mpsc::unbounded_channel();
-    let handler = Handler::json(move |job: Job<Order>| {
+    let handler = Handler::json(move |job: Job<OrderPayload>| {
         let _told = begun.send(Instant::now());
         async move {
             drop(job);
@@ -147,7 +147,7 @@ async fn idle(store: Store, url: &str, count: usize) {
 /// An order as the other side has it: 200 bytes of JSON.
 fn message(number: usize) -> NewMessage {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
-    let order = Order { number, text: "x".repeat(170) };
+    let order = OrderPayload { number, text: "x".repeat(170) };
     let request = serde_json::to_vec(&order).expect("JSON");
     NewMessage {
         digest: Digest::from_bytes([7; 32]),

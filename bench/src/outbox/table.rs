@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum MetricUnit {
     /// The more the better.
     PerSecond,
     /// The less the better.
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) ours: f64,
     pub(super) floor: Option<f64>,
     pub(super) peer: Option<f64>,
-    pub(super) unit: Unit,
+    pub(super) unit: MetricUnit,
     /// Of the ratio to the peer, or a bound.
     pub(super) target: f64,
 }
@@ -42,24 +42,24 @@ impl Row {
 
     fn is_missed(&self) -> bool {
         match (self.unit, self.peer) {
-            (Unit::Kilobytes, _) => self.target <= self.ours / 1_024.0,
-            (Unit::PerSecond, Some(peer)) => self.ours / peer < self.target,
-            (Unit::Seconds, Some(peer)) => self.target < self.ours / peer,
+            (MetricUnit::Kilobytes, _) => self.target <= self.ours / 1_024.0,
+            (MetricUnit::PerSecond, Some(peer)) => self.ours / peer < self.target,
+            (MetricUnit::Seconds, Some(peer)) => self.target < self.ours / peer,
             (_, None) => false,
         }
     }
 
     fn target(&self) -> String {
         match (self.unit, self.peer) {
-            (Unit::Kilobytes, _) => format!("< {:.0} MB", self.target),
-            (Unit::PerSecond, Some(_)) => format!("≥ {:.2} × peer", self.target),
-            (Unit::Seconds, Some(_)) => format!("≤ {:.2} × peer", self.target),
+            (MetricUnit::Kilobytes, _) => format!("< {:.0} MB", self.target),
+            (MetricUnit::PerSecond, Some(_)) => format!("≥ {:.2} × peer", self.target),
+            (MetricUnit::Seconds, Some(_)) => format!("≤ {:.2} × peer", self.target),
             (_, None) => String::new(),
         }
     }
 }
 
-impl Unit {
+impl MetricUnit {
     fn text(self, number: f64) -> String {
         match self {
             Self::PerSecond => format!("{number:.0}/s"),

@@ -17,7 +17,7 @@ const CONNECTIONS: u32 = 16;
 const TABLE: &str = "CREATE TABLE messages (id TEXT PRIMARY KEY, body TEXT NOT NULL)";
 const INSERT: &str = "INSERT INTO messages (id, body) VALUES ($1, $2)";
 
-type Answer = (StatusCode, Json<Value>);
+type JsonAnswer = (StatusCode, Json<Value>);
 
 /// Serves until it is killed.
 pub(crate) async fn serve(url: &str) {
@@ -34,13 +34,13 @@ pub(crate) async fn serve(url: &str) {
     axum::serve(listener, router).await.expect("served");
 }
 
-async fn on_postgres(State(pool): State<PgPool>, Json(body): Json<Value>) -> Answer {
+async fn on_postgres(State(pool): State<PgPool>, Json(body): Json<Value>) -> JsonAnswer {
     let id = Uuid::now_v7().to_string();
     sqlx::query(INSERT).bind(&id).bind(body.to_string()).execute(&pool).await.expect("inserted");
     (StatusCode::CREATED, Json(json!({ "id": id })))
 }
 
-async fn on_sqlite(State(pool): State<SqlitePool>, Json(body): Json<Value>) -> Answer {
+async fn on_sqlite(State(pool): State<SqlitePool>, Json(body): Json<Value>) -> JsonAnswer {
     let id = Uuid::now_v7().to_string();
     sqlx::query(INSERT).bind(&id).bind(body.to_string()).execute(&pool).await.expect("inserted");
     (StatusCode::CREATED, Json(json!({ "id": id })))

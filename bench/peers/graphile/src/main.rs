@@ -28,25 +28,25 @@ const IDLE_GAP: Duration = Duration::from_millis(20);
 const SCHEMA: &str = "graphile_worker";
 
 #[derive(Clone, Deserialize, Serialize)]
-struct Order {
+struct OrderPayload {
     number: usize,
     text: String,
 }
 
 #[derive(Clone, Debug)]
-struct Counted(Arc<AtomicUsize>);
+struct ProcessedCount(Arc<AtomicUsize>);
 
 #[derive(Clone, Debug)]
-struct Begun(mpsc::UnboundedSender<Instant>);
+struct StartTimes(mpsc::UnboundedSender<Instant>);
 
-impl TaskHandler for Order {
+impl TaskHandler for OrderPayload {
     const IDENTIFIER: &'static str = "orders";
 
     async fn run(self, context: WorkerContext) -> impl IntoTaskHandlerResult {
-        if let Some(Begun(begun)) = context.get_ext::<Begun>() {
+        if let Some(StartTimes(begun)) = context.get_ext::<StartTimes>() {
             let _told = begun.send(Instant::now());
         }
-        if let Some(Counted(count)) = context.get_ext::<Counted>() {
+        if let Some(ProcessedCount(count)) = context.get_ext::<ProcessedCount>() {
             count.fetch_add(1, Ordering::Relaxed);
         }
         Ok::<(), String>(())
@@ -76,8 +76,8 @@ async fn main() {
 }
 
 /// An order as the other side has it: 200 bytes of JSON.
-fn order(number: usize) -> Order {
-    Order { number, text: "x".repeat(170) }
+fn order(number: usize) -> OrderPayload {
+    OrderPayload { number, text: "x".repeat(170) }
 }
 
 async fn singly(utils: &WorkerUtils, count: usize) {
@@ -92,7 +92,7 @@ async fn bulk(utils: &WorkerUtils, pool: &PgPool, count: usize) {
     let began = Instant::now();
     for part in 0..count / 1_000 {
         let job = |number| RawJobSpec {
-            identifier: Order::IDENTIFIER.to_owned(),
+            identifier: OrderPayload::IDENTIFIER.to_owned(),
             payload: serde_json::to_value(order(part * 1_000 + number)).expect("JSON"),
             spec: JobSpec::default(),
         };
@@ -104,7 +104,7 @@ async fn bulk(utils: &WorkerUtils, pool: &PgPool, count: usize) {
 }
 
 async fn drain(pool: PgPool, count: usize) {
-    let counted = Counted(Arc::default());
+    let counted = ProcessedCount(Arc::default());
     let worker = WorkerOptions::default()
         .database(pool.clone())
         .schema(SCHEMA)
@@ -113,7 +113,7 @@ async fn drain(pool: PgPool, count: usize) {
         .local_queue(LocalQueueConfig::default().with_size(LOCAL_QUEUE))
         .complete_job_batch_delay(COMPLETE_DELAY)
         .add_extension(counted.clone())
-        .define_job::<Order>()
+        .define_job::<OrderPayload>()
         .init()
         .await
         .expect("a worker");
@@ -143,8 +143,8 @@ async fn idle(pool: PgPool, utils: &WorkerUtils, count: usize) {
         .database(pool)
         .schema(SCHEMA)
         .concurrency(IDLE_CONCURRENCY)
-        .add_extension(Begun(begun))
-        .define_job::<Order>()
+        .add_extension(StartTimes(begun))
+        .define_job::<OrderPayload>()
         .init()
         .await
         .expect("a worker");
