@@ -129,7 +129,7 @@ pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Resul
 pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
     let fetcher = Arc::new(Fetcher::new(&app.settings));
     let page_within = app.settings.page_within + BESIDES;
-    let model_within = app.settings.model.as_ref().map_or(Duration::ZERO, |model| model.time_out()) + BESIDES;
+    let model_within = app.settings.model.as_ref().map_or(Duration::ZERO, |model| model.timeout()) + BESIDES;
     let reading = Arc::clone(app);
     let extraction = Handler::json(move |job| {
         let (app, fetcher) = (Arc::clone(&reading), Arc::clone(&fetcher));

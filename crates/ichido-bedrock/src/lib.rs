@@ -56,7 +56,7 @@ impl Model for Bedrock {
         &self.endpoints
     }
 
-    fn time_out(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         self.time_out
     }
 

@@ -68,7 +68,7 @@ impl LlmPlan {
     pub fn promise(&self) -> Promise {
         Promise {
             guarantee: Guarantee::Repeatable,
-            time_out: self.model.time_out().saturating_add(ENQUEUE_TIMEOUT),
+            time_out: self.model.timeout().saturating_add(ENQUEUE_TIMEOUT),
             settles_within: Duration::ZERO,
         }
     }

@@ -39,9 +39,9 @@ pub trait Model: Send + Sync {
     fn endpoints(&self) -> &[String];
 
     /// The longest that a call takes; it is given up on then.
-    fn time_out(&self) -> Duration;
+    fn timeout(&self) -> Duration;
 
-    /// One call to the endpoint at this place in [`Model::endpoints`]. It ends within [`Model::time_out`]; whoever drops it gives it up, and
+    /// One call to the endpoint at this place in [`Model::endpoints`]. It ends within [`Model::timeout`]; whoever drops it gives it up, and
     /// cannot know whether it is billed.
     fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a>;
 }

@@ -54,7 +54,7 @@ wait "$server"
 
 /// The folder with a server's settings and files.
 #[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub struct TempFolder(PathBuf);
 
 /// A server of the test's own, which ends when this is dropped.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub struct Server {
     pid: String,
     /// Where it listens.
     pub address: SocketAddr,
-    folder: Folder,
+    folder: TempFolder,
 }
 
 impl Server {
@@ -74,7 +74,7 @@ impl Server {
 
     /// A server with these lines in its configuration.
     pub async fn start_with(configuration: &str) -> Self {
-        Self::start_in(Folder(make_folder()), |_| configuration.to_owned()).await
+        Self::start_in(TempFolder(make_folder()), |_| configuration.to_owned()).await
     }
 
     /// A server whose configuration names files in its folder.
@@ -82,14 +82,14 @@ impl Server {
         files: &[(&str, String)],
         configuration: impl FnOnce(&Path) -> String,
     ) -> Self {
-        let folder = Folder(make_folder());
+        let folder = TempFolder(make_folder());
         for (name, content) in files {
             std::fs::write(folder.0.join(name), content).expect("it is written");
         }
         Self::start_in(folder, configuration).await
     }
 
-    async fn start_in(folder: Folder, configuration: impl FnOnce(&Path) -> String) -> Self {
+    async fn start_in(folder: TempFolder, configuration: impl FnOnce(&Path) -> String) -> Self {
         let path = &folder.0;
         std::fs::write(path.join("nats.conf"), configuration(path)).expect("it is written");
         let (watcher, pid, address) = run(path).await;
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Kills it without warning. What it stored is in its folder.
-    pub fn kill(self) -> Folder {
+    pub fn kill(self) -> TempFolder {
         let folder = self.folder.clone();
         let keep = folder.0.join("keep");
         std::fs::write(&keep, "").expect("it is written");
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Starts it anew on what it stored, elsewhere.
-    pub async fn again(folder: Folder) -> Self {
+    pub async fn again(folder: TempFolder) -> Self {
         for stale in ["pid", "ports"] {
             drop(std::fs::remove_dir_all(folder.0.join(stale)));
             drop(std::fs::remove_file(folder.0.join(stale)));

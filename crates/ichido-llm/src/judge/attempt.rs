@@ -160,7 +160,7 @@ impl Asker {
         self.counting.call(turn.failures.is_fresh());
         let began = self.clock.own();
         let in_flight = CallInFlight(&self.counting);
-        let late = self.model.time_out().saturating_add(LATE_MAX);
+        let late = self.model.timeout().saturating_add(LATE_MAX);
         let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &turn.prompt));
         let report = tokio::select! {
             biased;

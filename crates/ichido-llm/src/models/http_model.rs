@@ -78,7 +78,7 @@ impl Model for HttpModel {
         &self.names
     }
 
-    fn time_out(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         self.limits.total
     }
 

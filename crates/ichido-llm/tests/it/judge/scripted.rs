@@ -111,7 +111,7 @@ impl Model for Scripted {
         &self.endpoints
     }
 
-    fn time_out(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_mins(1)
     }
 
