@@ -1,7 +1,7 @@
-//! Articles that a model judges by a reader's interests, and the judgements (SPEC B6, B11).
+//! Reads articles and turns them into questions that a model judges by a reader's interests.
 //!
-//! Guarantee: what an article says reaches the model as data, in one JSON object, so that no text in it can pass for another part of the
-//! question. Every line that cannot be judged is reported with its number, and nothing of it is repeated.
+//! Guarantee: an article reaches the model as data, in one JSON object, so no text in it can pose as another part of
+//! the question. Every line that cannot be judged is reported with its line number and without its content.
 //!
 //! ```
 //! use ichido_llm::articles::{self, Profile};
@@ -13,6 +13,7 @@
 //! assert!(prompts[0].user.contains("A cure for hiccups"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+// SPEC B6, B11.
 
 mod judgement;
 mod profile;
@@ -26,19 +27,19 @@ use crate::models::Prompt;
 pub use judgement::Judgement;
 pub use profile::{Profile, ProfileError};
 
-/// The most articles in one run.
+/// Maximum number of articles in one run.
 pub const ARTICLES_MAX: usize = 100_000;
-/// The longest line, in bytes.
+/// Maximum length of a line, in bytes.
 pub const LINE_BYTES_MAX: usize = 256 << 10;
-/// The most problems that are reported of one file.
+/// Maximum number of problems reported for one file.
 const PROBLEMS_MAX: usize = 20;
-/// The most tokens of a judgement: a label, a number and a sentence.
+/// Maximum number of tokens of a judgement: a label, a number and a sentence.
 pub const ANSWER_TOKENS_MAX: u32 = 200;
 
 /// One article.
 #[derive(Debug)]
 pub struct Article {
-    /// Its line in the file, from 1.
+    /// The line in the file, starting at 1.
     line: usize,
     members: Map<String, Value>,
 }
@@ -63,7 +64,7 @@ impl Article {
         self.members.get(member).and_then(Value::as_str)
     }
 
-    /// What the model is asked of it.
+    /// Builds the prompt that asks the model about this article.
     fn prompt(&self, system: &str) -> Prompt {
         let article = serde_json::to_string(&self.members).unwrap_or_default();
         let user = format!("The article, as one JSON object:\n{article}\n");
@@ -71,7 +72,9 @@ impl Article {
     }
 }
 
-/// Reads all articles, one JSON object a line, or reports everything that is wrong. `name` is that of the file.
+/// Reads all articles, one JSON object per line, or returns every problem.
+///
+/// `name` is the file's name in error messages.
 pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, Faults> {
     let (mut articles, mut faults) = (Vec::new(), Faults::default());
     for number in 1.. {
@@ -106,7 +109,7 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, Faults>
     faults.or(Some(articles))
 }
 
-/// The questions, one for each article, in order.
+/// Returns the questions, one per article, in order.
 pub fn prompts(articles: &[Article], profile: &Profile) -> Vec<Prompt> {
     let system = profile.system();
     articles.iter().map(|article| article.prompt(&system)).collect()

@@ -1,23 +1,26 @@
-//! Messages that are questions to a language model, whose answers are messages of another queue.
+//! A destination that asks a language model about each message and enqueues the answers.
 //!
-//! Guarantee: a message's answer is put into the other queue before the message counts as sent, and one answer of each message at most
-//! (SPEC A10, D7): a crash in between repeats the call, not the delivery. Calls are *repeatable* (SPEC F2): one whose outcome was lost is
-//! made again, and counted as possibly billed twice (`ichido_llm_possibly_billed_twice_total`). A message that the prompt cannot be made of
-//! is dead at once, with what it lacks, and asks nobody. No word of a prompt or an answer is in a note, a log or an error (SPEC B8): the
-//! answer is in the other queue alone.
+//! Guarantee: a message's answer is enqueued in the other queue before the message counts as sent, and each message
+//! gets at most one answer: a crash in between repeats the call, not the delivery. Calls are *repeatable*: a call with
+//! a lost outcome is made again and counted as possibly billed twice (`ichido_llm_possibly_billed_twice_total`). A
+//! message that cannot fill the prompt becomes a dead letter at once, with the reason and without a call. No word of a
+//! prompt or an answer appears in a note, a log or an error; the answer is only in the other queue.
 //!
-//! # What the other queue gets
+//! # The answer message
 //!
-//! `{"message_id", "key", "answer", "model", "usage"}` as JSON: the message that asked, its outbound key, the JSON of the form, or the text
-//! where none was asked for, the model's name, and what it counted (`{"input", "output"}`, or null). Its identity and trace are those of
-//! the message that asked; its key is made of that message's outbound key.
+//! The body is JSON: `{"message_id", "key", "answer", "model", "usage"}`. It names the message that asked and its
+//! outbound key, the answer in the requested form (or the text if none was requested), the model's name, and the tokens
+//! counted (`{"input", "output"}`, or null). Identity and trace are copied from the message that asked; the key is
+//! derived from that message's outbound key.
 //!
 //! # Several endpoints
 //!
-//! A call goes to one of those that are free. One that refuses calls for coming too fast, or seems down, is left alone as long as it asks
-//! for, by this node, and a message that it refused is not sent there again while another is free; only when all are does the destination as a whole slow down, for all nodes.
+//! A call goes to a free endpoint. This node leaves an endpoint alone that throttles or seems down, for as long as the
+//! endpoint asks. A message is not sent again to an endpoint that refused it while another is free. Only when no
+//! endpoint is free does the destination as a whole slow down, for all nodes.
 //!
 //! Start at [`LlmSettings`].
+// SPEC A10, D7, F2, B8.
 
 mod answer;
 mod endpoints;
@@ -41,10 +44,10 @@ use crate::models::{CallError, FinishReason, Reply};
 use answer::{AnswerMessage, ENQUEUE_TIMEOUT};
 use endpoints::Endpoints;
 
-/// A message that finds all endpoints at rest comes again no sooner than this.
+/// Minimum delay for a message that finds every endpoint resting.
 const SNOOZE_MIN: Duration = Duration::from_millis(10);
 
-/// A destination that asks a model. Made by [`LlmPlan::on`].
+/// A destination that asks a model, made by [`LlmPlan::on`].
 pub struct Llm {
     plan: LlmPlan,
     store: Store,
@@ -57,14 +60,14 @@ ichido_core::debug_only! {
 }
 
 impl LlmPlan {
-    /// The destination, on the store that holds both queues.
+    /// Builds the destination on the store that holds both queues.
     pub fn on(self, store: Store) -> Llm {
         let endpoints = Endpoints::new(self.model.endpoints().len());
         let counting = CallMetrics::new(self.model.name());
         Llm { plan: self, store, endpoints, counting }
     }
 
-    /// What the destination promises: doing it twice is harmless, though it may be billed twice.
+    /// Returns the guarantee: repeating a call is harmless, though it may be billed twice.
     pub fn promise(&self) -> Promise {
         Promise {
             guarantee: Guarantee::Repeatable,
@@ -75,12 +78,12 @@ impl LlmPlan {
 }
 
 impl Llm {
-    /// What it promises about the calls it gets.
+    /// Returns the guarantee for the calls it gets.
     pub fn promise(&self) -> Promise {
         self.plan.promise()
     }
 
-    /// Makes one try of a message: one question at most, and the answer handed on.
+    /// Makes one attempt: asks at most one question and enqueues the answer.
     pub async fn call(&self, call: &Call) -> Came {
         if call.queue == self.plan.answers_to {
             return Failed::dead("its answers go into its own queue, so that they would be asked about without end; name another in answers_to").into();
@@ -119,7 +122,7 @@ impl Llm {
                 self.counting.unusable();
                 let mut verdict = Table::llm().judge(&Seen::UnusableAnswer, clock::now());
                 if reply.finish_reason == FinishReason::Declined {
-                    // It would say so again.
+                    // The model would decline again.
                     verdict.advice = Advice::GiveUp;
                 }
                 let note = Note { receipt: reply.id.clone(), excerpt: Some(why), ..Note::default() };
@@ -134,7 +137,7 @@ impl Llm {
         outcome
     }
 
-    /// No answer came. What the pace of the destination hears of it is said by the endpoints.
+    /// Handles a call without an answer. The verdict, from the endpoints, drives the destination's pace.
     fn handle_error(&self, verdict: Verdict, call_error: &CallError) -> Came {
         if call_error.verdict.code == Some(ErrorCode::RateLimited) {
             self.counting.throttled();
@@ -154,12 +157,12 @@ impl From<Llm> for Destination {
             let llm = Arc::clone(&llm);
             async move { llm.call(&call).await }
         });
-        // Doing it twice is harmless, though it may be billed twice.
+        // Repeating a call is harmless, though it may be billed twice.
         handler.repeatable().time_out(time_out).settles_within(settles_within).into()
     }
 }
 
-/// A call under way. Dropped before its end it may be billed, and its message is tried again.
+/// Guards a call in flight: dropped before its end, the call may be billed and the message is retried.
 struct BillingGuard<'a>(Option<&'a CallMetrics>);
 
 impl Drop for BillingGuard<'_> {

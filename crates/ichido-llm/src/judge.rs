@@ -1,12 +1,12 @@
-//! Many questions to a model, under its rate limit: each answered once, or given up on with a reason (SPEC B).
+//! Asks a model many questions under its rate limit; each gets one answer or a reason.
 //!
-//! Guarantee: there is one outcome for every prompt, in order. An answer that was had once is kept and not asked for again, by whichever run
-//! (SPEC B7); a call stands in the store before it is made, so that one whose run died is known as possibly billed. At most
-//! [`Settings::parallel`] calls are under way at once, and an item's first comes no sooner than [`Settings::interval`] after it took its
-//! place (SPEC B4). The model's limits are shared with whoever else calls it through the same store (SPEC B10). With a deadline, a run
-//! ends by it.
+//! Guarantee: every prompt gets one outcome, in order. An answer is stored once and never asked for again, by any run.
+//! A call is recorded in the store before it is made, so a call whose run died is known as possibly billed. At most
+//! [`Settings::parallel`] calls are in flight, and an item's first call comes no sooner than [`Settings::interval`]
+//! after it took its slot. The model's limits are shared with everything else that calls it through the same store. A
+//! run with a deadline ends by it.
 //!
-//! What is asked is the caller's: a [`Form`] says what answers look like, and they come back as any type that can be read from JSON.
+//! The caller decides what is asked: a [`Form`] describes the answers, and they are deserialized into any type.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -43,8 +43,9 @@
 //! }
 //! ```
 //!
-//! Start at [`Judge`]. Reading on, `batch` gives out the places, `attempt` is one call, `endpoints` are the model's endpoints, and `next` is
-//! what follows a call that came to nothing.
+//! Start at [`Judge`]. `batch` assigns slots, `attempt` makes one call, `endpoints` chooses the endpoint, and `next`
+//! decides what to do after a failed call.
+// SPEC B, B7, B4, B10.
 
 mod answers;
 mod attempt;
@@ -78,36 +79,38 @@ use batch::BatchRun;
 use counts::CallMetrics;
 use endpoints::EndpointPool;
 
-/// Asks a model many questions, and reads its answers as `T`.
+/// Asks a model many questions and deserializes its answers as `T`.
 pub struct Judge<T> {
     asker: Arc<Asker>,
     form: Arc<Form>,
-    /// As text, which is a part of every question.
+    /// The schema as text, which is part of every question.
     schema: String,
     reads: PhantomData<fn() -> T>,
 }
 
-/// What is known before a run.
+/// What a run would have to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Questions that are answered already.
+    /// Questions that already have an answer.
     pub answered: usize,
-    /// Questions that a run has to ask. The same question is counted once, however often it is in the batch.
+    /// Questions that a run has to ask. A question that appears several times in the batch counts once.
     pub missing: usize,
-    /// About how many tokens their prompts have.
+    /// Approximate number of tokens of their prompts.
     pub tokens: u64,
-    /// Calls of earlier runs for those that are missing of which nobody knows what came: they may have been billed.
+    /// Calls of earlier runs for the missing questions whose outcome is unknown: they may have been billed.
     pub lost: u64,
 }
 
 impl<T: DeserializeOwned> Judge<T> {
-    /// One that remembers answers for as long as it lives.
+    /// Creates a judge that stores answers for as long as it lives.
     pub fn new(model: Arc<dyn Model>, form: Form, settings: Settings) -> Result<Self, SettingsError> {
         Self::with(model, form, settings, AnswerStore::in_process(), Arc::new(Clock::alone()), None)
     }
 
-    /// One that keeps answers in a store, until [`Answers::forget`](ichido_store::Answers::forget) is asked to forget those of its topic; and that shares the model's
-    /// pace with whoever calls it through that store.
+    /// Creates a judge that stores answers in a store and shares the model's pace.
+    ///
+    /// Answers stay until [`Answers::forget`](ichido_store::Answers::forget) deletes those of its topic. The pace is
+    /// shared with everything that calls the model through that store.
     pub fn with_store(
         model: Arc<dyn Model>,
         form: Form,
@@ -135,7 +138,7 @@ impl<T: DeserializeOwned> Judge<T> {
         Ok(Self { asker: Arc::new(asker), form: Arc::new(form), schema, reads: PhantomData })
     }
 
-    /// What a run of these prompts would have to ask.
+    /// Returns what a run of these prompts would have to ask.
     pub async fn known(&self, prompts: &[Prompt]) -> Result<Known, StoreError> {
         let mut ids: Vec<(QuestionId, u64)> =
             prompts.iter().map(|prompt| (self.question(prompt), prompt.tokens())).collect();
@@ -155,8 +158,9 @@ impl<T: DeserializeOwned> Judge<T> {
         })
     }
 
-    /// Asks what is missing. An error of the store ends the run: what was answered until then is kept, and the same run once more goes on
-    /// from there.
+    /// Asks the missing questions.
+    ///
+    /// A store error ends the run. Answers received until then are stored, and the same run again continues from there.
     pub async fn run(&self, prompts: Vec<Prompt>, stop: &Stop) -> Result<Report<T>, StoreError> {
         let questions = prompts.into_iter().map(|prompt| {
             let id = self.question(&prompt);
@@ -166,12 +170,12 @@ impl<T: DeserializeOwned> Judge<T> {
         batch.run(stop).await?.read()
     }
 
-    /// What was counted so far, by all runs of this judge.
+    /// Returns the counts of all runs of this judge so far.
     pub fn counts(&self) -> Counts {
         self.asker.counting.counts()
     }
 
-    /// All that an answer depends on: the model, the words and the form.
+    /// Returns the id of a question: a digest of the model, the prompt and the form.
     fn question(&self, prompt: &Prompt) -> QuestionId {
         let parts = [
             self.asker.model.name(),
@@ -180,7 +184,7 @@ impl<T: DeserializeOwned> Judge<T> {
             self.form.name(),
             &self.schema,
         ];
-        // Each with its length, so that no two lists of parts are one text.
+        // Each part has its length, so no two lists of parts give the same text.
         let text: String = parts
             .iter()
             .flat_map(|part| [part.len().to_string(), ":".to_owned(), (*part).to_owned()])
@@ -189,7 +193,7 @@ impl<T: DeserializeOwned> Judge<T> {
     }
 }
 
-/// Whether an answer that is of the form can be read; the error shows nothing of it.
+/// Returns whether an answer in the requested form can be deserialized.
 fn fits<T: DeserializeOwned>(value: &serde_json::Value) -> bool {
     T::deserialize(value).is_ok()
 }

@@ -1,9 +1,9 @@
-//! Language models under Ichido's rules: one question at a time, many under a rate limit, or as a destination of messages.
+//! Asks language models under Ichido's rules: single calls, batches, or a queue's messages.
 //!
-//! Guarantee: a model is asked at most as often as its limits allow, each question is told whether it may have been billed, and an answer
-//! counts only in the form that was asked for.
+//! Guarantee: a model is called at most as often as its limits allow, every call reports whether it may have been
+//! billed, and an answer counts only in the requested form.
 //!
-//! Start at [`models`]; [`judge`] asks many questions at a time, and [`destination`] answers the messages of a queue.
+//! Start at [`models`]. [`judge`] asks many questions, and [`destination`] answers the messages of a queue.
 //! [`articles`] has the questions of `ichido judge`.
 
 pub mod articles;

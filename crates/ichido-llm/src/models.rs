@@ -1,13 +1,14 @@
-//! Asking a language model: one call, and what came of it.
+//! One call to a language model, and its result.
 //!
-//! Guarantee: a [`Model`] puts at most one request on the wire for each call of [`Model::ask`], and never tries again by itself: ours is the
-//! only loop. What a try came to is judged by [`Table::llm`](ichido_core::verdict::Table::llm) (SPEC B1). No prompt, answer or key is in
-//! what is shown of any of these types (SPEC B8).
+//! Guarantee: a [`Model`] sends at most one request for each call of [`Model::ask`] and never retries automatically:
+//! the caller has the only retry loop. [`Table::llm`](ichido_core::verdict::Table::llm) judges the outcome. No `Debug`
+//! output of these types shows a prompt, an answer or a key.
 //!
-//! Calls to a model are *repeatable* (SPEC F2): nothing breaks when one is made twice, but it may be billed twice. Whoever repeats one of
+//! Calls to a model are *repeatable*: a second call breaks nothing but may be billed twice. Code that repeats a call of
 //! unknown outcome counts it ([`CallError::may_be_billed`]).
 //!
-//! Start at [`Prompt`] and [`Model`]. [`OpenAi`] and [`Anthropic`] are models behind HTTP, in those two ways of speaking.
+//! Start at [`Prompt`] and [`Model`]. [`OpenAi`] and [`Anthropic`] are models behind HTTP that speak those two APIs.
+// SPEC B1, B8, F2.
 
 mod anthropic;
 mod call;
@@ -27,21 +28,25 @@ pub use prompt::Prompt;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// A call under way.
+/// A call in flight.
 pub type ModelFuture<'a> = Pin<Box<dyn Future<Output = CallReport> + Send + 'a>>;
 
-/// A model that can be asked, at one or more endpoints.
+/// A model with one or more endpoints.
 pub trait Model: Send + Sync {
-    /// Which model it is, as its provider names it. What is remembered of answers is remembered under this name.
+    /// Returns the provider's name of the model. Answers are stored under this name.
     fn name(&self) -> &str;
 
-    /// Where it can be asked: regions, hosts. At least one; each has a pace of its own, shared by all nodes under this name.
+    /// Returns the endpoints, such as regions or hosts.
+    ///
+    /// There is at least one. Each has its own pace, shared by all nodes under this name.
     fn endpoints(&self) -> &[String];
 
-    /// The longest that a call takes; it is given up on then.
+    /// Returns the maximum duration of a call; a longer one is abandoned.
     fn timeout(&self) -> Duration;
 
-    /// One call to the endpoint at this place in [`Model::endpoints`]. It ends within [`Model::timeout`]; whoever drops it gives it up, and
-    /// cannot know whether it is billed.
+    /// Makes one call to the endpoint at this index of [`Model::endpoints`].
+    ///
+    /// It ends within [`Model::timeout`]. Dropping the future abandons the call, and whether it is billed is then
+    /// unknown.
     fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a>;
 }

@@ -1,4 +1,4 @@
-//! What a model says of an article.
+//! A model's judgement of an article.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Article, Profile};
 use crate::judge::{Judged, Outcome};
 
-/// What a model says of an article.
+/// A model's judgement of an article.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Judgement {
     label: String,
@@ -15,7 +15,7 @@ pub struct Judgement {
 }
 
 impl Article {
-    /// What came of it, as a JSON object: the judgement, or the profile's fallback and why.
+    /// Returns the result as a JSON object: the judgement, or the profile's fallback and its reason.
     pub fn judged(&self, outcome: &Outcome<Judgement>, profile: &Profile, model: &str) -> Value {
         let (title, url) = (self.text("title"), self.text("url"));
         match outcome {

@@ -1,4 +1,4 @@
-//! Handing an answer on.
+//! Enqueues an answer as a message.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use serde_json::{Value, json};
 
 use crate::models::Reply;
 
-/// How long it is tried to put an answer into its queue, since asking for another one costs more.
+/// How long to try to enqueue an answer, because asking for another one costs more.
 pub(super) const ENQUEUE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait before it is tried again.
+/// Delay before the next try.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 const JSON: &str = "application/json";
 
-/// An answer, and the call it is for.
+/// An answer and the call it belongs to.
 pub(super) struct AnswerMessage<'a> {
     pub(super) call: &'a Call,
     pub(super) reply: &'a Reply,
-    /// JSON of the form, or the text.
+    /// JSON in the requested form, or the text.
     pub(super) value: Value,
     pub(super) model: &'a str,
 }
 
 impl AnswerMessage<'_> {
-    /// Puts it into its queue, unless one of this message is there.
+    /// Enqueues the answer unless an answer to this message is already queued.
     pub(super) async fn enqueue(&self, store: &Store, queue: &QueueName, tries: NonZeroU32) -> Came {
         let message = self.message(queue, tries);
         let enqueued = tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await;
@@ -54,7 +54,7 @@ impl AnswerMessage<'_> {
         };
         let result_digest = (advice == Advice::Accept).then(|| self.digest());
         let (receipt, excerpt) = (self.reply.id.clone(), Some(why));
-        // The endpoint answered, whatever came of handing it on.
+        // The endpoint answered, whether or not the answer could be enqueued.
         Came::judged(
             Verdict::said(code, effect, advice, None, Some(PaceReport::Success)),
             Note { receipt, excerpt, result_digest, ..Note::default() },
@@ -80,7 +80,7 @@ impl AnswerMessage<'_> {
         new
     }
 
-    /// Of the answer alone, in its canonical form: what it counts as is no part of the result.
+    /// Digests the answer alone, in canonical form: the token counts are not part of the result.
     fn digest(&self) -> Digest {
         let text = self.value.to_string();
         let rules = BodyRules { bytes_max: text.len(), ..BodyRules::default() };
@@ -88,7 +88,7 @@ impl AnswerMessage<'_> {
     }
 }
 
-/// Tries until the store answers, or says that it never will.
+/// Retries until the store answers or fails permanently.
 async fn enqueue_with_retries(store: &Store, message: &NewMessage) -> Result<Enqueued, StoreError> {
     loop {
         match store.messages().enqueue(message.clone()).await {

@@ -1,9 +1,9 @@
-//! Which of a model's endpoints a message is asked at.
+//! Chooses the endpoint of a model for each message.
 //!
-//! Guarantee: an endpoint that refused calls, or seems down, is not called while it rests, as long as another is free. A message that was
-//! refused by one is not sent there again while another is free, and one that an endpoint refused for lack of access or quota is tried at
-//! the others before it is given up. What is said of one is no news of the destination as a whole while
-//! another is free.
+//! Guarantee: an endpoint that refused calls or seems down is not called while it rests, as long as another is free. A
+//! message that one endpoint refused is not sent there again while another is free. A message refused for lack of
+//! access or quota is tried at the other endpoints before it is given up. One endpoint's failure does not affect the
+//! destination's pace while another is free.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -18,25 +18,25 @@ use uuid::Uuid;
 
 use crate::models::{CallError, accepted};
 
-/// How long an endpoint rests that did not say for how long.
+/// How long an endpoint rests if it did not say.
 const REST: Duration = Duration::from_secs(2);
-/// The longest that one is left alone, whatever it says.
+/// Maximum rest of an endpoint, whatever it asks for.
 const REST_MAX: Duration = Duration::from_mins(10);
 
-/// The most messages of which it is known who refused them; beyond that the oldest are forgotten, and may go anywhere.
+/// Maximum number of messages whose refusals are remembered; beyond it the oldest are forgotten and may go anywhere.
 const REFUSED_MAX: usize = 10_000;
 
 pub(super) struct Endpoints(Mutex<EndpointStates>);
 
 struct EndpointStates {
     endpoints: Vec<EndpointState>,
-    /// Which endpoints refused a message, or failed. Ids are ordered by time, so the first is the oldest.
+    /// The endpoints that refused a message, or failed. Ids are ordered by time, so the first is the oldest.
     refused: BTreeMap<Uuid, EndpointSet>,
 }
 
 #[derive(Clone, Copy)]
 struct EndpointState {
-    /// What it says is left of its limits.
+    /// What the endpoint says is left of its limits.
     budget: Budget,
     rests_until: Timestamp,
     record: Record,
@@ -49,7 +49,7 @@ impl Endpoints {
         Self(Mutex::new(EndpointStates { endpoints: vec![endpoint; count], refused: BTreeMap::new() }))
     }
 
-    /// Reserves a call of so many tokens at one of them, or says when the first is free.
+    /// Reserves a call of this many tokens at an endpoint, or returns when the first one is free.
     pub(super) fn acquire(
         &self,
         message: Uuid,
@@ -74,7 +74,7 @@ impl Endpoints {
         }
     }
 
-    /// Records what a call said about its endpoint, and returns what it says about the destination.
+    /// Records a call's outcome for its endpoint and returns the verdict for the destination.
     pub(super) fn record_outcome(
         &self,
         message: Uuid,
@@ -94,7 +94,7 @@ impl Endpoints {
         }
         let Verdict { code, effect, advice, .. } = verdict;
         match end {
-            // The pace of the destination is that of its only endpoint.
+            // With one endpoint, the destination's pace is that of the endpoint.
             _ if count == 1 => return verdict,
             Some(CallEnd::Answered) | None => {
                 states.refused.remove(&message);
@@ -119,13 +119,13 @@ impl Endpoints {
     }
 
     fn states(&self) -> MutexGuard<'_, EndpointStates> {
-        // A panic in here leaves what is whole: each change of it is one assignment.
+        // A panic leaves the state consistent: each change is one assignment.
         lock(&self.0)
     }
 }
 
 impl EndpointStates {
-    /// Returns who has refused the message by now.
+    /// Returns the endpoints that have refused the message so far.
     fn note_refused(&mut self, message: Uuid, index: usize) -> EndpointSet {
         let refused = self.refused.entry(message).or_default();
         *refused = refused.with(index);
@@ -202,7 +202,8 @@ mod tests {
         assert_eq!(endpoints.acquire(ONE, 1, rested, 0.0), Ok(0), "the other one rests");
     }
 
-    /// SPEC B10: no message is lost to one of several endpoints that has no quota, or lacks the model.
+    /// No message is lost to one of several endpoints that has no quota or lacks the model.
+    // SPEC B10.
     #[test]
     fn one_that_is_denied_by_an_endpoint_is_given_up_when_all_have_denied_it() {
         for status in [401, 402, 403, 404] {

@@ -1,4 +1,4 @@
-//! What a destination that asks a model is told, and all that can be wrong with it.
+//! Settings of a destination that asks a model, and their validation.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use serde_json::Value;
 use super::template::Template;
 use crate::models::{Form, Model, Prompt, Reply};
 
-/// The longest template.
+/// Maximum length of a template.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
-/// The most places in one template.
+/// Maximum number of placeholders in one template.
 pub const PLACES_MAX: usize = 64;
-/// The longest prompt that a message may make.
+/// Maximum length of a prompt built from a message.
 pub const PROMPT_BYTES_MAX: usize = 4 << 20;
-/// The most tokens that an answer may be given.
+/// Maximum number of tokens that an answer may be allowed.
 pub const MAX_TOKENS_MAX: u32 = 1_000_000;
 
-/// What a model is asked about each message. [`LlmSettings::new`] has the rest as it is mostly wanted.
+/// What a model is asked about each message; [`LlmSettings::new`] sets defaults.
 #[derive(Clone)]
 pub struct LlmSettings {
-    /// How the model is to behave. It may have places as the prompt has.
+    /// The system prompt. It may have placeholders, like the prompt.
     pub system: Option<String>,
-    /// What the model is asked: a text with a place `{/pointer}` wherever something of the message goes, a pointer into its JSON.
-    /// A text goes there as it is, everything else as JSON.
+    /// The question, with a placeholder `{/pointer}` for each part of the message: a pointer into its JSON. A string is
+    /// inserted as it is, everything else as JSON.
     pub prompt: String,
-    /// The most tokens of an answer. 1024.
+    /// Maximum number of tokens of an answer. Default: 1024.
     pub max_tokens: u32,
-    /// The JSON that the model is to answer with. None: any text is an answer.
+    /// The JSON that the model must answer with. `None` accepts any text.
     pub form: Option<Arc<Form>>,
-    /// The queue that answers are put into.
+    /// The queue for answers.
     pub answers_to: String,
-    /// How often the delivery of an answer is tried. As often as the outbox does.
+    /// Maximum delivery attempts of an answer. Default: that of the outbox.
     pub answer_tries: NonZeroU32,
 }
 
 ichido_core::debug_only! {
-    /// The words stay out of logs.
+    /// Prompts stay out of logs.
     LlmSettings as llm_settings { prompt_bytes: llm_settings.prompt.len(), max_tokens, form, answers_to }
 }
 
-/// A destination that asks a model, but for the store that its answers go into.
+/// A destination that asks a model, without the store for its answers.
 #[derive(Clone)]
 pub struct LlmPlan {
     pub(super) model: Arc<dyn Model>,
@@ -61,7 +61,7 @@ ichido_core::debug_only! {
 }
 
 impl LlmSettings {
-    /// A prompt, and where its answers go.
+    /// Creates settings from a prompt and the queue for its answers.
     pub fn new(prompt: impl Into<String>, answers_to: impl Into<String>) -> Self {
         Self {
             system: None,
@@ -73,7 +73,7 @@ impl LlmSettings {
         }
     }
 
-    /// The destination but for its store, or everything that is wrong.
+    /// Validates the settings and returns the plan, or every problem.
     pub fn resolve(&self, model: Arc<dyn Model>) -> Result<LlmPlan, Faults> {
         let mut problems = Faults::default();
         let prompt = problems.check("prompt", Template::parse(&self.prompt));
@@ -100,18 +100,18 @@ impl LlmSettings {
 }
 
 impl LlmPlan {
-    /// The queue that answers are put into.
+    /// Returns the queue for answers.
     pub fn answers_to(&self) -> &QueueName {
         &self.answers_to
     }
 
-    /// The same with another number of tries for the delivery of an answer: that of its queue.
+    /// Sets the delivery attempts of an answer, to those of its queue.
     #[must_use]
     pub fn answer_tries(self, answer_tries: NonZeroU32) -> Self {
         Self { answer_tries, ..self }
     }
 
-    /// What the model is asked about a message, or why nothing can be made of it.
+    /// Builds the prompt for a message, or returns why it cannot.
     pub(super) fn prompt(&self, body: &[u8]) -> Result<Prompt, String> {
         let document = Document::parse(body, body.len())
             .map_err(|error| format!("the message is no JSON, of which the prompt is made: {error}"))?;
@@ -124,7 +124,7 @@ impl LlmPlan {
         })
     }
 
-    /// The answer itself: JSON of the form, or the text.
+    /// Returns the answer: JSON in the requested form, or the text.
     pub(super) fn read(&self, reply: &Reply) -> Result<Value, String> {
         let read = match &self.form {
             Some(form) => form.read_reply(reply).map(|read| read.value),

@@ -1,4 +1,4 @@
-//! A text with places that a message fills.
+//! A text with placeholders that a message fills.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use ichido_core::json::{Document, Kind, Pointer, Value};
 
 use super::settings::{PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
 
-/// A text with places `{/pointer}`. All other braces are themselves.
+/// A text with placeholders `{/pointer}`. All other braces are literal.
 #[derive(Clone)]
 pub(super) struct Template {
     parts: Vec<Part>,
@@ -15,11 +15,11 @@ pub(super) struct Template {
 #[derive(Clone)]
 enum Part {
     Text(String),
-    /// A pointer, and how it was written.
+    /// A pointer, and its source text.
     Place(Pointer, String),
 }
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TemplateError {
     #[error("has {found} bytes; at most {TEMPLATE_BYTES_MAX} are allowed")]
@@ -34,7 +34,7 @@ pub(super) enum TemplateError {
     TooMany,
 }
 
-/// Why a message does not fill a template. Nothing of the message is shown.
+/// Why a message cannot fill a template. It shows nothing of the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FillError {
     #[error("the message has nothing at {0}, which the prompt needs")]
@@ -84,7 +84,7 @@ impl Template {
             match part {
                 Part::Text(text) => filled.push_str(text),
                 Part::Place(pointer, written) => {
-                    // Nothing is there either where there is null.
+                    // A null counts as missing.
                     let value = document.at(pointer).filter(|value| value.kind() != Kind::Null);
                     let value = value.ok_or_else(|| FillError::Lacks(written.clone()))?;
                     match value.as_str() {
@@ -101,7 +101,7 @@ impl Template {
     }
 }
 
-/// A value as JSON, numbers as they are written. A document is no deeper than its bound, so that this ends.
+/// Writes a value as JSON, numbers as they are written. The document's depth is bounded, so this ends.
 fn write(value: Value<'_, '_>, into: &mut String) {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     match value.kind() {
@@ -121,7 +121,7 @@ fn write(value: Value<'_, '_>, into: &mut String) {
             into.push('{');
             for (index, (name, member)) in value.members().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
-                // Writing to a text does not fail.
+                // Writing to a `String` does not fail.
                 _ = write!(into, "{comma}{}:", quoted(&name));
                 write(member, into);
             }

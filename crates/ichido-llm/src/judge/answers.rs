@@ -1,4 +1,4 @@
-//! What is answered already, and who is asking what.
+//! Stores answers, and records which run asks which question.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,15 +15,15 @@ use uuid::Uuid;
 
 use super::SettingsError;
 
-/// How long a call is believed to be under way when nothing is heard of its run.
+/// How long a call counts as in flight without a sign of life from its run.
 const LEASE: Duration = Duration::from_secs(10);
-/// How often a run is heard of.
+/// How often a run renews its lease.
 pub(super) const RENEW_EVERY: Duration = Duration::from_secs(3);
 
 pub(super) enum AnswerStore {
-    /// Kept for good, and shared.
+    /// Stored permanently, and shared between runs.
     Store { store: Store, topic: String, holder: Uuid },
-    /// For as long as the judge lives.
+    /// Kept for as long as the judge lives.
     InProcess(Mutex<HashMap<QuestionId, Answer>>),
 }
 
@@ -39,7 +39,7 @@ impl AnswerStore {
         Ok(Self::Store { store, topic: topic.to_owned(), holder: Uuid::now_v7() })
     }
 
-    /// What is known of these questions.
+    /// Returns what is known of these questions.
     pub(super) async fn find(
         &self,
         ids: impl Iterator<Item = QuestionId>,
@@ -65,7 +65,7 @@ impl AnswerStore {
         }
     }
 
-    /// A call is about to be made; it stands in the store when this returns.
+    /// Records that a call is about to be made. The record is durable when this returns.
     pub(super) async fn ask(&self, id: QuestionId) -> Result<Asking, StoreError> {
         match self {
             Self::Store { store, topic, holder } => store.answers().ask(id, topic, *holder, LEASE).await,
@@ -76,12 +76,12 @@ impl AnswerStore {
         }
     }
 
-    /// Keeps an answer; the one that stands comes back.
+    /// Stores an answer and returns the one that is stored.
     pub(super) async fn keep(&self, id: QuestionId, bytes: Vec<u8>, lost: u32) -> Result<Answer, StoreError> {
         match self {
             Self::Store { store, .. } => {
                 let kept = store.answers().keep(id, &bytes).await?;
-                // Forgotten by a person while it was asked for: it is this run's all the same.
+                // A person deleted it while it was asked for; this run keeps its answer all the same.
                 Ok(kept.unwrap_or_else(|| Answer { bytes, at: clock::now(), lost }))
             }
             Self::InProcess(answers) => {
@@ -91,7 +91,7 @@ impl AnswerStore {
         }
     }
 
-    /// No answer came of a call; `lost` says that nobody knows whether it was made all the same.
+    /// Records a call without an answer; `lost` says that its outcome is unknown.
     pub(super) async fn fail(&self, id: QuestionId, lost: bool) -> Result<(), StoreError> {
         match self {
             Self::Store { store, holder, .. } => store.answers().fail(id, *holder, lost).await,
@@ -99,7 +99,7 @@ impl AnswerStore {
         }
     }
 
-    /// This run lives.
+    /// Renews the lease of this run.
     pub(super) async fn renew(&self) -> Result<(), StoreError> {
         match self {
             Self::Store { store, holder, .. } => store.answers().renew(*holder, LEASE).await,
@@ -107,7 +107,7 @@ impl AnswerStore {
         }
     }
 
-    /// What time it is where answers are kept; `None` where that is here.
+    /// Returns the store's time, or `None` without a store.
     pub(super) async fn time(&self) -> Result<Option<Timestamp>, StoreError> {
         match self {
             Self::Store { store, .. } => store.now().await.map(Some),

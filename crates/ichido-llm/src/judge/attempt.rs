@@ -1,4 +1,4 @@
-//! One call for one question, from its place to what is kept of it.
+//! Makes one call for one question and stores the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +21,15 @@ use super::settings::Settings;
 use super::stop::{Stop, StopStage};
 use crate::models::{CallError, CallReport, FinishReason, Model, Prompt, Reply};
 
-/// A model that does not end its call in its own time is given up on after this much more.
+/// Extra time for a model that does not end its call within its own timeout.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// How often, and how soon, the store is asked again to keep an answer.
+/// How often, and after which delay, storing an answer is retried.
 const KEEP_AGAIN_MAX: u32 = 30;
 const KEEP_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How soon a question that another run asks is looked at again.
+/// Delay before looking again at a question that another run asks.
 const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What all calls of a judge have in common.
+/// What all calls of a judge share.
 pub(super) struct Asker {
     pub(super) model: Arc<dyn Model>,
     pub(super) settings: Settings,
@@ -39,38 +39,38 @@ pub(super) struct Asker {
     pub(super) counting: CallMetrics,
 }
 
-/// One try of one question.
+/// One attempt at one question.
 #[derive(Clone)]
 pub(super) struct Turn {
     pub(super) id: QuestionId,
     pub(super) prompt: Arc<Prompt>,
     pub(super) failures: Failures,
-    /// Calls that were lost before, as far as is known and counted.
+    /// Calls lost earlier, as far as they are known and counted.
     pub(super) lost: u32,
-    /// Whether it has just taken its place for the first time.
+    /// Whether the item has just taken a slot for the first time.
     pub(super) is_new: bool,
-    /// Whether another run had it when it was last looked at.
+    /// Whether another run was asking it at the last look.
     pub(super) is_asked_elsewhere: bool,
-    /// Whether an answer of the form can be read.
+    /// Whether an answer in the requested form can be deserialized.
     pub(super) fits: fn(&Value) -> bool,
 }
 
 /// When a run must end.
 #[derive(Clone)]
 pub(super) struct RunBounds {
-    /// By our own clock.
+    /// On this process's clock.
     pub(super) deadline: Option<Duration>,
     pub(super) stop: Stop,
 }
 
-/// What a turn came to.
+/// The outcome of a turn.
 pub(super) enum TurnOutcome {
     Answered(Settled),
     Retry { wait: Duration, failures: Failures, lost: u32, is_asked_elsewhere: bool },
     GiveUp(Why),
 }
 
-/// A call is under way for as long as this lives.
+/// Counts a call as in flight until it is dropped.
 struct CallInFlight<'a>(&'a CallMetrics);
 
 impl Drop for CallInFlight<'_> {
@@ -80,7 +80,7 @@ impl Drop for CallInFlight<'_> {
 }
 
 impl RunBounds {
-    /// Waits until the time is over, or for ever.
+    /// Waits until the deadline, or forever without one.
     pub(super) async fn expired(&self, clock: &Clock) {
         match self.deadline {
             Some(deadline) => tokio::time::sleep(deadline.saturating_sub(clock.own())).await,
@@ -88,7 +88,7 @@ impl RunBounds {
         }
     }
 
-    /// Whether a call that takes so long would still be answered in time.
+    /// Returns whether a call of this length would end before the deadline.
     fn leaves_time_for(&self, clock: &Clock, needs: Duration) -> bool {
         let moment = |own| Timestamp::EPOCH.plus(own);
         self.deadline.is_none_or(|deadline| may_start(moment(clock.own()), moment(deadline), needs))
@@ -96,7 +96,7 @@ impl RunBounds {
 }
 
 impl Asker {
-    /// Waits for its moment, makes one call, and keeps what came of it.
+    /// Waits for a permit, makes one call, and stores the result.
     pub(super) async fn turn(&self, turn: &Turn, bounds: &RunBounds) -> Result<TurnOutcome, StoreError> {
         let permit = tokio::select! {
             biased;
@@ -114,7 +114,8 @@ impl Asker {
         let asked = tokio::select! {
             biased;
             asked = self.answers.ask(turn.id) => asked?,
-            // It may stand in the store all the same, and is then found as lost though it was not made: that is the safe side.
+            // It may be recorded in the store all the same and then count as lost, though no call was made. That is the
+            // safe side.
             () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(Why::Deadline)),
             () = bounds.stop.reached(StopStage::AtOnce) => return Ok(TurnOutcome::GiveUp(Why::Stopped)),
         };
@@ -122,19 +123,20 @@ impl Asker {
             Asking::Answered(answer) => Ok(TurnOutcome::Answered(Settled { answer, was_known: true })),
             Asking::Theirs { .. } => Ok(asked_elsewhere(turn)),
             Asking::Ours { lost } => {
-                // Another run's, which did not live to count it.
+                // Another run made these calls and died before it counted them.
                 self.counting.lost(lost.saturating_sub(turn.lost));
                 self.call(turn, &permit, bounds, lost.max(turn.lost)).await
             }
         }
     }
 
-    /// The breath before a first call, and then a slot (SPEC B4); or what it came to without a call.
+    /// Waits the interval of a first call, then for a permit; or returns an outcome without a call.
+    // SPEC B4.
     async fn wait_for_permit(&self, turn: &Turn) -> Result<Result<EndpointPermit, TurnOutcome>, StoreError> {
         if turn.is_new {
             tokio::time::sleep(self.settings.interval).await;
         }
-        // Looked at first, so that waiting for another run takes no slot from who has something to ask.
+        // Checked first, so waiting for another run takes no slot from a question that can be asked.
         if turn.is_asked_elsewhere {
             let question = self.answers.find(std::iter::once(turn.id)).await?.remove(&turn.id);
             match question.map(|question| (question.answer, question.held_until)) {
@@ -197,7 +199,7 @@ impl Asker {
                 self.failed(turn, false).await?;
                 self.counting.unusable();
                 let next = match reply.finish_reason {
-                    // It would say so again.
+                    // The model would decline again.
                     FinishReason::Declined => NextStep::GiveUp(Why::Unusable { why: Arc::from(why) }),
                     FinishReason::Whole | FinishReason::CutOff => {
                         turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
@@ -208,7 +210,7 @@ impl Asker {
         }
     }
 
-    /// Keeps what was paid for, though the store be busy or away for a while.
+    /// Stores an answer that was paid for, even if the store is busy or away for a while.
     async fn keep(&self, turn: &Turn, value: &Value, lost: u32) -> Result<Answered, StoreError> {
         let bytes = value.to_string().into_bytes();
         for _ in 0..KEEP_AGAIN_MAX {
@@ -237,7 +239,7 @@ impl Asker {
             Some(ErrorCode::AnswerUnusable) => self.counting.unusable(),
             _ => (),
         }
-        // Of several endpoints it is the one that asked which is left alone; another may take the item sooner.
+        // With several endpoints, only the one that asked is left alone; another may take the item sooner.
         let endpoints = self.model.endpoints().len();
         let hint = call_error.verdict.hint.filter(|_| endpoints == 1);
         let hint = hint.map(|hint| hint.min(self.settings.pace.pause_max));
@@ -247,13 +249,14 @@ impl Asker {
         Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost))))
     }
 
-    /// No answer came of a call.
+    /// Records a call without an answer.
     async fn failed(&self, turn: &Turn, is_lost: bool) -> Result<(), StoreError> {
         self.counting.lost(u32::from(is_lost));
         self.answers.fail(turn.id, is_lost).await
     }
 
-    /// What a person needs of a call that failed: facts of the limit, and nothing that was said (SPEC B8).
+    /// Logs a failed call: the facts of the limit, and nothing of the prompt or answer.
+    // SPEC B8.
     fn log_failure(&self, permit: &EndpointPermit, call_error: &CallError, next: &NextStep) {
         let endpoint = self.model.endpoints().get(permit.endpoint).map(String::as_str);
         let code = call_error.verdict.code.map(ErrorCode::as_str);
@@ -282,7 +285,7 @@ impl Asker {
     }
 }
 
-/// Another run asks: it is looked at again, and costs no try.
+/// Another run asks the question: look again later, without counting an attempt.
 fn asked_elsewhere(turn: &Turn) -> TurnOutcome {
     TurnOutcome::Retry {
         wait: THEIRS_AGAIN_AFTER,
@@ -301,7 +304,7 @@ fn turn_outcome(next: NextStep, lost: u32) -> TurnOutcome {
     }
 }
 
-/// What was asked for, out of a model's words; the error shows nothing of them.
+/// Reads the answer from a reply; the error shows nothing of the reply.
 fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
     let Some(form) = &turn.prompt.form else {
         return Err("nothing says what an answer looks like".to_owned());
@@ -314,7 +317,7 @@ fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
 }
 
 fn too_late() -> CallReport {
-    // No date is in it.
+    // The verdict does not depend on the time.
     let verdict = Table::llm().judge(&Seen::Network(NetworkFault::Timeout), Timestamp::EPOCH);
     let why = "no answer came in time".to_owned();
     CallReport {

@@ -1,8 +1,8 @@
-//! The places of a run: who takes one next, and when the run is over.
+//! Schedules a run: assigns slots to items and decides when the run ends.
 //!
-//! A place is held for a call, not for an item. An item waits its interval inside its place, but the backoff of a retry outside: the place
-//! goes to the next item, and an item whose retry is due comes before a new one. So an item that is throttled to the end delays nobody, and a
-//! run with few places does not stop while all of them wait.
+//! A slot is held for a call, not for an item. An item waits its interval inside its slot, but the backoff of a retry
+//! outside: the slot goes to the next item, and an item whose retry is due comes before a new one. So an item that is
+//! throttled to the end delays nothing, and a run with few slots does not stop while all its items wait.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -23,30 +23,30 @@ use super::outcome::{Ended, Settled, Unread, Why};
 use super::stop::{Stop, StopStage};
 use crate::models::{Prompt, is_set_up};
 
-/// How long a run that must end waits for what the store was being told, and how long for it to answer now and then.
+/// How long a run that must end waits for pending store writes, and the timeout of each renewal.
 const GRACE: Duration = Duration::from_millis(500);
-/// So many calls in a row that are refused for a reason that has nothing to do with the items are enough to ask no more.
+/// Refusals in a row, for reasons unrelated to the items, after which a run asks no more.
 const REFUSED_IN_A_ROW_MAX: u32 = 5;
 
 pub(super) struct BatchRun {
     asker: Arc<Asker>,
     /// Each question once.
     items: Vec<BatchItem>,
-    /// Which question each prompt is.
+    /// The index in `items` of each prompt.
     order: Vec<usize>,
-    /// Items that have not had a place yet.
+    /// Items that have not had a slot yet.
     fresh: VecDeque<usize>,
-    /// Items whose next try is due then.
+    /// Items that wait for their next attempt, by due time.
     again: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// Why nobody takes a place any more.
+    /// Why no more slots are assigned.
     closed: Option<Why>,
-    /// What the store said, if that is why.
+    /// The store error that closed the run, if any.
     broken: Option<StoreError>,
     refused_in_a_row: u32,
 }
 
 struct BatchItem {
-    /// Its next try.
+    /// The next attempt.
     turn: Turn,
     outcome: Option<Result<Settled, Why>>,
 }
@@ -90,7 +90,7 @@ impl BatchRun {
         let deadline = asker.settings.deadline.map(|deadline| began.saturating_add(deadline));
         let bounds = RunBounds { deadline, stop: stop.clone() };
         let mut turns = Turns::new();
-        // When nobody is waited for any more.
+        // When the run stops waiting for calls in flight.
         let mut cut_at = None;
         let mut renew = tokio::time::interval_at(Instant::now() + RENEW_EVERY, RENEW_EVERY);
         renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,7 +115,7 @@ impl BatchRun {
                     self.close(Why::Stopped);
                     cut_at = Some(Instant::now() + GRACE);
                 }
-                // The store does not answer: what it was told stands, and what it was not is lost.
+                // The store does not respond: what it has recorded stays, and the rest is lost.
                 () = sleep_until(cut_at) => {
                     turns.shutdown().await;
                     self.abandon();
@@ -124,7 +124,7 @@ impl BatchRun {
                 _ = renew.tick() => self.renew().await,
             }
         }
-        // What a pace has learnt is worth no waiting.
+        // The run does not wait to share what a pace has learned.
         drop(tokio::time::timeout(GRACE, asker.endpoints.report()).await);
         let counts = asker.counting.counts().since(&counted);
         match self.broken.take() {
@@ -137,7 +137,7 @@ impl BatchRun {
         usize::try_from(self.asker.settings.parallel.get()).unwrap_or(usize::MAX)
     }
 
-    /// What is answered already.
+    /// Finds the questions that already have an answer.
     async fn look(&mut self) -> Result<(), StoreError> {
         self.sync_clock().await?;
         let mut found = self.asker.answers.find(self.items.iter().map(|item| item.turn.id)).await?;
@@ -154,7 +154,7 @@ impl BatchRun {
         Ok(())
     }
 
-    /// Gives out the places that are free: first to those whose next try is due, so that none waits behind the whole batch.
+    /// Assigns free slots, first to items whose next attempt is due, so none waits behind the whole batch.
     fn fill(&mut self, turns: &mut Turns, bounds: &RunBounds) {
         while turns.len() < self.parallel() {
             let due = self.again.peek().is_some_and(|Reverse((due, _))| *due <= Instant::now());
@@ -197,7 +197,8 @@ impl BatchRun {
         self.end(index, outcome);
     }
 
-    /// Whether it says anything of the others: access that is denied to the first ones is denied to all, and money that is spent is spent.
+    /// Closes the run if a refusal holds for all items: access denied to the first ones is denied to all, and a spent
+    /// quota is spent.
     fn refused(&mut self, why: &Why) {
         let Some(code) = set_up(why) else {
             self.refused_in_a_row = 0;
@@ -214,7 +215,7 @@ impl BatchRun {
         }
     }
 
-    /// Nobody takes a place any more; who has one ends by itself.
+    /// Assigns no more slots; calls in flight finish on their own.
     fn close(&mut self, why: Why) {
         if self.closed.is_some() {
             return;
@@ -227,7 +228,7 @@ impl BatchRun {
         self.closed = Some(why);
     }
 
-    /// What still has a place has lost it.
+    /// Ends every item that still has a slot.
     fn abandon(&mut self) {
         let why = self.closed.clone().unwrap_or(Why::Stopped);
         for index in 0..self.items.len() {
@@ -246,7 +247,7 @@ impl BatchRun {
         }
     }
 
-    /// This run lives, and knows what time it is.
+    /// Renews the lease and synchronizes the clock.
     async fn renew(&mut self) {
         let renewing = async { self.asker.answers.renew().await.and(self.sync_clock().await) };
         let why = match tokio::time::timeout(GRACE, renewing).await {
@@ -289,13 +290,13 @@ impl BatchRun {
     }
 
     fn outcomes(self) -> Vec<Result<Settled, Why>> {
-        // A question without an outcome cannot be: the run is over when every one has ended.
+        // Every question has an outcome: the run ends only when each one has ended.
         let outcome = |index: usize| self.items.get(index).and_then(|item| item.outcome.clone());
         self.order.iter().map(|index| outcome(*index).unwrap_or(Err(Why::Stopped))).collect()
     }
 }
 
-/// The code of what has nothing to do with the item: access, money, an address or a model that is not there.
+/// Returns the code of a failure unrelated to the item: access, quota, an address or model that does not exist.
 fn set_up(why: &Why) -> Option<ErrorCode> {
     match why {
         Why::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),

@@ -1,4 +1,5 @@
-//! What is counted of calls to a model (SPEC B12).
+//! Counts calls to a model.
+// SPEC B12.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,47 +16,47 @@ const UNUSABLE: &str = "ichido_llm_unusable_answers_total";
 const FALLBACKS: &str = "ichido_llm_fallbacks_total";
 const BILLED_TWICE: &str = "ichido_llm_possibly_billed_twice_total";
 
-/// What was counted.
+/// Counts of a run or of a judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Questions that this batch had to ask, each counted once.
+    /// Questions that had to be asked, each counted once.
     pub missing: u64,
-    /// Questions that were answered already.
+    /// Questions that already had an answer.
     pub known: u64,
     /// Questions that were answered.
     pub answered: u64,
-    /// Questions that were not, and never will be by this run.
+    /// Questions that this run gave up on.
     pub fallbacks: u64,
     /// Calls made.
     pub calls: u64,
-    /// Calls under way.
+    /// Calls in flight.
     pub in_flight: u64,
-    /// Calls that were made because an earlier one for the same question came to nothing.
+    /// Calls made because an earlier one for the same question failed.
     pub retries: u64,
-    /// Calls that were refused for coming too fast.
+    /// Calls that the model throttled.
     pub throttled: u64,
-    /// Answers that were not what was asked for.
+    /// Answers that were not in the requested form.
     pub unusable: u64,
-    /// Answers that had to be taken out of other words.
+    /// Answers that had to be extracted from surrounding text.
     pub mended: u64,
-    /// Calls of which nobody knows what came: they may have been billed, and their question is asked once more.
+    /// Calls whose outcome is unknown: they may have been billed, and their question is asked again.
     pub lost: u64,
     /// Tokens of prompts, as the provider counts them.
     pub tokens_in: u64,
     /// Tokens of answers, as the provider counts them.
     pub tokens_out: u64,
-    /// How long calls that were answered took, all together.
+    /// Total duration of all answered calls.
     pub answering: Duration,
 }
 
 impl Counts {
-    /// How long a call that is answered takes; `None` before the first.
+    /// Returns the mean duration of an answered call; `None` before the first.
     pub fn latency(&self) -> Option<Duration> {
         let answers = u32::try_from(self.answered.saturating_add(self.unusable)).unwrap_or(u32::MAX);
         self.answering.checked_div(answers)
     }
 
-    /// What was counted since.
+    /// Returns the difference to earlier counts.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             missing: self.missing - before.missing,
@@ -76,7 +77,7 @@ impl Counts {
     }
 }
 
-/// What is counted of one model: here, and for the page of metrics.
+/// Counts the calls to one model, for the run's report and for metrics.
 pub(crate) struct CallMetrics {
     totals: Mutex<Counts>,
     calls: Counter,
@@ -87,7 +88,7 @@ pub(crate) struct CallMetrics {
     billed_twice: Counter,
 }
 
-/// Tells the recorder of metrics, once it is installed, what each metric of calls to models is.
+/// Describes the metrics of calls to models; call it once the recorder is installed.
 pub fn describe_metrics() {
     for (name, what) in [
         (CALLS, "Calls made to a model"),
@@ -134,7 +135,7 @@ impl CallMetrics {
         self.retries.increment(u64::from(!is_first));
     }
 
-    /// A call has ended, whatever came of it.
+    /// Records that a call has ended, whatever its outcome.
     pub(super) fn ended(&self) {
         self.totals().in_flight -= 1;
     }

@@ -1,12 +1,15 @@
-//! The model's endpoints: which of them takes the next call, and when (SPEC B10).
+//! Chooses which of the model's endpoints takes the next call, and when.
 //!
-//! Each has a pace of its own. One that refuses calls is called more slowly or left alone for a while, and the others carry what they bear.
+//! Each endpoint has its own pace. One that refuses calls is called more slowly or left alone for a while, and the
+//! others take as many calls as they can.
 //!
-//! A `Retry-After` pauses the endpoint that sent it, for everybody who calls it. The item waits by its own schedule and may go to another
-//! endpoint meanwhile; with one endpoint it waits as long as it was told.
+//! A `Retry-After` pauses the endpoint that sent it, for every caller. The item waits by its own schedule and may go to
+//! another endpoint meanwhile; with one endpoint it waits as long as the endpoint asked.
 //!
-//! An unknown endpoint starts slowly, because a batch with many places would flood it before hearing anything: at 20 calls a second and at
-//! most twice what it accepted in a second, until its first refusal. Workers start without a limit, since most destinations never refuse.
+//! A new endpoint starts slowly, because a batch with many slots would flood it before the first response: at 20 calls
+//! a second, and at most twice what it accepted in a second, until its first refusal. Workers start without a limit,
+//! because most destinations never refuse.
+// SPEC B10.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,10 +25,10 @@ use ichido_store::Store;
 use super::next::Failures;
 use crate::models::{CallError, Model, accepted};
 
-/// How long nobody looks whether a wait is still needed: another endpoint may have become free. Shorter than slots are handed out ahead, or
-/// else all would be used up before anybody asks for more.
+/// How long to wait before checking whether another endpoint became free. Shorter than the horizon of slots, or all of
+/// them would be used up before anyone asks for more.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// A wait is no shorter than this, so that nobody looks again without end.
+/// Minimum wait, to avoid a busy loop.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
 pub(super) struct EndpointPool {
@@ -34,16 +37,16 @@ pub(super) struct EndpointPool {
 }
 
 struct PacedEndpoint {
-    /// What is learned from its refusals, with all who call it.
+    /// The pace learned from its refusals, shared with all callers.
     pacer: Pacer,
-    /// What it says is left, before it refuses.
+    /// What the endpoint says is left of its limits.
     budget: Mutex<Budget>,
     record: Mutex<Record>,
 }
 
-/// A call may be made.
+/// Permission to make a call.
 pub(super) struct EndpointPermit {
-    /// To this endpoint.
+    /// The endpoint to call.
     pub(super) endpoint: usize,
     sent: Timestamp,
     caller: Caller,
@@ -63,7 +66,9 @@ impl EndpointPool {
         Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }
     }
 
-    /// Waits until a call of so many tokens may be made to one of them: not to one that refused the item before, while another is free.
+    /// Waits until a call of this many tokens may be made to one of the endpoints.
+    ///
+    /// Avoids endpoints that refused the item before, while another is free.
     pub(super) async fn acquire(
         &self,
         tokens: u64,
@@ -79,7 +84,7 @@ impl EndpointPool {
             let left_out = left_out(&records, caller == Caller::Again, self.clock.now());
             let wait_until = match choose_avoiding(&openings, left_out, failures.refused_by, dice()) {
                 Choice::AllRest { until } => {
-                    // What is known of them may be old.
+                    // What is known of them may be outdated.
                     for endpoint in &self.endpoints {
                         endpoint.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
                     }
@@ -95,7 +100,7 @@ impl EndpointPool {
         }
     }
 
-    /// Waits for a slot at one of them, and in the slot for whatever overtook it; `Err` is not before that moment.
+    /// Waits for a slot at one endpoint; `Err` holds the earliest time of the next try.
     async fn slot(&self, endpoint: usize, tokens: u64, caller: Caller) -> Result<Timestamp, Timestamp> {
         let Some(PacedEndpoint { pacer, budget, .. }) = self.endpoints.get(endpoint) else {
             return Err(Timestamp::MAX);
@@ -109,12 +114,12 @@ impl EndpointPool {
             return Err(until);
         }
         let (mut budget, now) = (lock(budget), clock::now());
-        // Last, since what is reserved of it is only given back by the next answer.
+        // Taken last, because the next response is what returns a reservation.
         *budget = budget.take(now, tokens).map_err(|until| self.clock.now().plus(until.since(now)))?;
         Ok(moment)
     }
 
-    /// Records what a call said about its endpoint.
+    /// Records a call's outcome for its endpoint.
     pub(super) async fn record_outcome(
         &self,
         permit: &EndpointPermit,
@@ -141,12 +146,12 @@ impl EndpointPool {
             .await;
     }
 
-    /// Whether the last call to each of them failed.
+    /// Returns whether the last call to each endpoint failed.
     pub(super) fn have_all_failed(&self) -> bool {
         self.endpoints.iter().all(|endpoint| lock(&endpoint.record).has_failed())
     }
 
-    /// Shares what was heard and not yet written.
+    /// Shares what was learned and is not yet written.
     pub(super) async fn report(&self) {
         for endpoint in &self.endpoints {
             endpoint.pacer.report().await;
@@ -155,7 +160,7 @@ impl EndpointPool {
 }
 
 impl PacedEndpoint {
-    /// When it can take a call of so many tokens.
+    /// Returns when the endpoint can take a call of this many tokens.
     fn opening(&self, tokens: u64, own: &Clock) -> Opening {
         let now = clock::now();
         match (self.pacer.opening(), lock(&self.budget).take(now, tokens)) {

@@ -1,4 +1,5 @@
-//! What follows a call that came to nothing (SPEC B1 to B3, B6).
+//! Decides what to do after a failed call.
+// SPEC B1 to B3, B6.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,32 +12,33 @@ use ichido_core::verdict::{Effect, ErrorCode, Next};
 use super::{Settings, Why};
 use crate::models::CallError;
 
-/// How often an item has failed.
+/// The failures of an item so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failures {
     /// Calls without an answer.
     pub(super) calls: u32,
-    /// Answers that were not what was asked for: a budget of their own.
+    /// Answers that were not in the requested form; they have their own budget.
     pub(super) answers: u32,
-    /// The endpoints that refused it, or failed: a retry avoids them (SPEC B10).
+    /// The endpoints that refused the item, or failed; a retry avoids them.
+    // SPEC B10.
     pub(super) refused_by: EndpointSet,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// Once more, after this.
+    /// Retry after this wait.
     Retry { wait: Duration, failures: Failures },
-    /// Never.
+    /// Give up.
     GiveUp(Why),
 }
 
 impl Failures {
-    /// Whether no call of the item has failed yet.
+    /// Returns whether no call of the item has failed yet.
     pub(super) fn is_fresh(self) -> bool {
         self == Self::default()
     }
 
-    /// The same after a call to this endpoint, if that says something against the endpoint.
+    /// Adds the endpoint of a failed call, if the failure says something about the endpoint.
     pub(super) fn at(self, endpoint: usize, call_error: &CallError) -> Self {
         match call_error.call_end() {
             Some(_) => Self { refused_by: self.refused_by.with(endpoint), ..self },
@@ -44,8 +46,9 @@ impl Failures {
         }
     }
 
-    /// No answer came from one of so many endpoints. `hint` is how long the item itself has to wait for what the server said, and `dice`
-    /// uniform in [0, 1).
+    /// Decides after a call without an answer from one of this many endpoints.
+    ///
+    /// `hint` is how long the item itself must wait according to the server; `dice` is uniform in [0, 1).
     pub(super) fn after_error(
         self,
         settings: &Settings,
@@ -56,25 +59,25 @@ impl Failures {
     ) -> NextStep {
         let code = call_error.verdict.code.unwrap_or(ErrorCode::Unknown);
         let why = Arc::from(call_error.why.as_str());
-        // Calls to a model are repeatable: that an earlier one is in doubt does not matter.
+        // Calls to a model are repeatable, so an earlier call of unknown outcome does not matter.
         match call_error.verdict.next(Safety::Repeatable, Effect::NotDone) {
             Next::Retry if code == ErrorCode::NetworkTimeout && !call_error.may_be_billed() => {
                 self.retry(settings, hint, dice, Why::Unreached { why })
             }
             Next::Retry => self.retry(settings, hint, dice, Why::Spent { code, why }),
-            // Denied by one endpoint: the next may have access and quota.
+            // One endpoint denied it; the next may have access and quota.
             Next::Dead if call_error.is_set_up() && !self.refused_by.has_all(endpoints) => {
                 self.retry(settings, None, dice, Why::Refused { code, status: call_error.status, why })
             }
             Next::RetryAnswer => self.after_unusable(settings, &call_error.why, dice),
-            // A success is no trouble; whoever says so is not understood.
+            // A success is not an error, so a verdict that says so is not understood.
             Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
                 NextStep::GiveUp(Why::Refused { code, status: call_error.status, why })
             }
         }
     }
 
-    /// An answer came, and is not what was asked for.
+    /// Decides after an answer that is not in the requested form.
     pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> NextStep {
         let failures = Self { answers: self.answers.saturating_add(1), ..self };
         if settings.answer_retries < failures.answers {

@@ -1,4 +1,4 @@
-//! What became of each item, and of the whole.
+//! The outcome of each item, and of the run.
 
 use std::sync::Arc;
 
@@ -10,68 +10,69 @@ use serde::de::DeserializeOwned;
 
 use super::Counts;
 
-/// What became of an item.
+/// The outcome of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<T> {
-    /// It was answered.
+    /// The item was answered.
     Judged(Judged<T>),
-    /// It was not, and why: what stands in for an answer is the caller's (SPEC B6).
+    /// The item was not answered, and why. The caller decides what to use instead.
+    // SPEC B6.
     Fallback(Why),
 }
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged<T> {
-    /// What the model said.
+    /// The model's answer.
     pub answer: T,
-    /// When it was kept.
+    /// When it was stored.
     pub at: Timestamp,
-    /// Whether it was known before this run.
+    /// Whether it was stored before this run.
     pub was_known: bool,
-    /// How many calls for it were begun of which nobody knows what came: they may have been billed as well.
+    /// Calls for it whose outcome is unknown: they may have been billed as well.
     pub lost: u32,
 }
 
 /// Why an item was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// Its retries are spent.
+    /// The retries are exhausted.
     #[error("its retries are spent: {code}, {why}")]
     Spent {
-        /// What the last call came to.
+        /// The error code of the last call.
         code: ErrorCode,
-        /// In words; nothing of the prompt.
+        /// The reason in words, without any of the prompt.
         why: Arc<str>,
     },
-    /// Its retries are spent, and none of its calls arrived: nobody listens there.
+    /// The retries are exhausted, and no call arrived: nothing listens there.
     #[error("nobody was reached: {why}")]
     Unreached {
-        /// In words.
+        /// The reason in words.
         why: Arc<str>,
     },
-    /// No retry can mend it.
+    /// No retry can help.
     #[error("no retry can mend it: {code}, {why}")]
     Refused {
-        /// What the call came to.
+        /// The error code of the call.
         code: ErrorCode,
-        /// The status, where an answer came.
+        /// The HTTP status, if a response came.
         status: Option<u16>,
-        /// In words; nothing of the prompt.
+        /// The reason in words, without any of the prompt.
         why: Arc<str>,
     },
-    /// The model answered, and never what it was asked for.
+    /// The model answered, but never in the requested form.
     #[error("the model never answered as asked: {why}")]
     Unusable {
-        /// What was wrong with its last answer; nothing of the answer.
+        /// What was wrong with its last answer, without any of the answer.
         why: Arc<str>,
     },
-    /// The time was over.
+    /// The deadline passed.
     #[error("the time was over before it was answered")]
     Deadline,
-    /// It was not asked: others before it were refused for a reason that holds for all.
+    /// The item was not asked, because earlier ones were refused for a reason that holds for all.
     #[error("it was not asked, since every call before it came to {code}")]
     SetUp {
-        /// What their calls came to.
+        /// The error code of their calls.
         code: ErrorCode,
     },
     /// The run was stopped.
@@ -80,7 +81,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// A stable name for programs.
+    /// Returns a stable name for programs.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Spent { .. } => "retries_spent",
@@ -94,43 +95,44 @@ impl Why {
     }
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Report<T> {
     /// One outcome for each prompt, in order.
     pub outcomes: Vec<Outcome<T>>,
     /// What this run counted.
     pub counts: Counts,
-    /// Why it ended.
+    /// Why the run ended.
     pub ended: Ended,
 }
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Every item had its turn.
+    /// Every item was handled.
     Whole,
-    /// Its time was over, and some items were not answered.
+    /// The deadline passed, and some items were not answered.
     Deadline,
-    /// It was stopped, and some items were not answered.
+    /// The run was stopped, and some items were not answered.
     Stopped,
-    /// Every call was refused for a reason that has nothing to do with the items: access, or money (SPEC B6).
+    /// Every call was refused for a reason unrelated to the items: access or quota.
+    // SPEC B6.
     SetUp {
-        /// What the calls came to.
+        /// The error code of the calls.
         code: ErrorCode,
-        /// In words.
+        /// The reason in words.
         why: Arc<str>,
     },
 }
 
-/// The same before answers are read as the caller's type.
+/// A report before the answers are deserialized as the caller's type.
 pub(super) struct Unread {
     pub(super) outcomes: Vec<Result<Settled, Why>>,
     pub(super) counts: Counts,
     pub(super) ended: Ended,
 }
 
-/// An answer as it is kept.
+/// A stored answer.
 #[derive(Clone)]
 pub(super) struct Settled {
     pub(super) answer: Answer,
@@ -146,7 +148,7 @@ impl Unread {
                     let (at, lost) = (answer.at, answer.lost);
                     Ok(Outcome::Judged(Judged { answer: read, at, was_known, lost }))
                 }
-                // The form is part of the question, so this is another type than the one that asked.
+                // The form is part of the question, so the answer belongs to a different type than the one requested.
                 Err(_) => Err(StoreError::Corrupt {
                     table: "answers",
                     detail: "an answer is kept that is not of the type that is asked for; forget its topic"

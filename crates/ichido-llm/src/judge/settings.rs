@@ -1,4 +1,4 @@
-//! How hard a model is asked, and for how long.
+//! Settings of a batch: how fast, how often and for how long a model is asked.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -9,79 +9,87 @@ use ichido_store::answer::limits::TOPIC_BYTES_MAX;
 
 use crate::models::Model;
 
-/// The bounds of a batch.
+/// The limits of a batch.
 pub mod limits {
     use std::time::Duration;
 
-    /// The most calls at once.
+    /// Maximum number of calls in flight.
     pub const PARALLEL_MAX: u32 = 1_000;
-    /// The longest that an endpoint is left alone because it asked for it: a mistaken `Retry-After` must not stop batches for a month.
+    /// Maximum pause that an endpoint may ask for: a mistaken `Retry-After` must not stop batches for a month.
     pub const PAUSE_MAX: Duration = Duration::from_hours(1);
-    /// The longest wait before an item's first call.
+    /// Maximum wait before an item's first call.
     pub const INTERVAL_MAX: Duration = Duration::from_hours(1);
-    /// How many calls a second an endpoint gets of which nothing is known. The limits of most models lie near it; from here a higher one is
-    /// reached within a few seconds.
+    /// Initial calls per second to an endpoint that nothing is known of. Most models' limits are near it, and a higher
+    /// one is reached within a few seconds.
     pub const RATE_START: f64 = 20.0;
-    /// So few calls at once are no flood: they are made as they come, whatever is known of the endpoint.
+    /// Up to this many calls in flight are not a flood: they are made as they come, whatever is known of the endpoint.
     pub const PARALLEL_FEW: u32 = 4;
-    /// The most endpoints of a model.
+    /// Maximum number of endpoints of a model.
     pub const ENDPOINTS_MAX: usize = 32;
 }
 
-/// How far ahead calls get their slots. Each asks for its own, so that there is no need to hand many out; and what is handed out keeps its
-/// moment when the endpoint refuses.
+/// How far ahead calls get their slots. Each call asks for its own, so there is no need to hand out many. A slot that
+/// is handed out keeps its time when the endpoint refuses.
 const HORIZON: Duration = Duration::from_millis(250);
 
-/// How a batch is run.
+/// Settings of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// At most this many calls at once (SPEC B4).
+    /// Maximum number of calls in flight.
+    // SPEC B4.
     pub parallel: NonZeroU32,
-    /// How long an item waits in its place before its first call (SPEC B4).
+    /// How long an item waits in its slot before its first call.
+    // SPEC B4.
     pub interval: Duration,
-    /// When a call that was throttled, or that found nobody, is made again (SPEC B2, B3).
+    /// When a throttled or unreachable call is retried.
+    // SPEC B2, B3.
     pub retry: Retry,
-    /// How often an answer that is not what was asked for is asked for again, besides (SPEC B1).
+    /// How often an answer in the wrong form is asked for again, in addition.
+    // SPEC B1.
     pub answer_retries: u32,
-    /// How fast each endpoint is called at most, and what holds when it refuses. However often it does, it is called once in the time
-    /// of the first retry's wait, so that one item alone is retried when its schedule says. Its `rate_start` holds for more than
-    /// [`limits::PARALLEL_FEW`] calls at once.
+    /// The maximum pace of each endpoint, and what happens when it refuses.
+    ///
+    /// However often an endpoint refuses, it is called once within the first retry's wait, so a single item is retried
+    /// on schedule. `rate_start` applies to more than [`limits::PARALLEL_FEW`] calls in flight.
     pub pace: pace::Settings,
-    /// The longest that a run takes; what is not answered by then gets a fallback (SPEC B9).
+    /// Maximum duration of a run; questions without an answer by then get a fallback.
+    // SPEC B9.
     pub deadline: Option<Duration>,
 }
 
-/// What cannot be run with.
+/// Why settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// The retries make no sense.
+    /// The retry settings are invalid.
     #[error("the retries: {0}")]
     Retry(#[from] ScheduleError),
-    /// More at once than [`limits::PARALLEL_MAX`].
+    /// The number exceeds [`limits::PARALLEL_MAX`].
     #[error("{found} calls at once are more than {}; lower it", limits::PARALLEL_MAX)]
     Parallel {
-        /// As it was set.
+        /// The value set.
         found: u32,
     },
-    /// A longer interval than [`limits::INTERVAL_MAX`].
+    /// The interval exceeds [`limits::INTERVAL_MAX`].
     #[error("an interval of {found:?} is longer than {:?}; shorten it", limits::INTERVAL_MAX)]
     Interval {
-        /// As it was set.
+        /// The value set.
         found: Duration,
     },
-    /// No endpoint, or more than [`limits::ENDPOINTS_MAX`].
+    /// The model has no endpoint, or more than [`limits::ENDPOINTS_MAX`].
     #[error("the model has {found} endpoints; it needs one, and may have {}", limits::ENDPOINTS_MAX)]
     Endpoints {
-        /// How many there are.
+        /// The number of endpoints.
         found: usize,
     },
-    /// A topic without a name, or with too long a one.
+    /// The topic's name is empty or too long.
     #[error("a topic's name has 1 to {TOPIC_BYTES_MAX} bytes")]
     Topic,
 }
 
 impl Settings {
-    /// As the specification has it: two at a time, 2.5 s apart, 4 retries after 2, 4, 8 and 16 s and up to half as much again, no deadline.
+    /// The defaults: two calls in flight, an interval of 2.5 s, four retries, no deadline.
+    ///
+    /// The retries come after 2, 4, 8 and 16 s, each plus up to half as much again.
     pub const DEFAULT: Self = Self {
         parallel: NonZeroU32::new(2).expect("two is not zero"),
         interval: Duration::from_millis(2_500),
@@ -95,7 +103,7 @@ impl Settings {
         deadline: None,
     };
 
-    /// The same, if a model can be asked so.
+    /// Validates the settings for a model.
     pub(super) fn checked(self, model: &dyn Model) -> Result<Self, SettingsError> {
         let (parallel, endpoints) = (self.parallel.get(), model.endpoints().len());
         if limits::PARALLEL_MAX < parallel {
@@ -113,7 +121,7 @@ impl Settings {
         let rate_floor = PerSecond::clamped(self.pace.rate_floor.get().max(1.0 / first_wait));
         let rate_start = self.pace.rate_start.filter(|_| limits::PARALLEL_FEW < parallel);
         let pause_max = self.pace.pause_max.min(limits::PAUSE_MAX);
-        // An endpoint that is down is looked at again no later than an item's longest wait is over, so that a plan holds.
+        // An endpoint that is down is checked again within an item's longest wait, so a plan holds.
         let rest_max = retry.waits().max().unwrap_or_default();
         let circuit = CircuitSettings {
             rest: self.pace.circuit.rest.min(rest_max),

@@ -1,36 +1,36 @@
-//! The wish that a run end before it is done.
+//! A signal that ends a run early.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Ends a run early. Cheap to clone; all clones are the same wish.
+/// Ends a run early. Cheap to clone; all clones are the same signal.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<watch::Sender<StopStage>>);
 
-/// How urgently.
+/// How urgent the stop is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StopStage {
     #[default]
     Running,
-    /// No call is begun; those under way are waited for.
+    /// No new calls; the run waits for calls in flight.
     Finishing,
-    /// Calls under way are given up on: they may be billed.
+    /// Calls in flight are abandoned: they may be billed.
     AtOnce,
 }
 
 impl Stop {
-    /// A run that is not to be stopped, for now.
+    /// Creates a signal that has not been given.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(StopStage::Running)))
     }
 
-    /// No further call is begun. What is under way is waited for, since it is paid for.
+    /// Stops new calls. The run waits for calls in flight, because they are paid for.
     pub fn finish(&self) {
         self.reach(StopStage::Finishing);
     }
 
-    /// Gives up on the calls that are under way as well: nobody knows then whether they are billed.
+    /// Abandons calls in flight as well; whether they are billed is unknown.
     pub fn at_once(&self) {
         self.reach(StopStage::AtOnce);
     }
@@ -40,7 +40,7 @@ impl Stop {
     }
 
     pub(super) async fn reached(&self, stage: StopStage) {
-        // The sender is ours, so it cannot be gone.
+        // The sender is in `self`, so it still exists.
         drop(self.0.subscribe().wait_for(|at| stage <= *at).await);
     }
 }

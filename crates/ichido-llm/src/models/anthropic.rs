@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Models behind Anthropic's Messages API.
 
 mod wire;
 
@@ -6,33 +6,35 @@ use ichido_core::settings::Faults;
 
 use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 
-/// The version of the API that is spoken. What is sent and read here is the same in the one that followed it, and servers that imitate
-/// the API know this one.
+/// The API version. The next version is the same for everything sent and read here, and servers that imitate the API
+/// know this one.
 const VERSION: &str = "2023-06-01";
 
-/// A model of Anthropic. Made by [`AnthropicSettings::resolve`].
+/// A model of Anthropic, made by [`AnthropicSettings::resolve`].
 pub type Anthropic = HttpModel;
 
-/// A model of Anthropic, or one that is asked in the same way.
+/// Settings of a model of Anthropic, or of a server with the same API.
 #[derive(Clone, Debug)]
 pub struct AnthropicSettings {
-    /// Where it is asked.
+    /// Where and how to reach the service.
     pub service: ServiceSettings,
-    /// Whether it is told of the [form](super::Form), by `output_config.format`; the answer is checked against it in any case. Models
-    /// before Claude 4.5 and servers that imitate the API do not know it. Yes.
+    /// Whether to send the [form](super::Form) as `output_config.format`. Default: true.
+    ///
+    /// The answer is validated in any case. Models before Claude 4.5 and servers that imitate the API do not support
+    /// it.
     pub tells_form: bool,
 }
 
 impl AnthropicSettings {
-    /// Where Anthropic's own API begins.
+    /// The base URL of Anthropic's API.
     pub const BASE_URL: &str = "https://api.anthropic.com";
 
-    /// A model at one endpoint.
+    /// Creates settings with defaults.
     pub fn new(service: ServiceSettings) -> Self {
         Self { service, tells_form: true }
     }
 
-    /// The model, or everything that is wrong.
+    /// Validates the settings and returns the model, or every problem.
     pub fn resolve(&self) -> Result<Anthropic, Faults> {
         let tells_form = self.tells_form;
         self.service.resolve(ApiDialect {

@@ -1,43 +1,43 @@
-//! What one call to a model came to.
+//! The result of one call to a model.
 
 use ichido_core::limits::Limits;
 use ichido_core::pace::CallEnd;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 
-/// What one call came to.
+/// The result of one call, and the limits that the provider reported.
 #[derive(Clone, Debug)]
 pub struct CallReport {
     /// The answer, or what went wrong.
     pub outcome: Result<Reply, CallError>,
-    /// What the provider says is left of its limits, with the answer or the refusal.
+    /// What the provider reports as left of its limits, with an answer or a refusal.
     pub limits: Limits,
 }
 
-/// What a model answered.
+/// A model's reply.
 #[derive(Clone)]
 pub struct Reply {
-    /// Its words.
+    /// The text.
     pub text: String,
-    /// Why it stopped there.
+    /// Why the model stopped.
     pub finish_reason: FinishReason,
-    /// The provider's name for this answer, for who asks after it.
+    /// The provider's id of this reply, for support requests.
     pub id: Option<String>,
-    /// What it counts as.
+    /// The tokens counted.
     pub usage: Option<Usage>,
 }
 
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishReason {
-    /// It had said all.
+    /// The reply is complete.
     Whole,
-    /// It ran out of the tokens that it was given.
+    /// The model ran out of its allowed tokens.
     CutOff,
-    /// It, or a filter before it, would not answer this.
+    /// The model, or a filter in front of it, refused to answer.
     Declined,
 }
 
-/// What a call counts as.
+/// The tokens of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -46,32 +46,34 @@ pub struct Usage {
     pub output: u64,
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Clone, Debug)]
 pub struct CallError {
-    /// What it came to, by the table of models.
+    /// The verdict, from the table of models.
     pub verdict: Verdict,
-    /// The status, where an answer came.
+    /// The HTTP status, if a response came.
     pub status: Option<u16>,
     /// The provider's name for the error, such as `ThrottlingException`.
     pub name: Option<String>,
-    /// What happened, in our own words or the provider's, cut; nothing of the prompt.
+    /// The reason, in our words or the provider's, truncated; nothing of the prompt.
     pub why: String,
 }
 
 impl CallError {
-    /// Whether the provider may count this call though no answer came of it.
+    /// Returns whether the provider may bill this call though it has no answer.
     pub fn may_be_billed(&self) -> bool {
         self.verdict.effect == Effect::Unknown
     }
 
-    /// Whether it has nothing to do with what was asked: access, quota, an address or a model that is not there. Another endpoint may
-    /// answer the same question.
+    /// Returns whether the error is unrelated to the question.
+    ///
+    /// It is then about access, quota, or an address or model that does not exist. Another endpoint may answer the same
+    /// question.
     pub fn is_set_up(&self) -> bool {
         is_set_up(self.verdict.code, self.status)
     }
 
-    /// What it says about the endpoint; `None` if it says nothing.
+    /// Returns what the error says about the endpoint; `None` if nothing.
     pub(crate) fn call_end(&self) -> Option<CallEnd> {
         match self.verdict.tells_pace() {
             _ if self.is_set_up() => Some(CallEnd::Refused),
@@ -81,17 +83,18 @@ impl CallError {
     }
 }
 
-/// What a call that was answered says.
+/// The verdict of an answered call.
 pub(crate) fn accepted() -> Verdict {
     Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success))
 }
 
-/// Whether a refusal with this code and status has nothing to do with what was asked.
+/// Returns whether a refusal with this code and status is unrelated to the question.
 pub(crate) fn is_set_up(code: Option<ErrorCode>, status: Option<u16>) -> bool {
     matches!(code, Some(ErrorCode::Unauthorized | ErrorCode::QuotaSpent)) || status == Some(404)
 }
 
 ichido_core::debug_only! {
-    /// The words stay out of logs (SPEC B8).
+    /// Replies stay out of logs.
+    // SPEC B8.
     Reply as reply { text_bytes: reply.text.len(), finish_reason, id, usage }
 }

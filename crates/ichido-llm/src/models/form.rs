@@ -1,8 +1,9 @@
-//! The JSON that a model is to answer with, and reading it out of what it said (SPEC B1).
+//! The JSON that a model must answer with, and how it is read from a reply.
 //!
-//! Guarantee: what is read fits the schema. The words are taken as they are; where they are no JSON, the usual damage is mended once: a
-//! fence of code, words around the JSON, a mark at the beginning. Nothing is guessed: where two different values would do, none is taken.
-//! No error shows any of the words (SPEC B8), and the work is bounded whatever they are.
+//! Guarantee: a value that is read is valid for the schema. The text is parsed as it is; if it is not JSON, common
+//! damage is repaired once: a code fence, text around the JSON, a byte order mark. Nothing is guessed: if two different
+//! values fit, neither is used. No error shows any of the text, and the work is bounded for every input.
+// SPEC B1, B8.
 
 mod provider_schema;
 mod repair;
@@ -11,19 +12,19 @@ use serde_json::Value;
 
 use super::{FinishReason, Reply};
 
-/// The longest name of a form, as providers have it.
+/// Maximum length of a form's name; the providers' limit.
 const NAME_BYTES_MAX: usize = 64;
-/// The longest answer that is read at all.
+/// Maximum length of a reply that is read.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// The JSON that a model is to answer with.
+/// The JSON that a model must answer with.
 pub struct Form {
     name: String,
     schema: Value,
     check: jsonschema::Validator,
 }
 
-/// A form that is none.
+/// Why a form is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the form {name:?} cannot be used: {why}")]
 pub struct FormError {
@@ -31,37 +32,37 @@ pub struct FormError {
     why: String,
 }
 
-/// What was read out of a model's words.
+/// A value read from a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedAnswer {
-    /// What fits the form.
+    /// The value, valid for the form.
     pub value: Value,
-    /// Whether it had to be taken out of something: a fence of code, words around it.
+    /// Whether it had to be extracted from a code fence or surrounding text.
     pub was_repaired: bool,
 }
 
-/// Why a model's words are not what was asked for.
+/// Why a reply is not a usable answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// It ran out of the tokens it was given, so that the end is missing.
+    /// The model ran out of its allowed tokens, so the end is missing.
     #[error("the answer is cut off: the model ran out of the tokens it was given; give it more")]
     CutOff,
-    /// It, or a filter before it, would not answer.
+    /// The model, or a filter in front of it, refused to answer.
     #[error("the model, or a filter before it, declined to answer")]
     Declined,
-    /// There is no JSON in it.
+    /// The reply contains no JSON.
     #[error("the answer is no JSON: {0}")]
     NoJson(String),
-    /// There is, and it is not of the form.
+    /// The reply contains JSON, but not in the requested form.
     #[error("the answer is not of the form that was asked for: {0}")]
     OtherForm(String),
-    /// More than one value in it is of the form, and they differ.
+    /// The reply contains several different values in the requested form.
     #[error("the answer holds several different values of the form that was asked for")]
     Ambiguous,
 }
 
 impl Reply {
-    /// The words, where they are all that the model had to say.
+    /// Returns the text if the reply is complete.
     ///
     /// ```
     /// use ichido_llm::models::{FinishReason, Reply, Unusable};
@@ -79,7 +80,9 @@ impl Reply {
 }
 
 impl Form {
-    /// A form by its JSON Schema. The name goes to the provider: 1 to 64 letters, digits, `_` and `-`.
+    /// Creates a form from its JSON Schema.
+    ///
+    /// The name is sent to the provider: 1 to 64 letters, digits, `_` and `-`.
     pub fn new(name: impl Into<String>, schema: Value) -> Result<Self, FormError> {
         let name = name.into();
         let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -93,22 +96,22 @@ impl Form {
         }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its JSON Schema.
+    /// Returns the JSON Schema.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Reads what a model answered, if that is whole.
+    /// Reads a value from a reply, if it is complete.
     pub fn read_reply(&self, reply: &Reply) -> Result<ParsedAnswer, Unusable> {
         self.read(reply.whole()?)
     }
 
-    /// Reads a model's words; no error shows any of them.
+    /// Reads a value from a reply's text; no error shows any of it.
     ///
     /// ```
     /// use ichido_llm::models::Form;
@@ -148,7 +151,7 @@ impl Form {
     }
 
     fn check(&self, value: &Value) -> Result<(), Unusable> {
-        // The place in the schema: that of the answer may hold words of the answer, the names of its members.
+        // The path in the schema: the path in the answer may hold member names, which are part of the answer.
         let misfit = self.check.iter_errors(value).next().map(|error| error.schema_path().to_string());
         match misfit {
             None => Ok(()),

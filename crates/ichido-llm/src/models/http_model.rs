@@ -1,8 +1,8 @@
-//! The way over HTTP to a model's endpoints.
+//! Models behind HTTP.
 //!
-//! Guarantee: one call puts at most one request on the wire, as [`ichido::destination::http`] does it: no redirect is followed, no proxy is
-//! taken from the environment, connecting and the whole call have their time, and an answer its size. The key is in no text and no
-//! error.
+//! Guarantee: one call sends at most one request, as in [`ichido::destination::http`]. It follows no redirect and takes
+//! no proxy from the environment. Connecting and the whole call have timeouts, and the response has a size limit. The
+//! key appears in no text and no error.
 
 mod redact;
 mod response;
@@ -26,36 +26,36 @@ use serde_json::Value;
 
 use super::{Model, ModelFuture, Prompt, Reply};
 
-/// The largest answer that is read.
+/// Maximum size of a response that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// A model behind HTTP, at one or more endpoints.
 pub struct HttpModel {
     model: String,
-    /// The endpoints' names, in the order of `endpoints`.
+    /// The names of the endpoints, in the order of `endpoints`.
     names: Vec<String>,
     endpoints: Vec<HttpEndpoint>,
-    /// The fields of every request.
+    /// The header fields of every request.
     headers: HeaderMap,
     limits: CallLimits,
     api_key: Option<String>,
     api: ApiDialect,
 }
 
-/// Makes the body of a request.
+/// Builds the body of a request.
 type Write = Box<dyn Fn(&str, &Prompt) -> Value + Send + Sync>;
 
-/// How an API is spoken.
+/// How to speak an API.
 pub(super) struct ApiDialect {
-    /// Where requests go, under each base URL.
+    /// The path of requests, under each base URL.
     pub(super) path: &'static str,
-    /// Fields of every request.
+    /// The header fields of every request.
     pub(super) fields: &'static [(&'static str, &'static str)],
-    /// The field that carries the key.
+    /// The header field that carries the key.
     pub(super) key_field: fn(&str) -> (&'static str, String),
-    /// The body of a request to a model.
+    /// Builds the body of a request.
     pub(super) write: Write,
-    /// What an answer says; `None` if it is none of this API.
+    /// Reads a response; `None` if it is not from this API.
     pub(super) read: fn(&Value) -> Option<Reply>,
 }
 
@@ -65,7 +65,7 @@ struct HttpEndpoint {
 }
 
 ichido_core::debug_only! {
-    /// Neither the key nor the values of header fields.
+    /// Shows neither the key nor the values of header fields.
     HttpModel as http_model { model, endpoints: http_model.names, limits }
 }
 

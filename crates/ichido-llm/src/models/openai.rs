@@ -1,4 +1,4 @@
-//! Any server that speaks OpenAI's chat completions: OpenAI itself, vLLM, Ollama, llama.cpp.
+//! Models behind OpenAI's chat completions: OpenAI itself, vLLM, Ollama, llama.cpp.
 
 mod wire;
 
@@ -6,17 +6,18 @@ use ichido_core::settings::Faults;
 
 use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 
-/// A model behind an endpoint that speaks OpenAI's chat completions. Made by [`OpenAiSettings::resolve`].
+/// A model behind OpenAI's chat completions, made by [`OpenAiSettings::resolve`].
 pub type OpenAi = HttpModel;
 
 ichido_core::words! {
-    /// How a model is told of the [form](super::Form) that its answer is to have. The answer is checked against it in any case.
+    /// How a model learns the [form](super::Form) of its answer. The answer is validated in any case.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum FormBy {
-        /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp hold the model to it.
+        /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp enforce it.
         #[default]
         JsonSchema = "json_schema",
-        /// `response_format` of type `json_object`, for servers that know no schema. The schema is put at the end of the system's words.
+        /// `response_format` of type `json_object`, for servers without schemas. The schema is appended to the system
+        /// prompt.
         JsonObject = "json_object",
         /// Not at all: the prompt says what is wanted.
         Nothing = "nothing",
@@ -24,38 +25,41 @@ ichido_core::words! {
 }
 
 ichido_core::words! {
-    /// The member that bounds how long an answer may be.
+    /// The request member that limits the length of an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum LimitBy {
-        /// `max_completion_tokens`, which OpenAI's newer models insist on. It counts what a model thinks to itself as well.
+        /// `max_completion_tokens`, which OpenAI's newer models require. It includes reasoning tokens.
         MaxCompletionTokens = "max_completion_tokens",
-        /// `max_tokens`, which OpenAI has given up. Some servers (Ollama) know this one alone, and pass over the other without a word.
+        /// `max_tokens`, which OpenAI has deprecated. Some servers (Ollama) know only this one and silently ignore the
+        /// other.
         MaxTokens = "max_tokens",
     }
 }
 
-/// A model of OpenAI, or one that is asked in the same way.
+/// Settings of a model of OpenAI, or of a server with the same API.
 #[derive(Clone, Debug)]
 pub struct OpenAiSettings {
-    /// Where it is asked.
+    /// Where and how to reach the service.
     pub service: ServiceSettings,
-    /// How it is told of the form.
+    /// How the model learns the form.
     pub form_by: FormBy,
-    /// How it is told how long its answer may be. `None`: by `max_completion_tokens` where every endpoint is of OpenAI (`*.openai.com`,
-    /// `*.openai.azure.com`), else by `max_tokens`, which every other server knows.
+    /// The member that limits the answer's length.
+    ///
+    /// `None` means `max_completion_tokens` if every endpoint is OpenAI's (`*.openai.com`, `*.openai.azure.com`), else
+    /// `max_tokens`, which every other server knows.
     pub limit_by: Option<LimitBy>,
 }
 
 impl OpenAiSettings {
-    /// Where OpenAI's own API begins.
+    /// The base URL of OpenAI's API.
     pub const BASE_URL: &str = "https://api.openai.com/v1";
 
-    /// A model at one endpoint.
+    /// Creates settings with defaults.
     pub fn new(service: ServiceSettings) -> Self {
         Self { service, form_by: FormBy::default(), limit_by: None }
     }
 
-    /// The model, or everything that is wrong.
+    /// Validates the settings and returns the model, or every problem.
     ///
     /// ```
     /// use ichido_llm::models::{Model, OpenAiSettings, ServiceSettings};

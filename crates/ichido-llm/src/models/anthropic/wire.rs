@@ -1,10 +1,10 @@
-//! Messages on the wire.
+//! The wire format of the Messages API.
 
 use serde_json::{Value, json};
 
 use crate::models::{FinishReason, Form, Prompt, Reply, Usage};
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {
     let messages = json!([{"role": "user", "content": prompt.user}]);
     let mut body = json!({"model": model, "max_tokens": prompt.max_tokens, "messages": messages});
@@ -18,7 +18,7 @@ pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {
     body
 }
 
-/// What an answer says; `None` if it is none of this API.
+/// Reads a response; `None` if it is not from this API.
 pub(super) fn reply(body: &Value) -> Option<Reply> {
     let blocks = body.get("content")?.as_array()?;
     let is_text = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("text");
@@ -27,12 +27,12 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
     let finish_reason = match body.get("stop_reason")?.as_str()? {
         "end_turn" | "stop_sequence" => FinishReason::Whole,
         "refusal" => FinishReason::Declined,
-        // `max_tokens`, `model_context_window_exceeded`, and whatever else it stops for before it has said all.
+        // `max_tokens`, `model_context_window_exceeded`, and other reasons to stop early.
         _ => FinishReason::CutOff,
     };
     let count = |name: &str| body.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
     let usage = count("input_tokens").zip(count("output_tokens")).map(|(input, output)| {
-        // What is kept for later, or was kept before, is counted apart, and is a part of the prompt.
+        // Tokens written to or read from a cache are counted separately, but are part of the prompt.
         let kept = ["cache_creation_input_tokens", "cache_read_input_tokens"];
         let kept = kept.into_iter().filter_map(count).fold(0, u64::saturating_add);
         Usage { input: input.saturating_add(kept), output }

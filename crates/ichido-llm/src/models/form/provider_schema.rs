@@ -1,10 +1,10 @@
-//! The schema as providers take it. Each holds its models to a part of JSON Schema only, and refuses the rest.
+//! Adapts the schema to providers. Each supports only a part of JSON Schema and refuses the rest.
 
 use serde_json::{Map, Value};
 
 use super::Form;
 
-/// What OpenAI's strict mode takes.
+/// Keywords that OpenAI's strict mode supports.
 const STRICT: [&str; 21] = [
     "type",
     "enum",
@@ -28,24 +28,26 @@ const STRICT: [&str; 21] = [
     "exclusiveMaximum",
     "format",
 ];
-/// What Anthropic and Bedrock take as it is.
+/// Keywords that Anthropic and Bedrock support unchanged.
 const CLOSED: [&str; 8] = ["type", "enum", "const", "title", "description", "default", "required", "$ref"];
-/// The formats of texts that they take.
+/// The string formats that they support.
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
-/// Members that hold schemas by name.
+/// Keywords that hold schemas by name.
 const BY_NAME: [&str; 3] = ["properties", "$defs", "definitions"];
 
 impl Form {
-    /// Whether OpenAI's strict mode takes the schema: all objects are closed, all their members required, and no word of it is beyond
-    /// what that mode knows.
+    /// Returns whether OpenAI's strict mode supports the schema.
+    ///
+    /// All objects must be closed, all their members required, and every keyword known to that mode.
     pub fn is_strict(&self) -> bool {
         let is_object = self.schema().get("type").and_then(Value::as_str) == Some("object");
         is_object && is_strict(self.schema())
     }
 
-    /// The schema as Anthropic and Bedrock take it: objects are closed, and bounds on numbers and lengths are left out, which are
-    /// checked here when the answer is there. `None` where too little of it would be left to be of use.
+    /// Returns the schema for Anthropic and Bedrock; `None` if too little would be left.
+    ///
+    /// Objects are closed. Bounds on numbers and lengths are removed and checked here when the answer arrives.
     pub fn closed_schema(&self) -> Option<Value> {
         closed(self.schema())
     }
@@ -59,7 +61,7 @@ fn is_strict(schema: &Value) -> bool {
     is_known && is_closed_and_whole(members) && inner.chain(lists).chain(members.get("items")).all(is_strict)
 }
 
-/// Whether what may be an object has no members but those it names, and all of them.
+/// Returns whether a schema that allows objects allows only the members it names, and requires all of them.
 fn is_closed_and_whole(members: &Map<String, Value>) -> bool {
     if !may_be_object(members) {
         return true;
@@ -104,13 +106,13 @@ fn closed(schema: &Value) -> Option<Value> {
             }
             "items" => drop(kept.insert(name.clone(), closed(value)?)),
             "anyOf" | "allOf" => drop(kept.insert(name.clone(), all_closed(value)?)),
-            // Any one of them is all that can be said; that it is only one is checked here.
+            // `anyOf` is the closest that is supported; that exactly one fits is checked here.
             "oneOf" => drop(kept.insert("anyOf".to_owned(), all_closed(value)?)),
             _ => (),
         }
     }
     if may_be_object(members) {
-        // An object of any members cannot be said: closed, it would have none.
+        // An object with arbitrary members cannot be expressed: closed, it would have none.
         members.get("properties").filter(|names| names.as_object().is_some_and(|names| !names.is_empty()))?;
         kept.insert("additionalProperties".to_owned(), Value::Bool(false));
     }

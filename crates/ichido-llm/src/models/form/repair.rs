@@ -1,22 +1,22 @@
-//! Taking JSON out of what a model wrapped it in.
+//! Extracts JSON from the text that a model wrapped it in.
 //!
-//! Guarantee: a value that is found stands in the text as it is. At most [`STARTS_MAX`] places are tried, in a text of at most
-//! [`BYTES_MAX`] bytes, so that no text costs more than their product.
+//! Guarantee: a value that is found occurs in the text unchanged. At most [`STARTS_MAX`] positions are tried, in a text
+//! of at most [`BYTES_MAX`] bytes, so no text costs more than their product.
 
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::de::{Deserializer, StrRead};
 
-/// The longest text that is mended.
+/// Maximum length of a text that is repaired.
 pub(super) const BYTES_MAX: usize = 256 << 10;
-/// The most places where a value is looked for.
+/// Maximum number of positions where a value is looked for.
 pub(super) const STARTS_MAX: usize = 256;
 
-/// What some write before a text, to say in which order its bytes come.
+/// Some writers put this before a text to mark its byte order.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 const FENCE: &str = "```";
 
-/// The values that a text may mean, the text itself being none.
+/// Returns the values that a text may contain, if the text itself is not JSON.
 pub(super) fn values(text: &str) -> Vec<Value> {
     if BYTES_MAX < text.len() {
         return Vec::new();
@@ -31,18 +31,18 @@ pub(super) fn values(text: &str) -> Vec<Value> {
     outermost(text).0
 }
 
-/// What stands between the first fence of code and the last, less the language after the first.
+/// Returns the text between the first and the last code fence, without the language tag.
 fn fenced(text: &str) -> Option<&str> {
     let start = text.find(FENCE)? + FENCE.len();
     let end = text.rfind(FENCE).filter(|end| start <= *end)?;
     let inside = &text[start..end];
     Some(inside.trim_start_matches(|character: char| character.is_ascii_alphanumeric()))
-        // A bare number or word is not taken for a language.
+        // A bare number or word is not a language tag.
         .filter(|rest| rest.len() < inside.len() && rest.starts_with(char::is_whitespace))
         .or(Some(inside))
 }
 
-/// The objects and arrays in a text that stand in no other, and how many places were tried.
+/// Returns the outermost objects and arrays of a text, and how many positions were tried.
 pub(super) fn outermost(text: &str) -> (Vec<Value>, usize) {
     let (mut found, mut from, mut starts) = (Vec::new(), 0, 0);
     while let Some(start) = text[from..].find(['{', '[']).map(|at| from + at) {
@@ -55,16 +55,16 @@ pub(super) fn outermost(text: &str) -> (Vec<Value>, usize) {
                 found.push(value);
                 from = start + bytes;
             }
-            // A value that is cut off at the text's end: what is whole within it is only a part of what was meant.
+            // A value truncated at the end of the text: complete values within it are only a part of what was meant.
             Err(error) if error.is_eof() => break,
-            // Both brackets are one byte.
+            // Both brackets are one byte long.
             Err(_) => from = start + 1,
         }
     }
     (found, starts)
 }
 
-/// The value at the beginning of a text, and how many bytes it has.
+/// Returns the value at the beginning of a text, and its length in bytes.
 fn first_value(text: &str) -> Result<(Value, usize), serde_json::Error> {
     let mut reader = Deserializer::new(StrRead::new(text));
     let value = Value::deserialize(&mut reader)?;

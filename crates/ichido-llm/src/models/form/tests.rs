@@ -132,7 +132,7 @@ fn the_work_is_bounded_whatever_the_text() {
     assert_eq!(read(&whole), Ok((json!({"label": "FYI"}), false)), "what needs no mending may be longer");
 }
 
-/// JSON without numbers that are no integers: those need not come back as they went.
+/// JSON whose numbers are all integers: others need not survive a round trip unchanged.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

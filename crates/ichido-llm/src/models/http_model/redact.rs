@@ -1,27 +1,28 @@
-//! What must not be shown.
+//! Keeps prompts and keys out of error messages.
 
 use crate::models::Prompt;
 
-/// How much of what must not be shown is too much of it, in bytes: the shortest piece that is looked for.
+/// The shortest piece of a prompt that counts as leaked, in bytes.
 const PIECE_BYTES: usize = 12;
-/// The same of a key, of which providers like to show the ends.
+/// The same for a key, of which providers tend to show the ends.
 const PIECE_BYTES_OF_KEY: usize = 6;
-/// The most of a provider's words that are shown.
+/// Maximum length of a provider's message that is shown.
 const SHOWN_BYTES_MAX: usize = 300;
 
-/// What must not be shown of a call: the words of its prompt, and the key it was made with (SPEC B8).
+/// Redacts a call's prompt and key from a provider's message.
+// SPEC B8.
 pub struct Redactor<'a> {
-    /// What was asked.
+    /// The prompt of the call.
     pub prompt: &'a Prompt,
-    /// The key.
+    /// The key of the call.
     pub api_key: Option<&'a str>,
 }
 
 impl Redactor<'_> {
-    /// A provider's words, cut; or, where they repeat what must not be shown, that they do.
+    /// Returns a provider's message, truncated; or a note that it repeats the prompt or the key.
     pub fn shown(&self, words: &str) -> String {
         let cut = &words[..words.floor_char_boundary(SHOWN_BYTES_MAX)];
-        // A line break would make one entry of a log look like two.
+        // A line break would make one log entry look like two.
         let http_model: String =
             cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         if self.is_in(cut) {
@@ -43,14 +44,14 @@ impl Redactor<'_> {
     }
 }
 
-/// Whether a text too short to be cut into pieces stands in other words.
+/// Returns whether a text too short to be cut into pieces occurs in other words.
 fn is_all_of(text: &str, words: &str) -> bool {
     const WORTH_HIDING_BYTES: usize = 4;
     let text = text.trim();
     (WORTH_HIDING_BYTES..2 * PIECE_BYTES).contains(&text.len()) && words.contains(text)
 }
 
-/// All pieces of a text of at least so many bytes, wherever they begin.
+/// Returns all pieces of a text with at least this many bytes, at every start.
 fn pieces(text: &str, bytes: usize) -> impl Iterator<Item = &str> {
     text.char_indices().filter_map(move |(start, _)| {
         let rest = &text[start..];

@@ -1,7 +1,8 @@
-//! What came back from an endpoint, judged.
+//! Judges the response of an endpoint.
 //!
-//! Guarantee: the table of models has the last word on what a try came to (SPEC B1). Whoever refuses a call for coming too fast and
-//! does not say for how long has said it by the counter that is spent.
+//! Guarantee: the table of models decides the outcome of an attempt. If an endpoint throttles a call without saying for
+//! how long, the reset time of its exhausted counter is used.
+// SPEC B1.
 
 use http::StatusCode;
 use ichido_core::limits::Limits;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use super::redact::Redactor;
 use crate::models::{CallError, CallReport, Reply};
 
-/// The longest name of an error that is taken for one.
+/// Maximum length of an error name.
 const NAME_BYTES_MAX: usize = 64;
 
 pub(super) fn report(
@@ -44,7 +45,7 @@ pub(super) fn report(
     CallReport { outcome, limits }
 }
 
-/// The wait that was asked for; where none was, as long as the counter that is spent takes to be whole again.
+/// Sets the wait: what the endpoint asked for, or else the time until its exhausted counter resets.
 fn hinted(mut verdict: Verdict, limits: &Limits, now: Timestamp) -> Verdict {
     if verdict.code == Some(ErrorCode::RateLimited) {
         verdict.hint = verdict.hint.or_else(|| limits.spent_until().map(|moment| moment.since(now)));
@@ -76,7 +77,7 @@ fn call_error(verdict: Verdict, answer: &Answer<'_>, redactor: &Redactor<'_>) ->
         .map(std::borrow::Cow::into_owned);
     let mut why = StatusCode::from_u16(answer.status)
         .map_or_else(|_| answer.status.to_string(), |status| status.to_string());
-    // Whoever does not take our key likes to show a part of it.
+    // Providers that reject our key tend to show a part of it.
     let words = if answer.status == 401 { None } else { message(answer.body) };
     for part in [name.clone(), words.map(|words| redactor.shown(&words))].into_iter().flatten() {
         why.push_str(": ");
@@ -85,7 +86,7 @@ fn call_error(verdict: Verdict, answer: &Answer<'_>, redactor: &Redactor<'_>) ->
     CallError { verdict, status: Some(answer.status), name, why }
 }
 
-/// What the provider says of an error.
+/// Returns the provider's error message.
 fn message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let found =

@@ -1,4 +1,4 @@
-//! Where a model is asked, and all that can be wrong with that.
+//! Settings of a model behind HTTP, and their validation.
 
 use std::time::Duration;
 
@@ -12,37 +12,38 @@ use ichido_http::url::HttpUrl;
 
 use super::{ANSWER_BYTES_MAX, ApiDialect, HttpEndpoint, HttpModel};
 
-/// The most endpoints of one model.
+/// Maximum number of endpoints of one model.
 pub const ENDPOINTS_MAX: usize = 16;
-/// The longest name of a model.
+/// Maximum length of a model's name.
 const MODEL_BYTES_MAX: usize = 256;
 
-/// Where a model is asked over HTTP, and as whom. [`ServiceSettings::new`] has the rest as it is mostly wanted.
+/// Where to reach a model over HTTP; [`ServiceSettings::new`] sets defaults.
 #[derive(Clone)]
 pub struct ServiceSettings {
-    /// The model, as its provider names it.
+    /// The provider's name of the model.
     pub model: String,
-    /// Where its API begins, one for each endpoint: `https://api.openai.com/v1`, `https://api.anthropic.com`.
+    /// The base URL of the API, one per endpoint: `https://api.openai.com/v1`, `https://api.anthropic.com`.
     pub base_urls: Vec<String>,
-    /// The key that calls are made with. None: a server that asks for none.
+    /// The API key. `None` for a server that needs none.
     pub api_key: Option<String>,
-    /// The certificates in PEM that are believed in place of the system's.
+    /// Trusted root certificates in PEM, instead of the system's.
     pub trusted_roots: Option<String>,
-    /// Hosts, as the URLs write them, that may be at link-local addresses.
+    /// Hosts, as written in the URLs, that may resolve to link-local addresses.
     pub allow_link_local: Vec<String>,
-    /// The longest that it may take to connect: name, TCP and TLS. 3 s.
+    /// Timeout for connecting: DNS, TCP and TLS. Default: 3 s.
     pub connect_time_out: Duration,
-    /// The longest for all of it, to the answer's last byte. 2 minutes: a model answers when it has finished.
+    /// Timeout for the whole call, to the response's last byte. Default: 2 minutes, because a model answers when it has
+    /// finished.
     pub time_out: Duration,
 }
 
 ichido_core::debug_only! {
-    /// Not the key.
+    /// Hides the key.
     ServiceSettings as service_settings { model, has_api_key: service_settings.api_key.is_some(), time_out }
 }
 
 impl ServiceSettings {
-    /// A model at one endpoint.
+    /// Creates settings for a model with one endpoint.
     pub fn new(model: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             model: model.into(),
@@ -55,7 +56,7 @@ impl ServiceSettings {
         }
     }
 
-    /// The model, or everything that is wrong.
+    /// Validates the settings and returns the model, or every problem.
     pub(in crate::models) fn resolve(&self, api: ApiDialect) -> Result<HttpModel, Faults> {
         let mut problems = Faults::default();
         self.check(&mut problems);
@@ -118,13 +119,13 @@ impl ServiceSettings {
     }
 }
 
-/// An endpoint's name: its URL, less a query, which may hold a secret.
+/// Returns an endpoint's name: its URL without the query, which may hold a secret.
 fn name(url: &HttpUrl) -> String {
     let scheme = if url.is_tls { "https" } else { "http" };
     format!("{scheme}://{}{}", url.authority, url.target.path().trim_end_matches('/'))
 }
 
-/// The API's own path under that of the base URL, whose query it keeps.
+/// Appends the API's path to that of the base URL and keeps its query.
 fn target(url: &HttpUrl, path: &str) -> Option<PathAndQuery> {
     let base = url.target.path().trim_end_matches('/');
     let query = url.target.query().map(|query| format!("?{query}")).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Chat completions on the wire.
+//! The wire format of chat completions.
 
 use serde_json::{Value, json};
 
 use super::{FormBy, LimitBy};
 use crate::models::{FinishReason, Prompt, Reply, Usage};
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: LimitBy) -> Value {
     let form = prompt.form.as_deref();
     let in_words = form.filter(|_| form_by == FormBy::JsonObject).map(|form| {
@@ -24,7 +24,7 @@ pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: Limi
     body[limit_by.as_str()] = prompt.max_tokens.into();
     match (form, form_by) {
         (Some(form), FormBy::JsonSchema) => {
-            // Strict is more than a wish, and refused for a schema that it does not take.
+            // Strict mode is enforced, and refused for a schema that it does not support.
             let schema = json!({"name": form.name(), "schema": form.schema(), "strict": form.is_strict()});
             body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
         }
@@ -34,7 +34,7 @@ pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: Limi
     body
 }
 
-/// What an answer says; `None` if it is none of this API.
+/// Reads a response; `None` if it is not from this API.
 pub(super) fn reply(body: &Value) -> Option<Reply> {
     let choice = body.pointer("/choices/0")?;
     let message = choice.get("message")?;
@@ -44,11 +44,11 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
         // Some servers do not say why they stopped.
         Some("stop") | None => FinishReason::Whole,
         Some("content_filter") => FinishReason::Declined,
-        // `length`, and whatever else a server stops for before it has said all.
+        // `length`, and other reasons to stop early.
         Some(_) => FinishReason::CutOff,
     };
     let text = message.get("content").and_then(Value::as_str);
-    // Who declines, or thinks until the tokens are spent, says nothing at times.
+    // A model that declines, or spends all tokens on reasoning, may return no text.
     let text = text.or((finish_reason != FinishReason::Whole).then_some(""))?;
     let count = |name: &str| body.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
     let usage =
@@ -57,7 +57,7 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
     Some(Reply { text: text.to_owned(), finish_reason, id, usage })
 }
 
-/// Whether an endpoint is OpenAI's own.
+/// Returns whether an endpoint is OpenAI's own.
 pub(super) fn is_openai(endpoint: &str) -> bool {
     let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     let host = host.split(['/', ':']).next().unwrap_or_default().to_ascii_lowercase();
