@@ -1,4 +1,4 @@
-//! The most that is read of an answer. The SDK by itself reads as much as comes.
+//! Limits the size of a response. The SDK alone reads without a limit.
 
 use aws_sdk_bedrockruntime::config::interceptors::BeforeDeserializationInterceptorContextMut;
 use aws_sdk_bedrockruntime::config::{ConfigBag, Intercept, RuntimeComponents};
@@ -6,10 +6,11 @@ use aws_sdk_bedrockruntime::error::BoxError;
 use aws_smithy_types::body::SdkBody;
 use http_body_util::Limited;
 
-/// The most bytes of an answer; one that is longer is given up on there. The longest answers of models are some 100,000 tokens.
+/// Maximum size of a response, in bytes; reading a longer one fails there. The longest answers of models are about
+/// 100,000 tokens.
 pub(crate) const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// Puts the bound around each answer's body before it is read.
+/// Wraps each response body in the limit before it is read.
 #[derive(Debug)]
 pub(crate) struct Bound;
 

@@ -1,7 +1,7 @@
-//! What a call without an answer says of whether the request arrived.
+//! Decides whether a request without a response may have arrived.
 //!
-//! Guarantee: a call counts as never sent only where it was not handed on to be sent, or where no connection came about. Everything else may
-//! have arrived.
+//! Guarantee: a call counts as never sent only if it was not handed to the connector, or if no connection was
+//! established. Every other call may have arrived.
 
 use std::error::Error;
 
@@ -13,18 +13,18 @@ use ichido_core::verdict::NetworkFault;
 
 use crate::words::chain;
 
-/// Why there is no whole answer.
+/// Why there is no complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallFault {
-    /// Nobody to sign as: a mistake in the set-up, which no retry mends.
+    /// No credentials were found: a configuration error that no retry fixes.
     NoKeys,
-    /// The call is wrong as it stands: the SDK could not make a request of it.
+    /// The call is invalid: the SDK could not build a request from it.
     NoRequest,
-    /// The network's, or of whoever gives out the keys.
+    /// A network failure, or a failure of the credentials provider.
     Network(NetworkFault),
 }
 
-/// Reads it from the SDK's error, and from whether the call had been handed on.
+/// Classifies the SDK's error, given whether the call had been handed to the connector.
 pub(crate) fn classify<E: Error + 'static>(error: &SdkError<E, HttpResponse>, was_sent: bool) -> CallFault {
     if !was_sent {
         return unsent(error);
@@ -36,7 +36,7 @@ pub(crate) fn classify<E: Error + 'static>(error: &SdkError<E, HttpResponse>, wa
             Some(connector) if is_connecting(connector) && failure.is_timeout() => {
                 NetworkFault::ConnectTimeout
             }
-            // A name that is not resolved and a handshake that fails are of this kind too, and are judged alike.
+            // An unresolved name and a failed handshake are of this kind too, and are treated the same.
             Some(connector) if is_connecting(connector) => NetworkFault::ConnectRefused,
             _ if failure.is_timeout() => NetworkFault::Timeout,
             _ => NetworkFault::Broken,
@@ -62,6 +62,6 @@ fn unsent<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> CallFault {
             Some(TokenError::TokenNotLoaded(_) | TokenError::InvalidConfiguration(_))
         )
     });
-    // Whoever gives out the keys failed or was too slow. Nothing was sent, and it says nothing of how the model fares.
+    // The credentials provider failed or was too slow. Nothing was sent, and this says nothing about the model.
     if is_set_up_wrong { CallFault::NoKeys } else { CallFault::Network(NetworkFault::HeldBack) }
 }

@@ -1,11 +1,12 @@
-//! Language models on Amazon Bedrock, asked by its Converse API.
+//! Language models on Amazon Bedrock, called with its Converse API.
 //!
-//! Guarantee: each [`ask`](ichido_llm::models::Model::ask) of a [`Bedrock`] puts at most one request on the wire: the retries of AWS's SDK are
-//! switched off. What a call came to is judged by [`Table::llm`](ichido_core::verdict::Table::llm); where it is not certain that nothing was
-//! sent, the call counts as possibly billed. Nothing of a prompt, an answer or a key is shown or logged (SPEC B8), neither by us nor by the
-//! SDK, which by itself writes whole answers at the level of traces.
+//! Guarantee: each [`ask`](ichido_llm::models::Model::ask) of a [`Bedrock`] sends at most one request, because the
+//! retries of AWS's SDK are disabled. [`Table::llm`](ichido_core::verdict::Table::llm) judges the outcome; unless it is
+//! certain that nothing was sent, the call counts as possibly billed. No prompt, answer or key is shown or logged,
+//! neither by this crate nor by the SDK, which alone would log whole responses at trace level.
 //!
-//! Start at [`BedrockSettings`]. It is a crate of its own because the SDK is heavy to build.
+//! Start at [`BedrockSettings`]. This is a separate crate because the SDK is slow to build.
+// SPEC B8.
 
 mod bound;
 mod call_fault;
@@ -31,12 +32,12 @@ use tracing::subscriber::NoSubscriber;
 
 use sent::SentFlag;
 
-/// A model on Bedrock, in one or more regions. Made by [`BedrockSettings::resolve`].
+/// A model on Bedrock in one or more regions, made by [`BedrockSettings::resolve`].
 pub struct Bedrock {
     name: String,
-    /// What is called: the model, or the inference profile before it.
+    /// The id that is called: the model, or the inference profile in front of it.
     called: String,
-    /// What each of the clients is called, in the same order.
+    /// The names of the clients, in the same order.
     endpoints: Vec<String>,
     clients: Vec<Client>,
     time_out: Duration,
@@ -61,7 +62,7 @@ impl Model for Bedrock {
     }
 
     fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a> {
-        // Bedrock sends no counters of what is left.
+        // Bedrock does not report what is left of its limits.
         Box::pin(async move {
             CallReport { outcome: self.tried(endpoint, prompt).await, limits: Limits::default() }
         })
@@ -78,7 +79,7 @@ impl Bedrock {
         };
         let call = request::build(client, &self.called, prompt, self.forms).map_err(unasked)?;
         let sent = Arc::new(SentFlag::default());
-        // The SDK writes whole answers to whoever listens at the level of traces.
+        // The SDK logs whole responses at trace level.
         let outcome = call
             .customize()
             .interceptor(sent::Watch(Arc::clone(&sent)))
@@ -92,7 +93,7 @@ impl Bedrock {
     }
 }
 
-/// A call that was not made, because it is wrong as it stands.
+/// Returns the error of a call that was not made, because it is invalid.
 fn unasked(why: String) -> CallError {
     let verdict = Verdict::said(Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp, None, None);
     CallError { verdict, status: None, name: None, why }

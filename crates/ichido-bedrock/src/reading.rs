@@ -1,4 +1,5 @@
-//! What came back, read: an answer, or why there is none (SPEC B1).
+//! Reads a response: an answer, or why there is none.
+// SPEC B1.
 
 use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata as _, SdkError};
@@ -15,7 +16,7 @@ use crate::words;
 /// The header field that names an error.
 const ERROR_NAME: &str = "x-amzn-errortype";
 
-/// What the model answered, or that it stopped in a way that leaves no answer.
+/// Returns the model's reply, or an error if it stopped without a usable answer.
 pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, CallError> {
     let id = output.request_id().map(str::to_owned);
     let Some(finish_reason) = finish_reason(&output.stop_reason) else {
@@ -29,7 +30,7 @@ pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, CallError> {
     Ok(Reply { text, finish_reason, id, usage: output.usage.as_ref().map(usage) })
 }
 
-/// Why the model stopped. `None`: it broke its own output, or says something that is not known here and so proves nothing.
+/// Maps the stop reason. `None` if the output is broken or the reason is unknown, which proves nothing.
 fn finish_reason(reason: &StopReason) -> Option<FinishReason> {
     match reason {
         StopReason::EndTurn | StopReason::StopSequence => Some(FinishReason::Whole),
@@ -39,7 +40,7 @@ fn finish_reason(reason: &StopReason) -> Option<FinishReason> {
     }
 }
 
-/// Its words; its thoughts are not among them.
+/// Returns the text without the reasoning.
 fn text(content: Vec<ContentBlock>) -> String {
     content
         .into_iter()
@@ -48,21 +49,21 @@ fn text(content: Vec<ContentBlock>) -> String {
 }
 
 fn usage(counted: &TokenUsage) -> Usage {
-    // What was read from a cache or written to one is no part of the input as it is counted there.
+    // Tokens read from or written to a cache are not included in this input count.
     let cached = [counted.cache_read_input_tokens, counted.cache_write_input_tokens];
     let tokens = |count: i32| u64::try_from(count).unwrap_or(0);
     let input = tokens(counted.input_tokens) + cached.into_iter().flatten().map(tokens).sum::<u64>();
     Usage { input, output: tokens(counted.output_tokens) }
 }
 
-/// Why there is no answer. Its verdict is never that there is one.
+/// Returns why there is no answer. Its verdict is never a success.
 pub(crate) fn call_error(
     error: &SdkError<ConverseError, HttpResponse>,
     was_sent: bool,
     prompt: &Prompt,
     now: Timestamp,
 ) -> CallError {
-    // The body is in memory only where it was read to its end.
+    // The body is in memory only if it was read to its end.
     let whole = error.raw_response().and_then(|raw| Some((raw, raw.body().bytes()?)));
     let Some((raw, body)) = whole else {
         return unanswered(error, was_sent, now);
@@ -71,7 +72,7 @@ pub(crate) fn call_error(
         SdkError::ServiceError(service) if !raw.status().is_success() => {
             refused(service.err(), raw, body, prompt, now)
         }
-        // The SDK calls it an error of the service too when a success is none that it can read.
+        // The SDK also reports a service error for a successful response that it cannot read.
         _ => {
             let why =
                 "what came is no answer of the Converse API; is the endpoint's address right?".to_owned();
@@ -86,7 +87,7 @@ fn unusable(why: String) -> CallError {
     CallError { verdict, status: None, name: None, why }
 }
 
-/// An answer came, and says no.
+/// Handles a response that refuses the call.
 fn refused(
     error: &ConverseError,
     raw: &HttpResponse,
@@ -102,7 +103,7 @@ fn refused(
     let verdict = if is_of_the_day(error) {
         Table::llm().judge(&Seen::Named("ServiceQuotaExceededException"), now)
     } else if let Some(status) = status_of_model(error) {
-        // The model's own status speaks in place of the name, which stands for all of them.
+        // The model's own status replaces the error name, which is the same for all of them.
         let headers: Vec<_> =
             fields.iter().copied().filter(|(name, _)| !name.eq_ignore_ascii_case(ERROR_NAME)).collect();
         let answer = Answer { status, headers: &headers, body: b"", ..answer };
@@ -119,12 +120,12 @@ fn refused(
     CallError { verdict, status: Some(status), name, why: with_id(why, error.meta().request_id()) }
 }
 
-/// Whether the tokens of the day are spent. It has the name of a throttle, and no retry within a batch mends it.
+/// Returns whether the daily token quota is spent. It is reported as throttling, but no retry within a batch helps.
 fn is_of_the_day(error: &ConverseError) -> bool {
     error.is_throttling_exception() && error.message().is_some_and(|message| message.contains("per day"))
 }
 
-/// The status that the model itself gave, where it is the model that failed. A success is none.
+/// Returns the status of the model itself, if the model failed. A success status is ignored.
 fn status_of_model(error: &ConverseError) -> Option<u16> {
     let ConverseError::ModelErrorException(error) = error else {
         return None;
@@ -135,7 +136,7 @@ fn status_of_model(error: &ConverseError) -> Option<u16> {
         .filter(|status| (400..600).contains(status))
 }
 
-/// No whole answer came, or no call was made.
+/// Handles a call without a complete response, or one that was not made.
 fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now: Timestamp) -> CallError {
     let not_done = |code| Verdict::said(Some(code), Effect::NotDone, Advice::GiveUp, None, None);
     let (verdict, what) = match call_fault::classify(error, was_sent) {
@@ -156,7 +157,7 @@ fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now
     CallError { verdict, status, name: None, why: with_id(why, error.request_id()) }
 }
 
-/// The provider's name for the call, for who asks AWS about it.
+/// Appends the request id, for support requests to AWS.
 fn with_id(why: String, id: Option<&str>) -> String {
     match id {
         Some(id) => {

@@ -1,4 +1,4 @@
-//! A prompt as the Converse API is asked it.
+//! Builds a Converse request from a prompt.
 
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::error::BuildError;
@@ -11,7 +11,7 @@ use ichido_llm::models::{Form, Prompt};
 
 use crate::settings::Forms;
 
-/// The call, or why there can be none.
+/// Builds the call, or returns why it cannot be built.
 pub(crate) fn build(
     client: &Client,
     called: &str,
@@ -34,7 +34,7 @@ pub(crate) fn build(
     Ok(call.inference_config(bounds).set_output_config(form))
 }
 
-/// The form as the model is held to it, where it can be.
+/// Returns the output format that constrains the model, if Bedrock supports the form.
 fn output(form: &Form) -> Result<Option<OutputConfig>, BuildError> {
     let Some(schema) = form.closed_schema() else {
         return Ok(None);

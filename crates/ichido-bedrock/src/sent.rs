@@ -1,4 +1,4 @@
-//! Whether a call came as far as the wire.
+//! Records whether a call was sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,8 @@ use aws_sdk_bedrockruntime::config::interceptors::BeforeTransmitInterceptorConte
 use aws_sdk_bedrockruntime::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_bedrockruntime::error::BoxError;
 
-/// Whether a call was handed on to be sent. Until then, nothing of it has left: keys are looked up and the request is signed before.
+/// Whether a call was handed to the connector. Before that, nothing has left: credentials are looked up and the request
+/// is signed first.
 #[derive(Debug, Default)]
 pub(crate) struct SentFlag(AtomicBool);
 
@@ -17,7 +18,7 @@ impl SentFlag {
     }
 }
 
-/// Notes when a call is handed on. It is asked just before the SDK gives the request to its connector.
+/// Sets the flag just before the SDK hands the request to its connector.
 #[derive(Debug)]
 pub(crate) struct Watch(pub(crate) Arc<SentFlag>);
 

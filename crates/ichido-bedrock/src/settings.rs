@@ -1,7 +1,7 @@
-//! What a model on Bedrock is told, and all that can be wrong with it.
+//! Settings of a model on Bedrock, and their validation.
 //!
-//! Guarantee: a [`Bedrock`] is only made of settings that make sense; where they do not, every problem is said at once, with its place and
-//! how to mend it, and without a character of a key.
+//! Guarantee: a [`Bedrock`] is only built from valid settings. Otherwise every problem is reported at once, with its
+//! setting and how to fix it, and without a character of a key.
 
 mod clients;
 
@@ -14,78 +14,87 @@ use ichido_llm::models::ENDPOINTS_MAX;
 
 use crate::Bedrock;
 
-/// How long a connection may take to come about, unless it is said otherwise.
+/// Default timeout for connecting.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a whole call may take, unless it is said otherwise.
+/// Default timeout for a whole call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
-/// The longest name of a model that Bedrock takes.
+/// Maximum length of a model id that Bedrock accepts.
 const MODEL_BYTES_MAX: usize = 2_048;
 
-/// A model on Bedrock as a person describes it. [`BedrockSettings::new`] has the rest as it is mostly wanted.
+/// Settings of a model on Bedrock; [`BedrockSettings::new`] sets defaults.
 #[derive(Clone, Debug)]
 pub struct BedrockSettings {
-    /// The model: its id, or the id of an inference profile of AWS's own (SPEC B5, `BEDROCK_MODEL_ID`). What is remembered of its answers is
-    /// remembered under this name.
+    /// The model id, or the id of one of AWS's inference profiles (`BEDROCK_MODEL_ID`).
+    ///
+    /// Answers are stored under this name.
+    // SPEC B5.
     pub model_id: Option<String>,
-    /// The ARN of an inference profile (SPEC B5, `BEDROCK_INFERENCE_PROFILE_ARN`). If it is given, it is what is called, and the model if no id is.
+    /// The ARN of an inference profile (`BEDROCK_INFERENCE_PROFILE_ARN`).
+    ///
+    /// If it is set, it is called instead of the model, and is the model's name if no id is set.
+    // SPEC B5.
     pub inference_profile_arn: Option<String>,
-    /// Where the model is asked. None: in the region that the environment or the profile names.
+    /// The endpoints. If empty, the region of the environment or the profile.
     pub endpoints: Vec<EndpointSettings>,
-    /// Whose the calls are. Whoever is found.
+    /// The credentials of the calls. Default: AWS's default chain.
     pub credentials: Credentials,
-    /// The longest that it may take to connect: name, TCP and TLS. [`DEFAULT_CONNECT_TIMEOUT`].
+    /// Timeout for connecting: DNS, TCP and TLS. Default: [`DEFAULT_CONNECT_TIMEOUT`].
     pub connect_time_out: Duration,
-    /// The longest for all of a call, to the answer's last byte. [`DEFAULT_TIMEOUT`]. No byte of an answer comes before the model has said all of it.
+    /// Timeout for a whole call, to the response's last byte. Default: [`DEFAULT_TIMEOUT`].
+    ///
+    /// The response begins only when the model has finished.
     pub time_out: Duration,
-    /// How a model is told of the form that it is to answer in. By its schema.
+    /// How a model learns the form of its answer. Default: from the schema.
     pub forms: Forms,
 }
 
-/// Where a model is asked.
+/// An endpoint of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointSettings {
     /// The region, such as `eu-central-1`.
     pub region: String,
-    /// Its address, where that is not the region's public one: a VPC endpoint, a server for tests.
+    /// The URL, if it is not the region's public one: a VPC endpoint, or a test server.
     pub url: Option<String>,
 }
 
-/// Whose the calls are.
+/// The credentials of the calls.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// Whoever AWS's default chain finds: environment (a Bedrock API key too), profile with SSO or a process, web identity, container, machine.
+    /// AWS's default chain: environment (including a Bedrock API key), profile with SSO or a process, web identity,
+    /// container, machine.
     Found,
-    /// These keys, whatever the environment says.
+    /// These keys, regardless of the environment.
     Given(Keys),
 }
 
-/// Keys of AWS.
+/// AWS credentials.
 #[derive(Clone)]
 pub struct Keys {
-    /// Which key it is.
+    /// The id of the key.
     pub access_key_id: String,
-    /// The key.
+    /// The secret key.
     pub secret_access_key: String,
-    /// What goes with keys that are lent for a time.
+    /// The session token of temporary credentials.
     pub session_token: Option<String>,
 }
 
 ichido_core::debug_only! {
-    /// Which key it is may be known; the rest is secret.
+    /// The id of a key may be shown; the rest is secret.
     Keys as keys { access_key_id }
 }
 
-/// How a model is told of the form that it is to answer in.
+/// How a model learns the form of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forms {
-    /// By its JSON Schema (`outputConfig`), which the model is then held to. A form of which Bedrock can make no grammar is left to the prompt.
+    /// From the JSON Schema (`outputConfig`), which constrains the model. A form that Bedrock cannot turn into a
+    /// grammar is left to the prompt.
     Schema,
-    /// By the prompt alone, for models that know no schemas: they refuse the call.
+    /// From the prompt only, for models that do not support schemas and would refuse the call.
     Prompt,
 }
 
 impl BedrockSettings {
-    /// A model, asked in the region that the environment names.
+    /// Creates settings for a model in the environment's region.
     pub fn new(model_id: impl Into<String>) -> Self {
         Self {
             model_id: Some(model_id.into()),
@@ -98,7 +107,9 @@ impl BedrockSettings {
         }
     }
 
-    /// The model, or everything that is wrong. Nothing is sent: whether keys are found, and allow it, shows when it is asked.
+    /// Validates the settings and returns the model, or every problem.
+    ///
+    /// Nothing is sent: missing or insufficient credentials show up at the first call.
     ///
     /// ```
     /// use ichido_bedrock::{BedrockSettings, EndpointSettings};
@@ -197,12 +208,12 @@ impl BedrockSettings {
 }
 
 impl EndpointSettings {
-    /// A region's public endpoint.
+    /// Creates settings for a region's public endpoint.
     pub fn region(region: impl Into<String>) -> Self {
         Self { region: region.into(), url: None }
     }
 
-    /// What it is called: the region, and its address where it has one of its own.
+    /// Returns the name: the region, and the URL if it has its own.
     pub(crate) fn name(&self) -> String {
         match self.url.as_deref().map(redacted_url) {
             Some(Ok(redacted_url)) => format!("{} at {redacted_url}", self.region),
@@ -230,7 +241,7 @@ impl Keys {
     }
 }
 
-/// The place that an address names, without what may be secret about it; or why it is none.
+/// Returns a URL's authority and path, without secrets; or why it is invalid.
 fn redacted_url(url: &str) -> Result<String, &'static str> {
     let uri: Uri = url.parse().map_err(|_| "is no address; write one such as https://vpce-…amazonaws.com")?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {

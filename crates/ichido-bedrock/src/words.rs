@@ -1,25 +1,27 @@
-//! What is shown of an error: the first line, cut, and nothing of the prompt (SPEC B8).
+//! Formats errors for display: the first line, truncated, and nothing of the prompt.
+// SPEC B8.
 
 use std::error::Error;
 
 use ichido_llm::models::{Prompt, Redactor};
 
-/// The most characters that are shown of anybody's words.
+/// Maximum number of characters shown of an error.
 pub(crate) const WORDS_CHARS_MAX: usize = 300;
 
-/// A provider's words. Only the first line: where a signature is refused, the lines after it repeat what was signed, with its session token.
+/// Formats a provider's message. Only the first line is shown: if a signature is refused, the following lines repeat
+/// what was signed, including the session token.
 pub(crate) fn of_provider(message: &str, prompt: &Prompt) -> String {
-    // The secret key is in no request, and so in no answer.
+    // The secret key is not part of a request, so it is not part of a response.
     Redactor { prompt, api_key: None }.shown(message.trim().lines().next().unwrap_or_default())
 }
 
-/// What an error and those below it say, the outermost first.
+/// Formats an error and its sources, the outermost first.
 pub(crate) fn of_chain(error: &(dyn Error + 'static)) -> String {
     let said: Vec<String> = chain(error).map(ToString::to_string).collect();
     said.join(": ").chars().take(WORDS_CHARS_MAX).collect()
 }
 
-/// An error, and those below it. An [`std::io::Error`] leaves out of its sources the one that it carries.
+/// Returns an error and its sources. An [`std::io::Error`] omits the error that it carries from its sources.
 pub(crate) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|carried| carried as &(dyn Error + 'static)),

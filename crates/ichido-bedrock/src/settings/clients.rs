@@ -1,6 +1,7 @@
-//! The way to Bedrock: a client of AWS's SDK for each endpoint.
+//! Builds a client of AWS's SDK for each endpoint.
 //!
-//! Guarantee: no client tries again by itself, whatever the environment or a profile say; each gives up within the time that is set.
+//! Guarantee: no client retries automatically, whatever the environment or a profile says; each call ends within the
+//! configured timeout.
 
 use aws_config::environment::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::RegionProviderChain;
@@ -19,10 +20,10 @@ use tracing::subscriber::NoSubscriber;
 use super::{BedrockSettings, Credentials, EndpointSettings, Keys, add};
 use crate::bound::Bound;
 
-/// What the SDK calls the place where keys came from that were given.
+/// The provider name that the SDK shows for configured keys.
 const GIVEN: &str = "ichido";
 
-/// The names of the endpoints, and a client for each.
+/// Returns the names of the endpoints, and a client for each.
 pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec<Client>), Faults> {
     let endpoints = match settings.endpoints.as_slice() {
         [] => vec![EndpointSettings::region(own_region().await?)],
@@ -41,16 +42,17 @@ pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec
 fn client(base: Builder, endpoint: &EndpointSettings, settings: &BedrockSettings) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(settings.connect_time_out)
-        // An answer begins when the model has said all of it, so that waiting for its beginning is waiting for the whole.
+        // A response begins when the model has finished, so waiting for its beginning is waiting for all of it.
         .read_timeout(settings.time_out)
         .operation_timeout(settings.time_out)
         .build();
     let mut config = base
         .region(Region::new(endpoint.region.clone()))
-        // Ours is the only loop.
+        // The caller has the only retry loop.
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
-        // It takes a model that thinks for a connection that has stalled. The time for the whole call is bound instead.
+        // It mistakes a model that is still generating for a stalled connection. The timeout of the whole call is used
+        // instead.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .interceptor(Bound);
     if let Some(url) = &endpoint.url {
@@ -59,15 +61,15 @@ fn client(base: Builder, endpoint: &EndpointSettings, settings: &BedrockSettings
     Client::from_conf(config.build())
 }
 
-/// As the environment and the profiles of AWS say it. Keys are looked up when they are first needed.
+/// Loads the configuration from AWS's environment and profiles. Credentials are looked up when first needed.
 async fn found(http: SharedHttpClient, endpoints: &[EndpointSettings]) -> SdkConfig {
-    // A region must be named, or else the SDK goes looking for one over the network. Each client has its own in the end.
+    // Without a region, the SDK would look for one over the network. Each client sets its own in the end.
     let region = endpoints.first().map(|endpoint| Region::new(endpoint.region.clone()));
     let loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http).region(region);
     loader.load().with_subscriber(NoSubscriber::new()).await
 }
 
-/// Keys that were given, and nothing from the environment: a token in it would win over them.
+/// Uses the given keys and nothing from the environment: a token there would override them.
 fn given(keys: &Keys, http: SharedHttpClient) -> Builder {
     let keys = aws_sdk_bedrockruntime::config::Credentials::new(
         &keys.access_key_id,
@@ -79,7 +81,8 @@ fn given(keys: &Keys, http: SharedHttpClient) -> Builder {
     Builder::new().behavior_version(BehaviorVersion::latest()).http_client(http).credentials_provider(keys)
 }
 
-/// The region of the environment or the profile; a machine is not asked for its own, which takes seconds where there is none to ask.
+/// Returns the region of the environment or profile. The instance metadata is not queried, because that takes seconds
+/// where there is none.
 async fn own_region() -> Result<String, Faults> {
     let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
         .or_else(ProfileFileRegionProvider::new());
@@ -91,7 +94,7 @@ async fn own_region() -> Result<String, Faults> {
     })
 }
 
-/// Keys that are looked up may come over TLS, wherever the model is.
+/// Credentials that are looked up may come over TLS, wherever the model is.
 fn is_tls_spoken(settings: &BedrockSettings, endpoints: &[EndpointSettings]) -> bool {
     let is_plain = |endpoint: &EndpointSettings| {
         endpoint.url.as_deref().is_some_and(|url| url.to_ascii_lowercase().starts_with("http://"))

@@ -1,4 +1,4 @@
-//! What a model answers, and how it stopped.
+//! Answers, and why the model stopped.
 
 use fake_llm::action::{Action, AnswerShape};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fixture::{MODEL, ask, assert_requests, call_error, fake, model};
 use crate::raw::Raw;
 
-/// An answer of the Converse API.
+/// A response of the Converse API.
 async fn answering(stop_reason: &str, content: serde_json::Value) -> Raw {
     let body = json!({
         "output": {"message": {"role": "assistant", "content": content}},

@@ -1,4 +1,4 @@
-//! What the environment of AWS has a say in, and what it has not. Each case is a process of its own, for its environment is its own.
+//! What AWS's environment decides and what it does not. Each case runs in its own process, with its own environment.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use ichido_llm::models::Model as _;
 
 use crate::fixture::{MODEL, ask, assert_requests, fake, settings};
 
-/// Runs an ignored case of this file in a process with just this environment. No machine is asked for keys.
+/// Runs an ignored case of this file in a process with only this environment. No machine is asked for credentials.
 fn run(case: &str, environment: &[(&str, &str)]) {
     let name = format!("environment::{case}");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -53,7 +53,7 @@ fn keys_that_are_given_win_over_a_token_in_the_environment() {
 #[tokio::test]
 #[ignore = "run by another case, with an environment of its own"]
 async fn given_keys_sign() {
-    // The server wants a signature, and takes no token.
+    // The server requires a signature and accepts no token.
     let fake = fake_llm::start(Script::default());
     ask(&settings(fake.url()).resolve().await.unwrap()).await.unwrap();
     assert_requests(&fake, 1);

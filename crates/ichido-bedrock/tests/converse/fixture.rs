@@ -1,4 +1,4 @@
-//! A model at a server on this machine, with keys of nobody.
+//! A model on a local server, with fake keys.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) fn settings(url: impl Into<String>) -> BedrockSettings {
             secret_access_key: SECRET_KEY.to_owned(),
             session_token: Some(TOKEN.to_owned()),
         }),
-        // Longer than any case takes; those about time set their own.
+        // Longer than any case takes; cases about time set their own.
         connect_time_out: Duration::from_mins(1),
         time_out: Duration::from_mins(1),
         ..BedrockSettings::new(MODEL)
@@ -40,27 +40,27 @@ pub(crate) fn prompt() -> Prompt {
     }
 }
 
-/// One call to the first endpoint.
+/// Makes one call to the first endpoint.
 pub(crate) async fn ask(model: &Bedrock) -> Result<Reply, CallError> {
     model.ask(0, &prompt()).await.outcome
 }
 
-/// One call that must fail.
+/// Makes one call that must fail.
 pub(crate) async fn call_error(url: impl Into<String>) -> CallError {
     ask(&model(url).await).await.unwrap_err()
 }
 
-/// A server that does this with every call.
+/// Starts a server that does this with every call.
 pub(crate) fn fake(action: Action) -> Fake {
     fake_llm::start(Script { rules: vec![Rule::of(action)], ..Script::default() })
 }
 
-/// A server that refuses every call so.
+/// Starts a server that refuses every call with this fault.
 pub(crate) fn failing(fault: Fault) -> Fake {
     fake(Action::Fail(fault))
 }
 
-/// So many requests came, and each was as Bedrock wants it.
+/// Asserts the number of requests, and that each was valid for Bedrock.
 pub(crate) fn assert_requests(fake: &Fake, count: u64) {
     let seen = fake.seen();
     assert_eq!(seen.format_faults, []);

@@ -1,4 +1,4 @@
-//! How a model is told of the form that it is to answer in.
+//! How a model learns the form of its answer.
 
 use std::sync::Arc;
 

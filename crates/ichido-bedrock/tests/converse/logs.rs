@@ -1,4 +1,5 @@
-//! What is logged: nothing of a prompt, an answer or a key, at any level (SPEC B8).
+//! No log at any level shows a prompt, an answer or a key.
+// SPEC B8.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use crate::fixture::{MODEL, SECRET_KEY, TOKEN, ask, fake, model, prompt};
 
 const ANSWER: &str = "The deal of the century is off.";
 
-/// Everything that is logged on this thread, at every level.
+/// Captures everything logged on this thread, at every level.
 #[derive(Clone, Default)]
 struct CapturedLog(Arc<Mutex<String>>);
 
@@ -58,7 +59,7 @@ impl Subscriber for CapturedLog {
     fn exit(&self, _: &Id) {}
 }
 
-/// What the SDK logs of the same call when nobody keeps it from that.
+/// Makes the same call with the bare SDK, which logs freely.
 async fn bare_call(url: String) {
     let http = aws_smithy_http_client::Builder::new().build_http();
     let keys = Credentials::new("AKIAIOSFODNN7EXAMPLE", SECRET_KEY, Some(TOKEN.to_owned()), None, "test");
@@ -87,7 +88,7 @@ async fn neither_we_nor_the_sdk_log_a_prompt_an_answer_or_a_key() {
         assert!(!logged.contains(secret), "{secret}: {logged}");
     }
 
-    // The listener would have heard it: the SDK by itself tells the whole answer.
+    // The capture works: the bare SDK logs the whole response.
     bare_call(answering.url()).await;
     let logged = everything.0.lock().unwrap().clone();
     assert!(logged.contains(ANSWER), "{logged}");

@@ -1,4 +1,4 @@
-//! Calls without a whole answer: what is never sent is not billed, and everything else may be.
+//! Calls without a complete response: one that was never sent is not billed, and every other may be.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use crate::fixture::{ask, assert_requests, call_error, fake, settings};
 use crate::raw::{AfterAnswer, Raw};
 
-/// Long enough for a request to be read by a server on this machine, however busy that is; nothing waits longer.
+/// Long enough for a busy local server to read a request; nothing waits longer.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// So long that a call that has not ended by then never does.
+/// A call that has not ended by then never ends.
 const NEVER: Duration = Duration::from_mins(2);
 
 fn assert_judged(call_error: &CallError, effect: Effect) {
@@ -77,7 +77,7 @@ async fn a_call_without_an_answer_in_time_may_be_billed() {
 
 #[tokio::test]
 async fn a_connection_that_never_came_about_is_not_billed() {
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let call_error = call_error(format!("http://{gone}")).await;
     assert_judged(&call_error, Effect::NotDone);
@@ -86,7 +86,7 @@ async fn a_connection_that_never_came_about_is_not_billed() {
 
 #[tokio::test]
 async fn a_handshake_that_fails_or_never_ends_is_not_billed() {
-    // One speaks no TLS, and one says nothing.
+    // One server does not speak TLS, and one does not respond.
     let plain = Raw::start(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), AfterAnswer::Close).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     for address in [plain.address(), silent.local_addr().unwrap()] {

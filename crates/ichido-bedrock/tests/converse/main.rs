@@ -1,4 +1,5 @@
-//! The real SDK against servers on this machine: one that plays Bedrock and checks what it is asked, and one that says just what a case gives it.
+//! Runs the real SDK against local servers: one imitates Bedrock and checks its requests, one returns the bytes of a
+//! case.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 

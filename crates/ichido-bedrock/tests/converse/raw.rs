@@ -1,4 +1,4 @@
-//! A server that reads whole requests and answers each with the same bytes, however wrong they are.
+//! A server that reads whole requests and answers each with the same bytes, valid or not.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(crate) struct Raw {
     requests: Arc<AtomicU32>,
 }
 
-/// What it does once it has said what it has to say.
+/// What the server does after its response.
 #[derive(Clone, Copy)]
 pub(crate) enum AfterAnswer {
     Close,
@@ -33,7 +33,7 @@ impl Raw {
         raw
     }
 
-    /// A whole answer.
+    /// Starts a server that sends a complete response.
     pub(crate) async fn answering(status: u16, fields: &str, body: &str) -> Self {
         let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
         Self::start(format!("{head}{fields}\r\n{body}").into_bytes(), AfterAnswer::Close).await
@@ -57,7 +57,7 @@ async fn serve(mut stream: TcpStream, answer: Arc<Vec<u8>>, then: AfterAnswer, r
         return;
     }
     requests.fetch_add(1, Ordering::SeqCst);
-    // Whoever asks may have gone.
+    // The caller may have gone.
     if stream.write_all(&answer).await.is_ok()
         && let AfterAnswer::Wait = then
     {
@@ -65,7 +65,7 @@ async fn serve(mut stream: TcpStream, answer: Arc<Vec<u8>>, then: AfterAnswer, r
     }
 }
 
-/// Reads a request to its end; `false` where none came.
+/// Reads a request to its end; returns `false` if none came.
 async fn read_request(stream: &mut TcpStream) -> bool {
     let mut read = Vec::new();
     loop {

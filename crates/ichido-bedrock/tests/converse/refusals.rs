@@ -1,4 +1,5 @@
-//! What Bedrock refuses, row by row (SPEC B1), and what is shown of it.
+//! What Bedrock refuses, row by row, and what is shown of it.
+// SPEC B1.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
         (Fault::ModelError(429), 424, Some("ModelErrorException"), RateLimited, NotDone, Retry),
         (Fault::ModelError(503), 424, Some("ModelErrorException"), Broker5xx, Unknown, Retry),
         (Fault::ModelError(400), 424, Some("ModelErrorException"), BadRequest, NotDone, GiveUp),
-        // No status of a failure: the name speaks.
+        // Not a failure's status, so the error name decides.
         (Fault::ModelError(200), 424, Some("ModelErrorException"), Broker5xx, Unknown, GiveUp),
         (Fault::SpendLimit, 400, Some("ServiceQuotaExceededException"), QuotaSpent, NotDone, GiveUp),
         (Fault::Denied, 403, Some("AccessDeniedException"), Unauthorized, NotDone, GiveUp),
@@ -44,7 +45,7 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
         assert_eq!((verdict.code, verdict.effect, verdict.advice), (Some(code), effect, advice), "{fault:?}");
         assert_eq!((call_error.status, call_error.name.as_deref()), (Some(status), name), "{fault:?}");
         assert_eq!(call_error.may_be_billed(), effect == Unknown, "{fault:?}");
-        // Once, whatever the SDK would do by itself, and it says so.
+        // One call, whatever the SDK would do automatically, and the SDK's header says so.
         assert_requests(&fake, 1);
         let said = fake.seen().last_request.unwrap().headers["amz-sdk-request"].clone();
         assert_eq!(said, "attempt=1; max=1", "{fault:?}");

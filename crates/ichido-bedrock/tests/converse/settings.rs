@@ -1,4 +1,4 @@
-//! What can be wrong with settings, and what is called.
+//! Invalid settings, and which id is called.
 
 use std::time::Duration;
 
