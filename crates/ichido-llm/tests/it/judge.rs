@@ -1,4 +1,5 @@
-//! Many questions to a model under its rate limit (SPEC B), on the paused clock with a model in memory; and with real stores.
+//! Batches of questions under a rate limit, on a paused clock with a model in memory; and with real stores.
+// SPEC B.
 
 mod adapting;
 mod counting;

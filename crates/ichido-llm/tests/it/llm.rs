@@ -1,4 +1,5 @@
-//! Models behind HTTP, asked over real sockets: the request as the provider wants it, and each way in which a call can end (SPEC B1).
+//! Models behind HTTP, over real sockets: valid requests, and each way in which a call can end.
+// SPEC B1.
 
 mod asked;
 mod counted;

@@ -1,4 +1,5 @@
-//! The pace falls on throttling and recovers by itself; one endpoint that throttles is rested (SPEC B10).
+//! The pace falls on throttling and recovers automatically; an endpoint that throttles rests.
+// SPEC B10.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, words};
 
-/// Refuses what comes faster than so many in a second.
+/// Refuses calls beyond this many per second.
 fn at_most(per_second: usize) -> impl Fn(Duration) -> bool {
     let accepted = Mutex::new(VecDeque::new());
     move |at| {
@@ -38,12 +39,12 @@ async fn the_pace_finds_the_limit_and_stays_near_it() {
     let took = began.elapsed().as_secs_f64();
     assert!(words(&report).iter().all(|word| *word == "judged"));
     let (throttled, calls) = (report.counts.throttled, report.counts.calls);
-    // The ideal is 50 s. Without a pace most of the calls would be refused.
+    // The ideal is 50 s. Without a pace most calls would be refused.
     assert!(throttled * 15 < calls, "{throttled} of {calls} were throttled");
     assert!(took < 62.0, "{took} s");
 }
 
-/// Refuses what comes faster than so many in a second, once it has had a few more.
+/// Refuses calls beyond this many per second, after a few extra ones.
 fn bucket(per_second: f64, burst: f64) -> impl Fn(Duration) -> bool {
     let state = Mutex::new((burst, Duration::ZERO));
     move |at| {
@@ -68,9 +69,10 @@ async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known()
     let took = began.elapsed().as_secs_f64();
     assert!(words(&report).iter().all(|word| *word == "judged"));
     let (throttled, calls) = (report.counts.throttled, report.counts.calls);
-    // The ideal is 40 s. Were all 64 asked at once, the few that are let in would be all that is known when the first is refused.
+    // The ideal is 40 s. If all 64 were asked at once, the few accepted calls would be all that is known at the first
+    // refusal.
     assert!(throttled * 15 < calls, "{throttled} of {calls} were throttled");
-    // By chance the pace falls once more than it need; 52 s were seen in one run of fifty.
+    // By chance the pace may fall once more than necessary; one run of fifty took 52 s.
     assert!(took < 60.0, "{took} s");
 }
 
@@ -88,7 +90,8 @@ async fn an_endpoint_that_throttles_is_rested_and_the_other_carries_the_load() {
     assert!(0 < east && east <= 4, "it was asked {east} times within 25 s, and told us to wait for 60");
 }
 
-/// SPEC B10: though the one that refuses does not say for how long, and the other one is slow.
+/// The refusing endpoint does not say for how long, and the other one is slow.
+// SPEC B10.
 #[tokio::test(start_paused = true)]
 async fn a_retry_avoids_the_endpoint_that_refused() {
     for latency in [5, 500, 3_000] {
@@ -107,7 +110,8 @@ async fn a_retry_avoids_the_endpoint_that_refused() {
     }
 }
 
-/// SPEC B10: one endpoint has no quota, denies access or lacks the model, and the other answers.
+/// One endpoint has no quota, denies access or lacks the model, and the other answers.
+// SPEC B10.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_denies_all_calls_loses_no_item() {
     for status in [401, 402, 403, 404] {
@@ -123,7 +127,7 @@ async fn an_endpoint_that_denies_all_calls_loses_no_item() {
     }
 }
 
-/// Both deny: that is reported after a few items, and not after all.
+/// Both deny access: this is reported after a few items, not after all of them.
 #[tokio::test(start_paused = true)]
 async fn endpoints_that_all_deny_end_the_run() {
     let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
@@ -133,7 +137,8 @@ async fn endpoints_that_all_deny_end_the_run() {
     assert!(report.counts.calls < 60, "{} of 400", report.counts.calls);
 }
 
-/// SPEC B10: one endpoint refuses every call, and the other one refuses every second item once.
+/// One endpoint refuses every call, and the other refuses every second item once.
+// SPEC B10.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_refuses_every_call_gets_no_retries() {
     let known = Mutex::new(HashSet::new());
@@ -154,7 +159,7 @@ async fn an_endpoint_that_refuses_every_call_gets_no_retries() {
     for seen in model.seen() {
         let is_retry = !asked.insert(seen.user);
         let is_east = seen.endpoint == 0;
-        // Five refusals and what was under way then.
+        // Five refusals, and the calls in flight at that time.
         late += usize::from(is_east && is_retry && 9 < at_east);
         at_east += usize::from(is_east);
     }

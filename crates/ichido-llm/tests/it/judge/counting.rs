@@ -1,4 +1,5 @@
-//! What is counted of a batch (SPEC B12).
+//! The counts of a batch.
+// SPEC B12.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A run ends when it must, and says what it left (SPEC B9).
+//! A run ends when it must, and reports what is left.
+// SPEC B9.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +50,7 @@ async fn a_call_that_would_not_be_answered_in_time_is_not_begun() {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     let settings = Settings { deadline: Some(Duration::from_secs(13)), ..at_once(1) };
     let report = judge(&model, settings).run(numbered(4), &Stop::new()).await.unwrap();
-    // The third would begin after ten seconds and end after fifteen.
+    // The third call would start after ten seconds and end after fifteen.
     assert_eq!(words(&report), ["judged", "judged", "deadline", "deadline"]);
     assert_eq!((model.seen().len(), report.counts.lost), (2, 0));
 }
@@ -67,7 +68,7 @@ async fn a_run_that_is_stopped_finishes_what_is_under_way() {
     assert_eq!(report.ended, Ended::Stopped);
     assert_eq!(report.counts.answered, 4, "two rounds of two");
     assert_eq!((report.counts.calls, report.counts.lost), (4, 0));
-    // And the same batch once more goes on from there.
+    // The same batch again continues from there.
     let report = judge.run(numbered(10), &Stop::new()).await.unwrap();
     assert_eq!(report.ended, Ended::Whole);
     assert_eq!((report.counts.known, report.counts.calls), (4, 6));

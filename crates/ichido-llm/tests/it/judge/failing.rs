@@ -1,4 +1,5 @@
-//! What is tried again, when, and how often (SPEC B1 to B3, B6).
+//! What is retried, when, and how often.
+// SPEC B1 to B3, B6.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use ichido_llm::judge::{Ended, Outcome, Stop, Why};
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, prompts, words};
 
-/// An item that comes to this once, and then is answered: how often it was asked for, and what became of it.
+/// Runs an item that fails once like this and is then answered. Returns how often it was asked and its outcome.
 async fn once(step: ScriptedCall) -> (usize, &'static str) {
     let model = Arc::new(Scripted::after(Duration::from_millis(10)).first("a", &[step]));
     let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
@@ -102,7 +103,7 @@ async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on()
 async fn answers_that_cannot_be_used_have_a_budget_of_their_own() {
     let model = Scripted::after(Duration::from_millis(10))
         .first("a", &[ScriptedCall::Says("no idea"); 9])
-        // Four throttles and two bad answers: neither budget is spent.
+        // Four throttled calls and two bad answers exhaust neither budget.
         .first("b", &[
             ScriptedCall::Says("hm"),
             ScriptedCall::Status(429),
@@ -151,7 +152,7 @@ async fn access_that_is_denied_to_all_is_an_error_of_the_set_up() {
         assert_eq!(report.outcomes.len(), 100, "one result for each");
         assert!(words(&report).iter().all(|word| ["refused", "set_up"].contains(word)));
         assert!(model.seen().len() <= 7, "nobody asks a hundred times: {}", model.seen().len());
-        // Two alone are all, too.
+        // Two items that are all of the batch count, too.
         let report = judge(&model, at_once(2)).run(numbered(2), &Stop::new()).await.unwrap();
         assert!(matches!(report.ended, Ended::SetUp { .. }));
     }

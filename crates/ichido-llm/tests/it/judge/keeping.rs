@@ -1,4 +1,5 @@
-//! What was answered is not asked again (SPEC B7), and what a run that died may have paid for is known (SPEC B12).
+//! An answered question is not asked again, and calls that a dead run may have paid for are known.
+// SPEC B7, B12.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +39,7 @@ fn on(store: &Store, model: &Arc<Scripted>, settings: Settings) -> Judge<Label> 
     Judge::with_store(Arc::clone(model) as Arc<dyn Model>, form(), settings, store, "labels").unwrap()
 }
 
-/// Runs on each database, with time that passes.
+/// Runs on each database, in real time.
 async fn on_both<F: Future<Output = ()>>(case: impl Fn(Store) -> F) {
     let file = sqlite::fresh_file();
     case(Store::open(&file.url, 4).await.unwrap()).await;
@@ -138,7 +139,7 @@ async fn a_store_that_does_not_answer_holds_up_no_deadline() {
     assert_eq!(words(&report), ["judged"; 5]);
 }
 
-/// Hears whether the judge had to try again.
+/// Records whether the judge had to retry.
 struct Warned(Arc<AtomicBool>);
 
 impl Subscriber for Warned {
@@ -172,7 +173,7 @@ async fn an_answer_is_kept_though_the_store_is_away_for_a_while() {
     while model.seen().is_empty() {
         tokio::task::yield_now().await;
     }
-    // The call is under way, and its mark is written: nothing can be kept until this ends.
+    // The call is in flight, and its mark is written: nothing can be stored until this ends.
     let mut other = SqliteConnection::connect(&file.url).await.unwrap();
     other.execute("BEGIN IMMEDIATE").await.unwrap();
     while !warned.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! How many at once, and when (SPEC B4, B9).
+//! How many calls are made at once, and when.
+// SPEC B4, B9.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::scripted::{Label, Scripted, form, judge, numbered, parallel, words};
 
 const SLACK: Duration = Duration::from_millis(50);
 
-/// How long a run of 120 items takes, and how many calls were under way at once.
+/// Returns how long a run of 120 items takes, and the maximum number of calls in flight.
 async fn takes(count: u32) -> (Duration, usize) {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     let began = Instant::now();
@@ -41,7 +42,7 @@ async fn an_item_waits_its_interval_inside_its_place() {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     judge(&model, parallel(1)).run(numbered(3), &Stop::new()).await.unwrap();
     let began: Vec<Duration> = model.seen().iter().map(|seen| seen.at).collect();
-    // Were the wait outside the place, the second would begin the moment the first ends.
+    // If the wait were outside the slot, the second call would start the moment the first ends.
     for (moment, expected) in began.iter().zip([2_500, 10_000, 17_500].map(Duration::from_millis)) {
         assert!(expected <= *moment && *moment < expected + SLACK, "{began:?}");
     }

@@ -1,4 +1,4 @@
-//! A model in memory that does as it is told, and remembers what it was asked and when.
+//! A scripted model in memory that records what it was asked and when.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
@@ -22,7 +22,7 @@ pub(crate) struct Label {
     pub(crate) label: String,
 }
 
-/// What one call comes to.
+/// The outcome of one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScriptedCall {
     Says(&'static str),
@@ -30,12 +30,12 @@ pub(crate) enum ScriptedCall {
     Declines,
     Named(&'static str),
     Status(u16),
-    /// Throttled, with a time to wait in seconds.
+    /// Throttled, with a wait in seconds.
     Wait(&'static str),
     Breaks(NetworkFault),
 }
 
-/// One call as it was seen.
+/// A recorded call.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenCall {
     pub(crate) at: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// One that says yes to everything, after so long.
+    /// Creates a model that says yes to everything, after this latency.
     pub(crate) fn after(latency: Duration) -> Self {
         Self {
             began: Instant::now(),
@@ -73,7 +73,7 @@ impl Scripted {
         Self { endpoints: endpoints.iter().map(|name| (*name).to_owned()).collect(), ..self }
     }
 
-    /// What the next calls for an item come to; then as for any other.
+    /// Scripts the next calls for an item; later ones are like any other.
     pub(crate) fn first(self, item: &str, steps: &[ScriptedCall]) -> Self {
         self.steps.lock().unwrap().insert(item.to_owned(), steps.iter().copied().collect());
         self
@@ -87,7 +87,7 @@ impl Scripted {
         self.seen.lock().unwrap().clone()
     }
 
-    /// When an item was asked for.
+    /// Returns when an item was asked.
     pub(crate) fn moments(&self, item: &str) -> Vec<Duration> {
         self.seen().into_iter().filter(|seen| seen.user == item).map(|seen| seen.at).collect()
     }
@@ -188,12 +188,12 @@ pub(crate) fn parallel(count: u32) -> Settings {
     Settings { parallel: NonZeroU32::new(count).unwrap(), ..Settings::DEFAULT }
 }
 
-/// No wait before a first call.
+/// Settings without a wait before a first call.
 pub(crate) fn at_once(count: u32) -> Settings {
     Settings { interval: Duration::ZERO, ..parallel(count) }
 }
 
-/// What became of each item, by a word.
+/// Returns a word for the outcome of each item.
 pub(crate) fn words(report: &Report<Label>) -> Vec<&str> {
     let word = |outcome: &'_ Outcome<Label>| match outcome {
         Outcome::Judged(_) => "judged",

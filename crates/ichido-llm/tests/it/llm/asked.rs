@@ -1,4 +1,4 @@
-//! A call that is answered.
+//! Calls that are answered.
 
 use fake_llm::action::{Action, AnswerShape};
 use fake_llm::pace::{Limit, Rate};

@@ -1,4 +1,5 @@
-//! What is counted of a destination's calls to a model (SPEC B12).
+//! The counts of a destination's calls to a model.
+// SPEC B12.
 
 use fake_llm::action::{Action, AnswerShape, Fault};
 use fake_llm::pace::Latency;

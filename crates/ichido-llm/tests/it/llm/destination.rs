@@ -1,4 +1,4 @@
-//! Messages that are questions to a model, on a real store and over real sockets.
+//! Messages as questions to a model, on a real store and over real sockets.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ use super::fixture::{BOTH, Dialect, assert_understood, form, playing};
 
 pub(crate) const ARTICLES: &str = "articles";
 const SUMMARIES: &str = "summaries";
-/// How often a condition is looked at.
+/// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A store, a provider, and the destination between them.
@@ -60,7 +60,7 @@ impl DestinationFixture {
         self.settings.resolve(model).expect("settings").on(self.store.clone())
     }
 
-    /// A worker that asks, and takes the answers.
+    /// Starts a worker that asks the questions and takes the answers.
     fn work(&self, answers: &ReceivedAnswers) -> Running {
         let retry = Retry {
             schedule: Schedule::List(vec![Duration::from_millis(1)]),
@@ -96,7 +96,7 @@ impl DestinationFixture {
         }
     }
 
-    /// The messages in the queue that answers go into.
+    /// Returns the messages in the queue for answers.
     async fn answers(&self) -> Vec<MessageRow> {
         let filter = MessageFilter { queue: Some(queue(SUMMARIES)), ..MessageFilter::default() };
         self.store.messages().list(&filter, 10).await.expect("an answer")
@@ -107,7 +107,7 @@ impl DestinationFixture {
     }
 }
 
-/// What came out of the queue of answers.
+/// Collects what the queue for answers delivers.
 #[derive(Clone, Default)]
 struct ReceivedAnswers(Arc<Mutex<Vec<Value>>>);
 
@@ -138,7 +138,7 @@ fn queue(name: &str) -> QueueName {
     QueueName::parse(name).expect("a name")
 }
 
-/// A try of a message of this queue with this body.
+/// An attempt at a message of this queue with this body.
 pub(crate) fn call(queue_name: &str, body: &Value) -> Call {
     Call {
         message: Uuid::from_u128(7),
@@ -206,7 +206,7 @@ async fn a_call_that_is_repeated_hands_on_one_answer() {
         let (llm, asks) = (fixture.llm(), call(ARTICLES, &article()));
         let (verdict, note) = judged(llm.call(&asks).await);
         assert_eq!((verdict.advice, verdict.code), (Advice::Accept, None));
-        // As after a crash before the settle: the same again, word for word, and then in other words.
+        // As after a crash before the settle: first the same answer, then a different one.
         let (again, same) = judged(llm.call(&asks).await);
         assert_eq!((again.advice, same.result_digest), (Advice::Accept, note.result_digest), "{dialect:?}");
         fixture.fake.script(Script { answer: Some("Two.".to_owned()), ..Script::default() });
@@ -303,7 +303,7 @@ async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
         let fixture = DestinationFixture::new(dialect, playing(throttle.clone())).await;
         let fixture = DestinationFixture { endpoints: &["/east", "/west"], ..fixture };
         let (llm, asks) = (fixture.llm(), call(ARTICLES, &article()));
-        // By chance either is called; the one that throttles is called until it has, and never again.
+        // Either endpoint is called by chance; the one that throttles is called until it does, and never again.
         let throttled = loop {
             let (verdict, _) = judged(llm.call(&asks).await);
             if verdict.code == Some(ErrorCode::RateLimited) {

@@ -1,4 +1,5 @@
-//! Every way in which a call can end without an answer, row by row (SPEC B1).
+//! Every way in which a call can end without an answer, row by row.
+// SPEC B1.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use Advice::{GiveUp, Retry};
 use Effect::{NotDone, Unknown};
 use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
 
-/// How long a call waits for an answer that never comes. The connection has as long, on a slow machine too.
+/// How long a call waits for an answer that never comes. Connecting has the same timeout, on a slow machine too.
 const SHORT: Duration = Duration::from_secs(2);
 
 type Row = (Fault, u16, ErrorCode, Effect, Advice);
@@ -137,7 +138,7 @@ async fn where_no_hint_is_given_the_counter_that_is_spent_says_how_long() {
         assert!(dialect.ask(&fake).await.outcome.is_ok());
         let call_error = dialect.call_error(&fake).await;
         let hint = call_error.verdict.hint.expect("the reset of the counter");
-        // A moment is written in whole seconds, rounded up.
+        // A time is written in whole seconds, rounded up.
         assert!(hint <= Duration::from_secs(601) && Duration::from_mins(5) < hint, "{dialect:?} {hint:?}");
         let fake = doing(Action::Fail(Fault::Throttle));
         assert_eq!(dialect.call_error(&fake).await.verdict.hint, None, "nothing says how long: {dialect:?}");
@@ -155,7 +156,7 @@ async fn an_error_is_shown_by_its_name_and_without_a_secret() {
         };
         assert_eq!(call_error.name.as_deref(), Some(name));
         assert!(call_error.why.starts_with(&format!("404 Not Found: {name}: ")), "{}", call_error.why);
-        // Without a key the provider says what it misses; what it says of keys is not shown.
+        // Without a key the provider says what is missing; what it says about keys is not shown.
         let mut service = dialect.service(&fake, &[""]);
         service.api_key = None;
         let call_error = dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("no key");

@@ -1,4 +1,4 @@
-//! A fake provider, and models of both ways of speaking that are asked there.
+//! A fake provider, and models of both APIs that call it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use ichido_llm::models::{
 };
 use serde_json::json;
 
-/// The key that calls are made with.
+/// The API key of the calls.
 pub(crate) const KEY: &str = "sk-not-to-be-shown-0123456789";
 
-/// The ways of speaking.
+/// The APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     OpenAi,
@@ -23,7 +23,7 @@ pub(crate) enum Dialect {
 
 pub(crate) const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
 
-/// A provider that plays one rule for all calls.
+/// Starts a provider that does this with every call.
 pub(crate) fn doing(action: Action) -> Fake {
     playing(Rule::of(action))
 }
@@ -33,7 +33,7 @@ pub(crate) fn playing(rule: Rule) -> Fake {
 }
 
 impl Dialect {
-    /// A model that is asked at these places of a provider.
+    /// Returns a model at these endpoints of a provider.
     pub(crate) fn at(self, fake: &Fake, endpoints: &[&str]) -> Arc<dyn Model> {
         self.model(self.service(fake, endpoints))
     }
@@ -60,7 +60,7 @@ impl Dialect {
         }
     }
 
-    /// One call to a provider.
+    /// Makes one call to a provider.
     pub(crate) async fn ask(self, fake: &Fake) -> CallReport {
         self.at(fake, &[""]).ask(0, &prompt()).await
     }
@@ -97,7 +97,7 @@ pub(crate) fn prompt() -> Prompt {
     }
 }
 
-/// Nothing that the provider would not have understood was sent.
+/// Asserts that the provider understood every request.
 pub(crate) fn assert_understood(fake: &Fake) {
     assert_eq!(fake.seen().format_faults, []);
 }

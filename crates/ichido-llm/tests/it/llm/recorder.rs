@@ -1,11 +1,11 @@
-//! What is counted of calls to models, for tests to read.
+//! Records the metrics of calls to models, for tests to read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-/// Counters by their name.
+/// Counters by name.
 #[derive(Clone, Default)]
 pub(crate) struct RecordedCounters(Arc<Mutex<BTreeMap<String, u64>>>);
 

@@ -1,4 +1,4 @@
-//! Settings that make no sense, all of it said at once.
+//! Invalid settings, all reported at once.
 
 use std::time::Duration;
 
