@@ -1,4 +1,4 @@
-//! Who asks: by a token, or by the cookie of a session. What a cookie asks for must come from our own pages.
+//! Authenticates requests with a token or a session cookie. A request with a cookie must come from our own pages.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -22,21 +22,23 @@ use crate::problem::{Code, Problem};
 use crate::settings::{Settings, limits};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// In whose name a page asks, by id. The cookie is the whole browser's and can become another person's at any moment; a page that was opened
-/// by the first must neither save nor read as the second.
+/// The id of the person a page acts for. The browser's cookie can become another person's at any time, and a page
+/// opened by the first must neither save nor read as the second.
 const PERSON: HeaderName = HeaderName::from_static("bookmarks-person");
 const A_MINUTE: Duration = Duration::from_mins(1);
 
-/// Who asks, and when: among the extensions of every request that is let in.
+/// The authenticated caller and the time, in the extensions of every accepted request.
 #[derive(Clone, Debug)]
 pub(crate) struct AuthenticatedCaller {
     pub(crate) person: Person,
-    /// By the store's clock. The transaction that the layer opens later is no place to ask for it.
+    /// The store's time. It is read here, because the layer's later transaction is not the place to ask for it.
     pub(crate) now: Timestamp,
 }
 
-/// Lets in who is known, and nobody else. The whole request is there before it is asked who sends it: else one that comes slowly would still be let
-/// in by a token that is over, or for somebody who is gone.
+/// Accepts requests of known people only.
+///
+/// The whole request is read before authentication. Otherwise a slow request could still use a token that has been
+/// revoked, or act for a deleted person.
 pub(crate) async fn require_sign_in(
     State(app): State<Arc<App>>,
     request: Request,
@@ -63,7 +65,7 @@ async fn caller(app: &App, method: &Method, headers: &HeaderMap) -> Result<Authe
     let person = if let Some(token) = bearer(headers) {
         people::by_token(&mut pooled.connection(), &token).await?
     } else if let Some(session) = session(headers, &app.settings) {
-        // A foreign page can have the browser send the cookie, but not say that it is one of ours.
+        // A foreign page can make the browser send the cookie, but cannot claim to be one of ours.
         if !method.is_safe() && comes_from(headers, &app.settings) != Origin::Ours {
             return Err(foreign());
         }
@@ -74,7 +76,7 @@ async fn caller(app: &App, method: &Method, headers: &HeaderMap) -> Result<Authe
     Ok(AuthenticatedCaller { person: person.ok_or_else(Problem::signed_out)?, now })
 }
 
-/// Whether the bearer of a token asks; for pages that are nobody's.
+/// Returns whether the request has a valid token, for pages that belong to nobody.
 pub(crate) async fn is_bearer(app: &App, headers: &HeaderMap) -> Result<bool, Problem> {
     let Some(token) = bearer(headers) else { return Ok(false) };
     let mut pooled = app.database.connect().await?;
@@ -86,20 +88,20 @@ fn bearer(headers: &HeaderMap) -> Option<Credential> {
     scheme.eq_ignore_ascii_case("bearer").then(|| Credential::parse(token.trim()))?
 }
 
-/// The session that a browser's cookie holds.
+/// Returns the session in a browser's cookie.
 pub(crate) fn session(headers: &HeaderMap, settings: &Settings) -> Option<Credential> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    // Another service of this host may have set one of the same name, which is none.
+    // Another service on this host may have set an invalid cookie of the same name.
     pairs.find_map(|(name, value)| (name == cookie_name(settings)).then(|| Credential::parse(value))?)
 }
 
-/// With its prefix a browser takes it from this host alone, and by TLS alone.
+/// With the prefix, a browser accepts the cookie only from this host and over TLS.
 fn cookie_name(settings: &Settings) -> &'static str {
     if settings.is_secure() { "__Host-bookmarks" } else { "bookmarks" }
 }
 
-/// A cookie that no script can read and no foreign page can use.
+/// Returns a cookie that no script can read and no foreign page can use.
 pub(crate) fn cookie(session: Option<&Credential>, settings: &Settings) -> Option<HeaderValue> {
     let (name, secure) = (cookie_name(settings), if settings.is_secure() { "; Secure" } else { "" });
     let (value, lives) =
@@ -110,12 +112,12 @@ pub(crate) fn cookie(session: Option<&Credential>, settings: &Settings) -> Optio
     Some(cookie)
 }
 
-/// Where a request comes from, as far as its browser says.
+/// Where a request comes from, according to the browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Ours,
     Foreign,
-    /// No browser, or none that says it.
+    /// Not a browser, or one that does not say.
     Unsaid,
 }
 
@@ -137,8 +139,10 @@ pub(crate) fn foreign() -> Problem {
     Problem::new(Code::OriginForeign, detail)
 }
 
-/// A page of any name can be made to lead to this machine (DNS rebinding); only a request that names the machine itself comes
-/// from one of its own programs.
+/// Requires a Host header that names this machine.
+///
+/// Any domain can be made to resolve to this machine (DNS rebinding), so only a request that names the machine itself
+/// comes from a local program.
 pub(crate) fn needs_own_host(headers: &HeaderMap) -> Result<(), Problem> {
     let is_own = |host: &HeaderValue| {
         let host = Authority::try_from(host.as_bytes()).ok().filter(|host| !host.as_str().contains('@'));
@@ -158,7 +162,7 @@ fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || is_loopback(host)
 }
 
-/// Whoever a request names is the one who asks.
+/// Requires that the person a request names is the caller.
 fn needs_person(headers: &HeaderMap, person: &Person) -> Result<(), Problem> {
     let is_theirs = |named: &HeaderValue| *named == person.id.to_string();
     if headers.get_all(PERSON).iter().all(is_theirs) {
@@ -168,7 +172,7 @@ fn needs_person(headers: &HeaderMap, person: &Person) -> Result<(), Problem> {
     Err(Problem::new(Code::PersonOther, detail))
 }
 
-/// A body is JSON, and says so: no form of a foreign page can.
+/// Requires that a body is declared as JSON, which no form of a foreign page can do.
 pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
     if !has_body {
         return Ok(());
@@ -182,17 +186,17 @@ pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Prob
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
-/// How many wrong tokens there were in this minute, by whomever.
+/// Counts wrong tokens per minute, over all callers.
 ///
-/// Each token is looked at before it is counted, so that nobody can lock out who has the right one. That is cheap enough: what is no
-/// token costs nothing, and any other one read by the primary key and one hash, less than the connection it came over, of which there are
-/// [`limits::CLIENTS_MAX`]. And the secret is too long to be guessed at any pace. What is left to bound is who tries on: from the limit on
-/// they are told to wait.
+/// Each token is checked before it is counted, so nobody can lock out the owner of the right one. The check is cheap: a
+/// malformed token costs nothing, and any other one lookup by primary key and one hash, which is less than its
+/// connection, of which there are at most [`limits::CLIENTS_MAX`]. The secret is too long to be guessed at any rate.
+/// Callers over the limit are told to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Guesses(Mutex<Option<(Instant, u32)>>);
 
 impl Guesses {
-    /// Counts a wrong token; answers what is said to it.
+    /// Counts a wrong token and returns the response.
     pub(crate) fn wrong(&self) -> Problem {
         let now = Instant::now();
         let mut window = lock(&self.0);

@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! Routes requests to handlers.
 
 mod list;
 mod one;
@@ -34,17 +34,18 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Everything that is served.
+/// Returns the router of everything that is served.
 pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErrors> {
     let save = protected(Once::operation("bookmarks.create"), app);
     let save = save.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
-    let again = protected(Once::operation("bookmarks.reprocess"), app).key(ichido::once::KeyNeed::Optional);
-    let again = again.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
+    let retry_bookmark =
+        protected(Once::operation("bookmarks.reprocess"), app).key(ichido::once::KeyNeed::Optional);
+    let retry_bookmark = retry_bookmark.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
     let data = Router::new()
         .route("/v1/me", get(me))
         .route("/v1/bookmarks", post(save::save).layer(save).get(list::list))
         .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
-        .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(again))
+        .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(retry_bookmark))
         .layer(from_fn_with_state(Arc::clone(app), wake))
         .layer(from_fn_with_state(Arc::clone(app), access::require_sign_in));
     Ok(assets::routes()
@@ -62,7 +63,8 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
         .with_state(Arc::clone(app)))
 }
 
-/// An operation on our own rows, of the person who asks (SPEC A2, C3).
+/// An operation on the app's own rows, with the caller as the identity.
+// SPEC A2, C3.
 fn protected(once: Once, app: &App) -> Once {
     once.class(ichido::once::Class::Mutate)
         .effect(ichido::once::Effect::Transactional(app.database.pool()))
@@ -74,13 +76,13 @@ fn protected(once: Once, app: &App) -> Once {
         })
 }
 
-/// The layer commits when the handler has answered; so it is here that what was replaced is taken back, and the worker woken.
+/// The layer commits after the handler has returned, so replaced jobs are cancelled and the worker is woken here.
 async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_read = request.method().is_safe();
     let caller = request.extensions().get::<AuthenticatedCaller>().cloned();
     let response = next.run(request).await;
     if let (Some(replaced), Some(caller)) = (response.extensions().get::<Replaced>(), caller) {
-        replaced.take_back(&app.store, &caller.person).await;
+        replaced.cancel(&app.store, &caller.person).await;
     }
     if !is_read {
         app.store.queues().wake(&jobs::extraction_queue());
@@ -92,7 +94,7 @@ async fn me(Extension(caller): Extension<AuthenticatedCaller>) -> Response {
     answer(StatusCode::OK, &json!({ "id": caller.person.id, "name": caller.person.name }))
 }
 
-/// A person who has lost the way gets a page, and a program a problem.
+/// Returns a page to a browser and a problem to a program.
 async fn unknown(headers: HeaderMap) -> Response {
     let is_page = |accept: &HeaderValue| accept.to_str().is_ok_and(|accept| accept.contains("text/html"));
     if headers.get(ACCEPT).is_some_and(is_page) {
@@ -101,7 +103,7 @@ async fn unknown(headers: HeaderMap) -> Response {
     Problem::new(Code::PathUnknown, "there is nothing at this path").into_response()
 }
 
-/// A page of ours runs our own scripts and nobody else's, and tells nobody where somebody was.
+/// Sets a policy that allows only our own scripts and sends no referrer.
 async fn with_policies(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -112,7 +114,7 @@ async fn with_policies(request: Request, next: Next) -> Response {
     response
 }
 
-/// An answer of JSON that no browser keeps: it would still be there when the person has signed out.
+/// Returns a JSON response that no browser caches: it would still be there after signing out.
 fn answer(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(body) => (status, as_json(), body).into_response(),

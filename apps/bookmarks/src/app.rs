@@ -1,4 +1,4 @@
-//! The service as a whole: opened, served, stopped.
+//! The service as a whole: open, serve, stop.
 
 use std::sync::Arc;
 
@@ -20,45 +20,45 @@ use crate::settings::{Settings, limits};
 use crate::store_url::StoreUrl;
 use crate::{api, bookmarks, jobs, metrics, removal, retries};
 
-/// The service on its database.
+/// The service and its database.
 pub struct App {
     pub(crate) settings: Settings,
-    /// The engine's side of the database: keys and messages.
+    /// The engine's part of the database: keys and messages.
     pub(crate) store: Store,
-    /// The app's side of the same: people and bookmarks.
+    /// The app's part of the same database: people and bookmarks.
     pub(crate) database: AppDatabase,
     pub(crate) guesses: Guesses,
     pub(crate) worker_lives: watch::Sender<bool>,
 }
 
-/// Why it does not start, or does not go on.
+/// Why the service does not start, or stops.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The database.
+    /// The database failed.
     #[error("the store cannot be opened: {store_url}: {}", .error.in_full())]
     Store {
-        /// Which one.
+        /// Which database.
         store_url: StoreUrl,
-        /// Why.
+        /// The cause.
         #[source]
         error: StoreError,
     },
-    /// The protected operations.
+    /// The protected operations are misconfigured.
     #[error("the endpoints cannot be protected: {0}")]
     Once(#[from] once::BuildErrors),
-    /// The worker.
+    /// The worker is misconfigured.
     #[error("the worker cannot work: {0}")]
     Worker(#[from] worker::BuildErrors),
-    /// The metrics.
+    /// The metrics could not be set up.
     #[error("nothing can be measured: {0}")]
     Metrics(String),
-    /// The database's file, while it served.
+    /// The database file was lost while the service ran.
     #[error("stopped: {0}")]
     Lost(StoreError),
 }
 
 impl App {
-    /// Opens the database, and makes its tables where there are none.
+    /// Opens the database and creates missing tables.
     pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
         let store_url = StoreUrl::new(&settings.store);
         let cannot = |error| StartError::Store { store_url: store_url.clone(), error };
@@ -68,45 +68,46 @@ impl App {
         Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))
     }
 
-    /// The engine's store.
+    /// Returns the engine's store.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Adds somebody; the token that comes back is shown now and never again.
+    /// Adds a person. The returned token is shown once and never again.
     pub async fn add_person(&self, name: &str) -> Result<Credential, PersonError> {
         people::add(&self.database, &self.store, name).await
     }
 
-    /// Gives somebody a new token, shown now and never again; the old one and every session are over.
+    /// Replaces a person's token, shown once; the old token and every session end.
     pub async fn renew_person(&self, name: &str) -> Result<Credential, PersonError> {
         people::renew(&self.database, name).await
     }
 
-    /// How many bookmarks somebody has.
+    /// Returns how many bookmarks a person has.
     pub async fn bookmarks_of(&self, name: &str) -> Result<u64, PersonError> {
         let person = people::by_name(&self.database, name).await?;
         let mut pooled = self.database.connect().await?;
         Ok(bookmarks::count(&mut pooled.connection(), person.id).await?)
     }
 
-    /// Takes somebody away, with everything that is theirs.
+    /// Deletes a person and all their data.
     pub async fn remove_person(&self, name: &str) -> Result<(), PersonError> {
         removal::remove(&self.database, &self.store, name).await
     }
 
-    /// Puts the jobs that failed for good back into their queues: those with a code, or all that a retry can help. Or only counts them.
+    /// Requeues failed jobs: those with a code, or all that a retry can help. Or only counts them.
     pub async fn retry_failed(&self, code: Option<&str>, only_count: bool) -> Result<Retried, RetryError> {
         retries::retry_failed(&self.store, code, only_count).await
     }
 
-    /// Everybody, by name.
+    /// Lists people by name.
     pub async fn people(&self) -> Result<Vec<Person>, StoreError> {
         Ok(people::list(&self.database).await?)
     }
 
-    /// Serves until it is asked to stop: then nothing new is accepted, what is in flight is answered, and the worker gives back what it
-    /// has not begun.
+    /// Serves until told to stop.
+    ///
+    /// Then it accepts nothing new, answers requests in flight, and the worker releases what it has not started.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {
         metrics::begin().map_err(StartError::Metrics)?;
         let keeper = Keeper::of(self.store.clone());
@@ -121,7 +122,7 @@ impl App {
         };
         let loss = async { _ = self.store.files_lost().await };
         let ended = tokio::select! {
-            // Work goes on when its client has gone.
+            // Work continues when its client has gone.
             ended = serve(listener, server, LIMITS, stops, loss, keeper.drained()) => ended,
             never = watching => never,
             () = metrics::tend() => Ended::Drained,
@@ -132,14 +133,14 @@ impl App {
         worker.stop();
         let kept = self.store.check_files().map_err(StartError::Lost);
         if kept.is_err() {
-            // At once: nothing that it does could be written down.
+            // At once, because nothing it does could be stored.
             worker.stop();
         }
         worker.ended().await;
         kept
     }
 
-    /// Closes the database; a file then holds everything by itself.
+    /// Closes the database; a file is then complete without its side files.
     pub async fn close(&self) {
         self.database.close().await;
         self.store.close(limits::DRAIN_WITHIN).await;

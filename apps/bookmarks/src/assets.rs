@@ -1,4 +1,4 @@
-//! The pages: static files, built into the program. They hold nobody's data, so that everybody may load them.
+//! The pages: static files, built into the program. They contain no one's data, so everybody may load them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const MANIFEST: &str = "application/manifest+json";
 const SVG: &str = "image/svg+xml";
 const PNG: &str = "image/png";
 
-/// Where it is served, what it is, and of which type.
+/// The path, the content and the media type.
 const FILES: &[(&str, &[u8], &str)] = &[
     ("/", include_bytes!("../page/index.html"), HTML),
     ("/save", include_bytes!("../page/save.html"), HTML),
@@ -59,12 +59,12 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     })
 }
 
-/// What is shown where there is nothing.
+/// The page for unknown paths.
 pub(crate) fn not_found() -> Html<&'static str> {
     Html(include_str!("../page/not-found.html"))
 }
 
-/// A browser asks each time, and is told that nothing has changed: a new release is there at once.
+/// Browsers revalidate each time and get 304 if nothing has changed, so a new release is visible at once.
 fn file(headers: &HeaderMap, bytes: &'static [u8], media: &'static str, tag: &str) -> Response {
     let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == *tag);
     let mut response =

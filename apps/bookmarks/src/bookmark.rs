@@ -1,4 +1,5 @@
-//! A bookmark as people see it (SPEC A12).
+//! A bookmark as the API shows it.
+// SPEC A12.
 
 use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
@@ -7,8 +8,8 @@ use uuid::Uuid;
 
 use crate::job_error::JobError;
 
-/// A row of the view `bookmark_now`: id, url, title, summary, by whom, hint, created from and at; then of its message: queue, status, tries,
-/// tries allowed, when it comes again, error.
+/// A row of the view `bookmark_now`: id, url, title, summary, summary's author, hint, created from and at; then of its
+/// message: queue, status, attempts, maximum attempts, next attempt, error.
 pub(crate) type Row = (
     Uuid,
     String,
@@ -26,7 +27,7 @@ pub(crate) type Row = (
     Option<String>,
 );
 
-/// How a bookmark stands. `saving` is a client's: the server knows nothing of it yet.
+/// The state of a bookmark. Clients also have `saving`, before the server knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -37,7 +38,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// By the state of its message. One that was sent is forgotten some day, and what it did stays done.
+    /// Derives the state from that of its message. A sent message is deleted eventually, and its work stays done.
     pub(crate) fn from_stage(stage: Option<Stage>) -> Self {
         match stage {
             Some(Stage::Queued | Stage::Sending) => Self::Processing,
@@ -56,7 +57,7 @@ pub(crate) struct Bookmark {
     pub(crate) url: String,
     pub(crate) title: Option<String>,
     pub(crate) summary: Option<String>,
-    /// `model`, or `extract` for sentences that were taken out of the page.
+    /// `model`, or `extract` for sentences taken from the page.
     pub(crate) summary_by: Option<String>,
     pub(crate) state: State,
     pub(crate) error_code: Option<&'static str>,
@@ -71,7 +72,7 @@ pub(crate) struct Bookmark {
     pub(crate) created_at: String,
 }
 
-/// What was said of a message of which nobody knows whether it was done, and of one that somebody took back.
+/// The error of a message with an unknown effect, and of a cancelled one.
 const PARKED: (&str, &str) = ("job_parked", "It was interrupted, and waits for somebody to look at it");
 const CANCELLED: (&str, &str) = ("job_cancelled", "It was taken back before it was done");
 
@@ -97,7 +98,7 @@ impl From<Row> for Bookmark {
             state,
             error_code: shown_error.map(|(code, _)| code),
             error_message: shown_error.map(|(_, words)| words),
-            // What is tried again by itself can be tried at once.
+            // A job that retries automatically can be retried at once.
             can_retry: match message {
                 Some(Stage::Dead) => job_error.can_retry(),
                 _ => matches!(state, State::Failed | State::Retrying),

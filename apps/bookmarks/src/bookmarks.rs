@@ -1,6 +1,6 @@
-//! The bookmarks' rows: every statement about them.
+//! Every statement about the rows of bookmarks.
 //!
-//! Each function takes an open connection, so that who calls it decides what commits together.
+//! Each function takes an open connection, so the caller decides what commits together.
 
 use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::bookmark::{Bookmark, Row, State};
 use crate::database::{DbConnection, on};
 
-/// A bookmark to be made.
+/// A bookmark to insert.
 pub(crate) struct NewBookmark {
     pub(crate) id: Uuid,
     pub(crate) person: Uuid,
@@ -20,8 +20,10 @@ pub(crate) struct NewBookmark {
     pub(crate) now: Timestamp,
 }
 
-/// Which bookmark a URL is from now on: the one that a person saved it as before, if that is not too long ago, else this one. Two at once
-/// meet on the row, and the second one gets what the first one made (SPEC A7).
+/// Returns the bookmark of a URL: the person's earlier one if it is recent enough, else this one.
+///
+/// Two concurrent saves meet on the row, and the second gets what the first inserted.
+// SPEC A7.
 pub(crate) async fn claim_url(
     connection: &mut DbConnection<'_>,
     new: &NewBookmark,
@@ -39,7 +41,7 @@ pub(crate) async fn claim_url(
     })
 }
 
-/// Makes a bookmark whose first job is this message.
+/// Inserts a bookmark whose first job is this message.
 pub(crate) async fn insert(
     connection: &mut DbConnection<'_>,
     new: &NewBookmark,
@@ -55,7 +57,7 @@ pub(crate) async fn insert(
     })
 }
 
-/// One of a person's bookmarks.
+/// Finds one of a person's bookmarks.
 pub(crate) async fn find(
     connection: &mut DbConnection<'_>,
     person: Uuid,
@@ -74,9 +76,9 @@ pub(crate) async fn find(
 /// Which bookmarks to list, newest first.
 pub(crate) struct BookmarkFilter {
     pub(crate) person: Uuid,
-    /// Words that URL, title or summary have, all of them.
+    /// Words that must all occur in URL, title or summary.
     pub(crate) search: Option<String>,
-    /// Older than this one.
+    /// Only bookmarks older than this one.
     pub(crate) before: Option<Uuid>,
     pub(crate) limit: u32,
 }
@@ -111,24 +113,24 @@ pub(crate) async fn list(
     })
 }
 
-/// What `LIKE` takes for itself, taken for what it is.
+/// Escapes the special characters of `LIKE`.
 fn escaped(words: &str) -> String {
     words.to_lowercase().replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }
 
-/// A bookmark that is to be given to the background once more.
+/// A bookmark that gets another job.
 pub(crate) struct RetryTarget {
     pub(crate) url: String,
     pub(crate) idempotency_key: String,
-    /// How many times it was, with this one.
+    /// The number of its jobs, including the new one.
     pub(crate) jobs: i64,
     pub(crate) state: State,
-    /// The job that stands for it, and whether that failed for good, so that the next one takes its place.
+    /// Its current job, and whether that is dead, so the next one replaces it.
     pub(crate) job: Uuid,
     pub(crate) is_dead: bool,
 }
 
-/// Counts a job, and holds the bookmark until the transaction ends, so that no second one is given out at once.
+/// Counts a job and locks the bookmark until the transaction ends, so no second job is created at once.
 pub(crate) async fn count_job(
     connection: &mut DbConnection<'_>,
     person: Uuid,
@@ -136,7 +138,7 @@ pub(crate) async fn count_job(
 ) -> Result<Option<RetryTarget>, sqlx::Error> {
     const COUNT: &str = "\
         UPDATE bookmarks SET jobs = jobs + 1 WHERE person_id = $1 AND id = $2 RETURNING url, idempotency_key, jobs";
-    // After the row is held, so that nobody gives it another job in between.
+    // Read after the row is locked, so no other job is created in between.
     const STATUS: &str = "SELECT status, job FROM bookmark_now WHERE id = $1";
     on!(connection, c => {
         let counted: Option<(String, String, i64)> =
@@ -149,7 +151,7 @@ pub(crate) async fn count_job(
     })
 }
 
-/// Says which message stands for a bookmark from now on.
+/// Sets the current job of a bookmark.
 pub(crate) async fn set_job(
     connection: &mut DbConnection<'_>,
     id: Uuid,
@@ -159,7 +161,7 @@ pub(crate) async fn set_job(
     on!(connection, c => sqlx::query(SQL).bind(job).bind(id).execute(&mut **c).await.map(drop))
 }
 
-/// Takes a bookmark away; answers the message that stood for it. Its URL is free again.
+/// Deletes a bookmark and returns its job. Its URL is free again.
 pub(crate) async fn delete(
     connection: &mut DbConnection<'_>,
     person: Uuid,
@@ -176,7 +178,7 @@ pub(crate) async fn delete(
     })
 }
 
-/// Takes all of a person's bookmarks away; in the order in which [`delete`] takes one, so that the two wait for each other and not in a circle.
+/// Deletes all of a person's bookmarks, in the same order as [`delete`], so the two cannot deadlock.
 pub(crate) async fn delete_all(connection: &mut DbConnection<'_>, person: Uuid) -> Result<(), sqlx::Error> {
     const BOOKMARKS: &str = "DELETE FROM bookmarks WHERE person_id = $1";
     const URLS: &str = "DELETE FROM saved_urls WHERE person_id = $1";
@@ -186,20 +188,20 @@ pub(crate) async fn delete_all(connection: &mut DbConnection<'_>, person: Uuid) 
     })
 }
 
-/// How many a person has.
+/// Returns how many bookmarks a person has.
 pub(crate) async fn count(connection: &mut DbConnection<'_>, person: Uuid) -> Result<u64, sqlx::Error> {
     const SQL: &str = "SELECT count(*) FROM bookmarks WHERE person_id = $1";
     let count: i64 = on!(connection, c => sqlx::query_scalar(SQL).bind(person).fetch_one(&mut **c).await)?;
     Ok(count.unsigned_abs())
 }
 
-/// What a page says.
+/// The content of a page.
 pub(crate) struct Page {
     pub(crate) title: Option<String>,
     pub(crate) text: String,
 }
 
-/// Writes what a page says, if this job still stands for the bookmark; answers whether it does.
+/// Stores a page's content if this is still the bookmark's job; returns whether it is.
 pub(crate) async fn write_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
@@ -214,7 +216,7 @@ pub(crate) async fn write_page(
     })
 }
 
-/// What is to be summarised, if this job still stands for the bookmark.
+/// Returns the page to summarise, if this is still the bookmark's job.
 pub(crate) async fn read_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
@@ -227,10 +229,10 @@ pub(crate) async fn read_page(
     })
 }
 
-/// A summary, and by whom.
+/// A summary and its author.
 pub(crate) type Summary = Option<(String, &'static str)>;
 
-/// Writes a summary, if this job still stands for the bookmark.
+/// Stores a summary if this is still the bookmark's job.
 pub(crate) async fn write_summary(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
@@ -247,7 +249,7 @@ pub(crate) async fn write_summary(
     })
 }
 
-/// What a search looks through. Made here, because SQLite knows small letters of ASCII alone.
+/// Returns the text to search. It is lowercased here, because SQLite only lowercases ASCII.
 fn search(url: &str, title: Option<&str>, summary: Option<&str>) -> String {
     format!("{url}\n{}\n{}", title.unwrap_or_default(), summary.unwrap_or_default()).to_lowercase()
 }

@@ -1,4 +1,5 @@
-//! The canonical form of a URL: two spellings of one address are one bookmark (SPEC A7).
+//! The canonical form of a URL: two spellings of one address are one bookmark.
+// SPEC A7.
 
 use std::fmt::Write as _;
 
@@ -6,33 +7,35 @@ use url::Url;
 
 use crate::settings::limits::URL_BYTES_MAX;
 
-/// Parameters that say how somebody came to a page, not which page it is.
+/// Parameters that say how somebody reached a page, not which page it is.
 const TRACKING: [&str; 17] = [
     "fbclid", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "msclkid", "twclid", "ttclid", "yclid",
     "igshid", "mc_cid", "mc_eid", "mkt_tok", "_hsenc", "_hsmi", "vero_id",
 ];
 const TRACKING_PREFIX: &str = "utm_";
 
-/// Why a text is no URL that can be saved.
+/// Why a text is not a URL that can be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It is too long.
+    /// The URL is too long.
     #[error("it is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// It is no URL.
+    /// The text is not a URL.
     #[error("it is no URL; write it like https://example.com/page")]
     Malformed,
-    /// It does not lead to a page.
+    /// The URL does not lead to a page.
     #[error("only http:// and https:// lead to pages")]
     Scheme,
-    /// It has a user or a password in it, which would be kept and sent on.
+    /// The URL has a user or a password, which would be stored and sent.
     #[error("it holds a user or a password; leave them out")]
     Credentials,
 }
 
-/// Brings a URL into its canonical form: scheme and host in small letters (IDNA), no default port, no trailing dot, no dot segments, no
-/// fragment, no needless percent-encoding, no tracking parameters. The order of the other parameters is kept, and `http` and `https` are
-/// two pages. What is canonical already stays as it is.
+/// Converts a URL to its canonical form.
+///
+/// That has a lowercase scheme and host (IDNA), no default port, no trailing dot, no dot segments, no fragment, no
+/// needless percent-encoding and no tracking parameters. The order of the other parameters is kept, and `http` and
+/// `https` are two pages. A canonical URL stays unchanged.
 ///
 /// ```
 /// use bookmarks::canonical;
@@ -73,8 +76,8 @@ fn without_tracking(query: &str) -> String {
     plain(&kept.collect::<Vec<_>>().join("&"))
 }
 
-/// Percent-encoding in its normal form (RFC 3986, 6.2.2): what needs none has none, and the digits are large. What is no encoding, such as
-/// a sign of per cent that stands alone, stays.
+/// Normalizes percent-encoding (RFC 3986, 6.2.2): unreserved characters are decoded, and digits are uppercase. An
+/// invalid sequence, such as a lone percent sign, stays.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -85,7 +88,7 @@ fn plain(text: &str) -> String {
             Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
                 out.push(char::from(byte));
             }
-            // Writing to a string does not fail.
+            // Writing to a `String` does not fail.
             Some(byte) => drop(write!(out, "%{byte:02X}")),
             None => out.push('%'),
         }

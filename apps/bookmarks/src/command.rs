@@ -61,7 +61,7 @@ impl Command {
     }
 }
 
-/// Refuses a file that is not there: it was mistyped, and a new one would answer that nobody is there and nothing failed.
+/// Refuses a file that does not exist: it is a typo, and a new file would report no people and no failed jobs.
 fn require_store(store: &str) -> Result<(), CommandError> {
     let Some(file) = StoreUrl::new(store).missing_file() else { return Ok(()) };
     let shown = file.display();
@@ -76,7 +76,7 @@ fn link(here: &str, token: &Credential) -> String {
     format!("{here}/sign-in#token={}", token.to_text())
 }
 
-/// What a browser calls the origin of a URL.
+/// Returns the origin of a URL, as a browser writes it.
 fn origin(url: &str) -> Result<String, CommandError> {
     let parsed = url::Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
     let parsed = parsed.filter(|parsed| parsed.path() == "/" && parsed.query().is_none());

@@ -1,7 +1,7 @@
-//! Tokens and sessions: what somebody shows to come in.
+//! Tokens and sessions: the credentials that people sign in with.
 //!
-//! Guarantee: the secret is 256 bits of the system's own randomness. It is shown once, when it is made; only its hash is kept, and it is
-//! compared in constant time.
+//! Guarantee: the secret is 256 bits from the system's random generator. It is shown once, when it is created. Only its
+//! hash is stored, and it is compared in constant time.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,10 +11,10 @@ use uuid::Uuid;
 use crate::database::hash;
 
 const SECRET_BYTES: usize = 32;
-/// What every one begins with, so that people and scanners know what they look at.
+/// The prefix of every credential, so people and scanners recognize it.
 const PREFIX: &str = "bm_";
 
-/// What somebody shows to come in: who it says that it is, and the secret that proves it.
+/// A credential: an id, and the secret that proves it.
 #[derive(Clone)]
 pub struct Credential {
     id: Uuid,
@@ -22,14 +22,14 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// A new one.
+    /// Creates a credential with a new secret.
     pub(crate) fn draw(id: Uuid) -> Result<Self, getrandom::Error> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret)?;
         Ok(Self { id, secret })
     }
 
-    /// Reads one, or `None` when it is none.
+    /// Parses a credential, or returns `None`.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('.')?;
         let id = URL_SAFE_NO_PAD.decode(id).ok()?;
@@ -37,22 +37,22 @@ impl Credential {
         Some(Self { id: Uuid::from_slice(&id).ok()?, secret: secret.try_into().ok()? })
     }
 
-    /// In whose name it speaks, if it is right.
+    /// Returns the id it claims.
     pub(crate) fn id(&self) -> Uuid {
         self.id
     }
 
-    /// What is kept of it.
+    /// Returns the hash that is stored.
     pub(crate) fn hash(&self) -> [u8; 32] {
         hash(&self.secret)
     }
 
-    /// Whether it is the one of which this was kept.
+    /// Returns whether it matches a stored hash.
     pub(crate) fn fits(&self, kept: &[u8]) -> bool {
         self.hash().ct_eq(kept).into()
     }
 
-    /// The text that is shown once, and sent by whoever comes in.
+    /// Returns the text that is shown once and sent by the caller.
     pub fn to_text(&self) -> String {
         let (id, secret) = (URL_SAFE_NO_PAD.encode(self.id.as_bytes()), URL_SAFE_NO_PAD.encode(self.secret));
         format!("{PREFIX}{id}.{secret}")

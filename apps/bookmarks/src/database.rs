@@ -1,6 +1,6 @@
-//! The app's own connections, to the database that the engine's store is in.
+//! The app's own connections, to the database of the engine's store.
 //!
-//! The statements are the same for both databases: where those differ, a view hides it (`schema/*.sql`).
+//! The statements are the same for both databases: a view hides the differences (`schema/*.sql`).
 
 use std::ops::DerefMut;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool,
 use crate::settings::limits;
 use crate::store_url::StoreUrl;
 
-/// How long a write waits for another's on SQLite.
+/// How long a write waits for another one on SQLite.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 
-/// One thing on PostgreSQL, another on SQLite.
+/// One value on PostgreSQL, another on SQLite.
 #[derive(Clone, Debug)]
 pub(crate) enum Either<P, S> {
     Postgres(P),
     Sqlite(S),
 }
 
-/// Runs the same statement on whichever database it is.
+/// Runs the same statement on either database.
 macro_rules! on {
     ($connection:expr, $name:ident => $call:expr) => {
         match $connection {
@@ -41,20 +41,20 @@ macro_rules! on {
 }
 pub(crate) use on;
 
-/// Connections to one database.
+/// A connection pool.
 pub(crate) type AppDatabase = Either<PgPool, SqlitePool>;
-/// A connection, by whomever it is owned: the pool, a transaction of ours, or the layer's transaction.
+/// A connection, whether it belongs to the pool, our own transaction, or the layer's transaction.
 pub(crate) type DbConnection<'a> = Either<&'a mut PgConnection, &'a mut SqliteConnection>;
-/// One that reads, without a transaction.
+/// A connection from the pool for reads, without a transaction.
 pub(crate) type PooledConnection = Either<PoolConnection<Postgres>, PoolConnection<Sqlite>>;
-/// A transaction of our own. Dropped, it rolls back.
+/// A transaction of our own. It rolls back when dropped.
 pub(crate) type OwnTransaction = Either<Transaction<'static, Postgres>, Transaction<'static, Sqlite>>;
-/// The transaction that the layer has opened for a request, and ends.
+/// The transaction that the layer opens for a request, and ends.
 pub(crate) type LayerTransaction = Either<Tx<Postgres>, Tx<Sqlite>>;
 type LayerTransactionGuard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
 
 impl AppDatabase {
-    /// Opens the database of an address that the store has opened before, and makes the app's tables.
+    /// Opens a database that the store has opened before, and creates the app's tables.
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
         let database = if let Some(file) = StoreUrl::new(url).file() {
             let options =
@@ -68,7 +68,7 @@ impl AppDatabase {
         let mut open = database.begin().await?;
         match &mut open {
             Either::Postgres(transaction) => {
-                // Two that start at once would both make the tables.
+                // Two processes that start at once would both create the tables.
                 sqlx::query("SELECT pg_advisory_xact_lock(hashtext('bookmarks'))")
                     .execute(&mut **transaction)
                     .await?;
@@ -97,7 +97,7 @@ impl AppDatabase {
         })
     }
 
-    /// The same connections, for the layer.
+    /// Returns the same pool, for the layer.
     pub(crate) fn pool(&self) -> Pool {
         match self {
             Self::Postgres(pool) => pool.clone().into(),
@@ -121,7 +121,7 @@ where
     P: DerefMut<Target = PgConnection>,
     S: DerefMut<Target = SqliteConnection>,
 {
-    /// What statements run on.
+    /// Returns the connection that statements run on.
     pub(crate) fn connection(&mut self) -> DbConnection<'_> {
         match self {
             Self::Postgres(owner) => Either::Postgres(&mut **owner),
@@ -131,7 +131,8 @@ where
 }
 
 impl DbConnection<'_> {
-    /// Puts a message into the outbox, in the transaction that is open on this connection (SPEC D4).
+    /// Enqueues a message in the transaction that is open on this connection.
+    // SPEC D4.
     pub(crate) async fn enqueue(
         &mut self,
         store: &Store,
@@ -153,7 +154,7 @@ impl LayerTransaction {
     }
 }
 
-/// As an argument of a handler behind the layer.
+/// Extracts the transaction in a handler behind the layer.
 impl<S: Send + Sync> FromRequestParts<S> for LayerTransaction {
     type Rejection = NotProtected;
 
@@ -162,13 +163,13 @@ impl<S: Send + Sync> FromRequestParts<S> for LayerTransaction {
     }
 }
 
-/// The layer's transaction, where the request came with a key.
+/// Returns the layer's transaction, if the request has a key.
 pub(crate) fn layer_transaction(parts: &Parts) -> Option<LayerTransaction> {
     let postgres = parts.extensions.get::<Tx<Postgres>>().cloned().map(Either::Postgres);
     postgres.or_else(|| parts.extensions.get::<Tx<Sqlite>>().cloned().map(Either::Sqlite))
 }
 
-/// What is kept of a secret.
+/// Hashes a secret for storage.
 pub(crate) fn hash(secret: &[u8]) -> [u8; 32] {
     *Digest::of_bytes(secret).as_bytes()
 }

@@ -1,7 +1,8 @@
-//! Fetching a page that a stranger may have chosen.
+//! Fetches a page that an untrusted person may have chosen.
 //!
-//! Guarantee: no connection is made to an address that the guard refuses; what is checked is the address that is then connected to, and
-//! each redirect is checked anew. Time, bytes, header fields and redirects are bounded, and nothing but text is read.
+//! Guarantee: no connection is made to an address that the guard refuses. The address that is checked is the one that
+//! is connected to, and each redirect is checked again. Time, bytes, header fields and redirects are bounded, and only
+//! text is read.
 
 pub(crate) mod guard;
 mod wire;
@@ -23,19 +24,19 @@ use url::Url;
 use crate::job_error::{JobError, JobFailure};
 use crate::settings::{Settings, limits};
 
-/// What is read as text.
+/// The media types that are read as text.
 const MEDIA: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
 
-/// A page as it came.
+/// A page as it was received.
 pub(crate) struct Fetched {
-    /// Its media type, in small letters.
+    /// The media type, in lowercase.
     pub(crate) media: String,
-    /// The encoding that its server names.
+    /// The encoding that the server names.
     pub(crate) charset: Option<String>,
     pub(crate) body: Bytes,
 }
 
-/// Who fetches.
+/// Fetches pages.
 pub(crate) struct Fetcher {
     may_reach: fn(IpAddr) -> bool,
     within: Duration,
@@ -51,7 +52,7 @@ impl Fetcher {
         Self { may_reach: settings.may_reach, within: settings.page_within, tls }
     }
 
-    /// Fetches a page. `now` is for who names a date to come again at.
+    /// Fetches a page. `now` is for a `Retry-After` with a date.
     pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, JobFailure> {
         let url = Url::parse(url).map_err(|_| JobFailure::new(JobError::AddressRefused, "it is no URL"))?;
         let late =
@@ -77,7 +78,7 @@ impl Fetcher {
     }
 }
 
-/// Where a page has moved to.
+/// Returns the target of a redirect.
 fn moved(status: StatusCode, headers: &HeaderMap) -> Option<&str> {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308).then(|| text(headers, &LOCATION))?
 }
@@ -86,7 +87,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Whether the answer is the page, and if not, what is wrong.
+/// Returns whether the response is the page, or what is wrong.
 fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), JobFailure> {
     let job_error = match status.as_u16() {
         200..=299 => return Ok(()),
@@ -101,13 +102,13 @@ fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), 
     Err(JobFailure { wait, ..JobFailure::new(job_error, format!("it answered {}", status.as_u16())) })
 }
 
-/// Its media type and encoding, if it is text.
+/// Returns the media type and encoding, if it is text.
 fn media(headers: &HeaderMap) -> Result<(String, Option<String>), JobFailure> {
     let not_text = |what: String| JobFailure::new(JobError::PageNotText, what);
     if let Some(coding) = headers.get_all(&CONTENT_ENCODING).iter().find(|coding| *coding != "identity") {
         return Err(not_text(format!("it is in the coding {coding:?}, which was not asked for")));
     }
-    // What does not say is mostly a page.
+    // A response without a media type is usually a page.
     let mut parts = text(headers, &CONTENT_TYPE).unwrap_or(MEDIA[0]).split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase();
     if !MEDIA.contains(&media.as_str()) {

@@ -1,13 +1,13 @@
-//! What can be wrong with a job: as a code that stays the same, in words for a person, and as what the worker is told.
+//! Errors of jobs: as a stable code, in words for a person, and as a result for the worker.
 
 use std::time::Duration;
 
 use ichido::destination::Failed;
 
-/// Declares each trouble once: its code, the words for a person, and whether trying again by itself could help.
+/// Declares each error once: its code, the words for a person, and whether an automatic retry could help.
 macro_rules! job_errors {
     ($($(#[$doc:meta])* $name:ident: $code:literal, $words:literal, $lasts:ident;)+) => {
-        /// What was wrong.
+        /// The kind of a job's error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum JobError {
             $($(#[$doc])* $name,)+
@@ -16,7 +16,7 @@ macro_rules! job_errors {
         impl JobError {
             pub(crate) const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Its code, its words, and how long it lasts.
+            /// Returns the code, the words, and how long the error lasts.
             const fn row(self) -> (&'static str, &'static str, Lasts) {
                 match self {
                     $(Self::$name => ($code, $words, Lasts::$lasts),)+
@@ -41,63 +41,65 @@ job_errors! {
     ModelUnavailable: "model_unavailable", "The summariser could not be reached", Passing;
     ModelRefused: "model_refused", "The summariser does not take our requests", Lasting;
     ModelUnusable: "model_unusable", "The summariser gave no usable answer", Passing;
-    /// Anything else: a database that was away, a program that was ended.
+    /// Anything else: a database that was away, a program that was terminated.
     JobFailed: "job_failed", "Something went wrong on our side", Passing;
 }
 
-/// How long a trouble lasts.
+/// How long an error lasts.
 enum Lasts {
-    /// It may be over at the next attempt.
+    /// It may be gone at the next attempt.
     Passing,
-    /// It is there until somebody changes something.
+    /// It stays until somebody changes something.
     Lasting,
 }
 
 impl JobError {
-    /// Its code.
+    /// Returns the code.
     pub(crate) const fn as_str(self) -> &'static str {
         self.row().0
     }
 
-    /// The same for a person.
+    /// Returns the words for a person.
     pub(crate) const fn words(self) -> &'static str {
         self.row().1
     }
 
-    /// Whether trying again by itself could help.
+    /// Returns whether an automatic retry could help.
     pub(crate) const fn is_passing(self) -> bool {
         matches!(self.row().2, Lasts::Passing)
     }
 
-    /// Whether a person's retry could help: a wrong key to the model is mended by who runs this service, a page's certificate by who runs the
-    /// page, and then it does. The view `failed_jobs` says the same.
+    /// Returns whether a person's retry could help.
+    ///
+    /// It does once the operator has fixed the key to the model, or the page's owner its certificate. The view
+    /// `failed_jobs` says the same.
     pub(crate) const fn can_retry(self) -> bool {
         self.is_passing() || matches!(self, Self::ModelRefused | Self::PageUntrusted)
     }
 
-    /// How it stands in the engine's rows: the code, then the detail.
+    /// Formats the error for the engine's rows: the code, then the detail.
     pub(crate) fn why(self, detail: &str) -> String {
         format!("{}: {detail}", self.as_str())
     }
 
-    /// What the last error of a message says, which begins with the code.
+    /// Parses the last error of a message, which begins with the code.
     pub(crate) fn of_error(error: Option<&str>) -> Self {
         let code = error.and_then(|error| error.split_once(':')).map_or("", |(code, _)| code);
         Self::of_code(code).unwrap_or(Self::JobFailed)
     }
 
-    /// The trouble of a code.
+    /// Returns the error with this code.
     pub(crate) fn of_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|job_error| job_error.as_str() == code)
     }
 }
 
-/// What went wrong this time. The detail is for who runs the service.
+/// What went wrong this time. The detail is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobFailure {
     pub(crate) job_error: JobError,
     pub(crate) detail: String,
-    /// How long to wait at least, where somebody asked for it.
+    /// Minimum wait, if the server asked for one.
     pub(crate) wait: Option<Duration>,
 }
 
@@ -106,7 +108,8 @@ impl JobFailure {
         Self { job_error, detail: detail.into(), wait: None }
     }
 
-    /// What the worker is told. A page that fails says nothing of other pages, so the pace at which those are read hears nothing of it.
+    /// Converts to a result for the worker. One page's failure says nothing about other pages, so it does not affect
+    /// their pace.
     pub(crate) fn failed(self) -> Failed {
         let why = self.job_error.why(&self.detail);
         match self.wait {

@@ -1,8 +1,9 @@
-//! The background: a page is read, and then summarised (SPEC A10, A11).
+//! Background jobs: read a page, then summarise it.
 //!
-//! Each job is a message of the engine's outbox, in a queue that has the job's name. The worker claims, retries and gives up by the engine's
-//! rules; what is here is what one try does. Both jobs are repeatable, since each writes the same to the same bookmark, and only while
-//! it is the one that the bookmark names as its job.
+//! Each job is a message in the engine's outbox, in a queue with the job's name. The worker claims, retries and gives
+//! up by the engine's rules; this module does one attempt. Both jobs are repeatable, because each writes the same to
+//! the same bookmark, and only while it is the bookmark's current job.
+// SPEC A10, A11.
 
 mod extraction;
 mod llm_processing;
@@ -32,24 +33,25 @@ use crate::settings::limits;
 
 const EXTRACTION: &str = "extraction";
 const LLM_PROCESSING: &str = "llm_processing";
-/// What a try takes beside the call: reading the page, and the database.
+/// What an attempt takes in addition to the call: reading the page, and the database.
 const BESIDES: Duration = Duration::from_secs(20);
-/// How much longer than a try its claim holds, so that what a process died with comes back soon.
+/// How much longer than an attempt its lease is, so the messages of a dead process come back soon.
 const LEASE_BESIDES: Duration = Duration::from_secs(10);
 
-/// A job, as its message has it (SPEC A10). The engine counts the attempts; what stands here is the number of the first.
+/// The payload of a job's message. The engine counts the attempts; this is the number of the first.
+// SPEC A10.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JobPayload {
     pub(crate) bookmark_id: Uuid,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     pub(crate) original_request: OriginalRequest,
-    /// The dead message whose place it takes, after a person's retry.
+    /// The dead message that it replaces, after a person's retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaces: Option<Uuid>,
 }
 
-/// The request that it all began with.
+/// The request that started the job.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct OriginalRequest {
     pub(crate) url: String,
@@ -73,12 +75,12 @@ fn llm_processing_queue() -> QueueName {
     QueueName::parse(LLM_PROCESSING).expect("letters and _")
 }
 
-/// Both queues, in the order in which a bookmark goes through them.
+/// Returns both queues, in the order in which a bookmark passes through them.
 pub(crate) fn queues() -> [QueueName; 2] {
     [extraction_queue(), llm_processing_queue()]
 }
 
-/// The message that has a page read: the `number`th of its bookmark.
+/// Builds the message that has a page read: the `number`th of its bookmark.
 pub(crate) fn read_page(person: &Person, task: &JobPayload, number: i64, retry: &Retry) -> NewMessage {
     message(
         extraction_queue(),
@@ -100,13 +102,13 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry
     }
 }
 
-/// Puts a message in, together with what else the transaction has; answers its id.
+/// Enqueues a message in the open transaction and returns its id.
 pub(crate) async fn enqueue(
     connection: &mut DbConnection<'_>,
     store: &Store,
     message: NewMessage,
 ) -> Result<Uuid, StoreError> {
-    // A key is one job of one bookmark, so whatever stands under it is that job.
+    // A key belongs to one job of one bookmark, so any message under it is that job.
     Ok(match connection.enqueue(store, message).await? {
         Enqueued::NewBookmark { id }
         | Enqueued::Same { id }
@@ -115,7 +117,7 @@ pub(crate) async fn enqueue(
     })
 }
 
-/// Closes the dead letter of a job that needs nobody's attention any more. It is kept; where there is none, nothing is to be done.
+/// Closes the dead letter of a job that needs no more attention. The letter is kept; without one, this does nothing.
 pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Result<(), StoreError> {
     let letters = store.dead_letters().find(&[job]).await?;
     let closed = store.dead_letters().step(&[job], |_, _| Event::Discarded, note).await?;
@@ -125,7 +127,9 @@ pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Resul
     Ok(())
 }
 
-/// Sets the worker to work on both queues. It sweeps expired keys, rescues what a dead process held, and watches for alerts (SPEC A5, A15).
+/// Starts the worker on both queues. It sweeps expired keys, rescues the messages of dead processes, and watches for
+/// alerts.
+// SPEC A5, A15.
 pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
     let fetcher = Arc::new(Fetcher::new(&app.settings));
     let page_within = app.settings.page_within + BESIDES;
@@ -150,15 +154,18 @@ pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
         .start()
 }
 
-/// One page that is not there, or may not be read, is no incident: it is as it should be, and who saved it sees it. Many in an hour are one
-/// (SPEC A15); and one that could not be summarised is, because that is ours to mend. Each is logged all the same (SPEC E5).
+/// One page that is missing or may not be read is not an incident: this is expected, and the person who saved it sees
+/// it. Many in an hour are one. A failed summary is always one, because the operator must fix it. Each is logged in any
+/// case.
+// SPEC A15, E5.
 fn alerts() -> Alerts {
     let mut alerts = Alerts::default();
     alerts.rules.change_for(Rule::DeadLetter, EXTRACTION, RuleChange::Off);
     alerts
 }
 
-/// Its dead letters may be sent again by an operator (SPEC D17): the work is repeatable.
+/// An operator may requeue its dead letters, because the work is repeatable.
+// SPEC D17.
 fn queue(name: &str, within: Duration, retry: &Retry) -> Queue {
     Queue {
         parallelism: limits::PARALLEL.try_into().expect("more than none"),

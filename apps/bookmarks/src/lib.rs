@@ -1,17 +1,18 @@
-//! Bookmarks: save links from anywhere, and have them summarised. A service that is built on Ichido (SPEC A).
+//! Bookmarks: a service built on Ichido that saves links and summarises them.
 //!
-//! Guarantee: an action of a person has one effect. A save that is sent again, by an impatient finger or by a phone that was in a
-//! tunnel, is one bookmark; what was answered is durable; and what is to be done in the background is done, or stands among the
-//! dead letters with its reason. Nobody sees what is another's.
+//! Guarantee: an action of a person takes effect once. A save that is sent again, by an impatient finger or a phone in
+//! a tunnel, is one bookmark. A response is durable. Background work is done, or is a dead letter with its reason.
+//! Nobody sees another person's data.
 //!
 //! # How it is built
 //!
-//! `api` has the endpoints. Saving is behind the layer [`ichido::once`] in transactional mode: the bookmark, the stored answer and the
-//! message that has the page read commit together. `jobs` are the handlers that [`ichido::worker`] calls: `extraction` reads the page,
-//! `llm_processing` summarises it. How a bookmark stands is read from the engine's own rows (`schema/*.sql`), so that there is no
-//! second state that could disagree with the first.
+//! `api` has the endpoints. Saving is behind the layer [`ichido::once`] in transactional mode: the bookmark, the stored
+//! response and the message that has the page read commit together. `jobs` has the handlers that [`ichido::worker`]
+//! calls: `extraction` reads the page, `llm_processing` summarises it. A bookmark's state is read from the engine's own
+//! rows (`schema/*.sql`), so there is no second state that could disagree.
 //!
-//! Start at [`App`]; reading on, `api/save.rs` is the endpoint that everything is about.
+//! Start at [`App`]. Then read `api/save.rs`, the main endpoint.
+// SPEC A.
 
 mod access;
 mod api;

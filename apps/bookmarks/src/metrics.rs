@@ -1,4 +1,5 @@
-//! How the service is: ready, and measured (SPEC A14). What is counted is the engine's.
+//! Readiness and metrics of the service. The engine does the counting.
+// SPEC A14.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,31 +21,31 @@ use crate::settings::limits::READY_WITHIN;
 const FOLD_EVERY: Duration = Duration::from_secs(5);
 const READY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What is measured is one for a program, as its counters are.
-static MEASURED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
+/// The recorder is global to a program, like its counters.
+static RECORDER: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
 
-/// Begins to measure, once in a program.
+/// Starts recording, once per program.
 pub(crate) fn begin() -> Result<(), String> {
-    let begun = MEASURED.get_or_init(|| {
+    let started = RECORDER.get_or_init(|| {
         let handle = prometheus::begin().map_err(|error| error.to_string())?;
         Ok(handle)
     });
-    begun.as_ref().map(|_| ()).map_err(Clone::clone)
+    started.as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
-/// Folds what was measured now and then, so that it takes no room while nobody asks.
+/// Folds the recorded values now and then, so memory stays bounded while nobody reads them.
 pub(crate) async fn tend() {
     let mut fold = interval(FOLD_EVERY);
     fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         fold.tick().await;
-        if let Some(Ok(handle)) = MEASURED.get() {
+        if let Some(Ok(handle)) = RECORDER.get() {
             handle.run_upkeep();
         }
     }
 }
 
-/// Whether it should get requests: its database answers, and its worker works.
+/// Reports readiness: the database responds, and the worker runs.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     let unready = |what: &'static str| Problem::new(Code::NotReady, what).after(READY_RETRY_AFTER);
     match timeout(READY_WITHIN, app.store.check_ready()).await {
@@ -56,7 +57,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
     }
 }
 
-/// What was measured, for Prometheus: on this machine for everybody who names it, from elsewhere for who has a token.
+/// Returns the metrics for Prometheus: to everybody on this machine who names it, and from elsewhere with a token.
 pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
     let is_inner = app.settings.listen.ip().is_loopback() && app.settings.public_origin.is_none();
     if is_inner {
@@ -64,7 +65,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Res
     } else if !is_bearer(&app, &headers).await? {
         return Err(Problem::signed_out());
     }
-    let text = match MEASURED.get() {
+    let text = match RECORDER.get() {
         Some(Ok(handle)) => prometheus::page(handle),
         Some(Err(_)) | None => String::new(),
     };

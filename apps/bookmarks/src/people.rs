@@ -1,4 +1,4 @@
-//! People, and where they are signed in.
+//! People and their sessions.
 
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
@@ -10,37 +10,37 @@ use crate::database::{AppDatabase, DbConnection, on};
 use crate::problem::Problem;
 use crate::settings::limits;
 
-/// Somebody who has bookmarks.
+/// A person who has bookmarks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// Who it is, whatever the name.
+    /// The id, which does not depend on the name.
     pub id: Uuid,
     /// The name.
     pub name: String,
 }
 
-/// Why somebody cannot be added, renewed or removed.
+/// Why a person cannot be added, renewed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum PersonError {
-    /// No name.
+    /// The name is invalid.
     #[error("a name is 1 to {} bytes of visible text", limits::NAME_BYTES_MAX)]
     NotAName,
-    /// Somebody has it.
+    /// The name is taken.
     #[error("there is somebody of this name")]
     Taken,
-    /// There is nobody of this name.
+    /// Nobody has this name.
     #[error("there is nobody of this name; {}", who(.there_are))]
     Unknown {
-        /// Who there is.
+        /// The names that exist.
         there_are: Vec<String>,
     },
-    /// Work for them does not come to an end.
+    /// A running job of this person does not end.
     #[error(
         "nobody comes in by this name any more, and the bookmarks are gone; but a job that was under way has not ended, and what the engine keeps of \
          it is still there: see that the service runs, and say it again"
     )]
     AtWork,
-    /// The database, or the system's randomness, failed.
+    /// The database or the system's random generator failed.
     #[error("{0}")]
     Failed(String),
 }
@@ -63,7 +63,7 @@ impl From<StoreError> for PersonError {
     }
 }
 
-/// Who there is, in words; the first of them where they are many.
+/// Lists the existing names, or the first of them if they are many.
 fn who(names: &[String]) -> String {
     let shown = names.iter().take(limits::NAMES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {
@@ -73,7 +73,7 @@ fn who(names: &[String]) -> String {
     }
 }
 
-/// Adds somebody; the token is shown now and never again.
+/// Adds a person. The token is shown once and never again.
 pub(crate) async fn add(
     database: &AppDatabase,
     store: &Store,
@@ -94,7 +94,7 @@ pub(crate) async fn add(
     if added == 1 { Ok(token) } else { Err(PersonError::Taken) }
 }
 
-/// Everybody, by name.
+/// Lists people by name.
 pub(crate) async fn list(database: &AppDatabase) -> Result<Vec<Person>, sqlx::Error> {
     let mut pooled = database.connect().await?;
     let rows: Vec<(Uuid, String)> = on!(pooled.connection(), c => {
@@ -103,7 +103,7 @@ pub(crate) async fn list(database: &AppDatabase) -> Result<Vec<Person>, sqlx::Er
     Ok(rows.into_iter().map(|(id, name)| Person { id, name }).collect())
 }
 
-/// Who has this name.
+/// Finds a person by name.
 pub(crate) async fn by_name(database: &AppDatabase, name: &str) -> Result<Person, PersonError> {
     const SQL: &str = "SELECT id FROM people WHERE name = $1";
     let mut pooled = database.connect().await?;
@@ -117,7 +117,7 @@ pub(crate) async fn by_name(database: &AppDatabase, name: &str) -> Result<Person
     Ok(Person { id, name: name.to_owned() })
 }
 
-/// Gives somebody a new token, shown now and never again. The old one, and every session that it began, are over.
+/// Replaces a person's token, shown once. The old token and every session that it started end.
 pub(crate) async fn renew(database: &AppDatabase, name: &str) -> Result<Credential, PersonError> {
     let person = by_name(database, name).await?;
     let mut open = database.begin().await?;
@@ -126,7 +126,7 @@ pub(crate) async fn renew(database: &AppDatabase, name: &str) -> Result<Credenti
     Ok(token)
 }
 
-/// Draws a new token for somebody, and ends every session.
+/// Creates a new token for a person and ends every session.
 pub(crate) async fn replace_token(
     connection: &mut DbConnection<'_>,
     person: &Person,
@@ -142,8 +142,10 @@ pub(crate) async fn replace_token(
     Ok(token)
 }
 
-/// What is kept of somebody's token, which stays what it is until the transaction ends; nor does anything come to refer to them before.
-/// A transaction that writes is alone on SQLite, and there is nothing to hold.
+/// Returns the stored hash of a person's token and locks it until the transaction ends.
+///
+/// Until then nothing new can refer to the person. On SQLite a writing transaction is alone, so there is nothing to
+/// lock.
 pub(crate) async fn token_hash_held(
     connection: &mut DbConnection<'_>,
     person: Uuid,
@@ -156,7 +158,7 @@ pub(crate) async fn token_hash_held(
     }
 }
 
-/// Whose token this is.
+/// Returns the person with this token.
 pub(crate) async fn by_token(
     connection: &mut DbConnection<'_>,
     token: &Credential,
@@ -168,7 +170,7 @@ pub(crate) async fn by_token(
     Ok(found.map(|(name, _)| Person { id: token.id(), name }))
 }
 
-/// Who is signed in by this session.
+/// Returns the person with this session.
 pub(crate) async fn by_session(
     connection: &mut DbConnection<'_>,
     session: &Credential,
@@ -184,7 +186,7 @@ pub(crate) async fn by_session(
     Ok(found.map(|(id, name, _)| Person { id, name }))
 }
 
-/// Signs somebody in by a token, and forgets the sessions that are over; `None` when it is nobody's token, or not any more.
+/// Signs a person in with a token and deletes expired sessions; `None` if the token is not valid any more.
 pub(crate) async fn sign_in(
     database: &AppDatabase,
     token: &Credential,
@@ -196,7 +198,7 @@ pub(crate) async fn sign_in(
     let until = now.plus(limits::SESSION_FOR);
     let mut open = database.begin().await?;
     let mut connection = open.connection();
-    // Held, so that a token that is renewed at this moment leaves no session behind.
+    // Locked, so a token that is renewed at this moment leaves no session behind.
     let hash = token_hash_held(&mut connection, token.id()).await?;
     if !hash.is_some_and(|hash| token.fits(&hash)) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What is said to a request that is not done: problem details (RFC 9457) with a code that stays the same.
+//! Refusals: problem details (RFC 9457) with a stable code.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ichido_store::error::StoreError;
 
 use crate::settings::limits;
 
-/// How long to wait before asking again when the database cannot be used.
+/// How long to wait before a retry when the database cannot be used.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 ichido_http::problems! {
@@ -42,7 +42,8 @@ impl Problem {
         Self::new(Code::SignedOut, detail)
     }
 
-    /// There is none, or it is another's: nobody can tell which (SPEC C3).
+    /// The bookmark does not exist or is another person's: the response does not say which.
+    // SPEC C3.
     pub(crate) fn no_bookmark() -> Self {
         Self::new(Code::BookmarkUnknown, "you have no bookmark with this id")
     }

@@ -1,6 +1,6 @@
-//! What a page says: from bytes to a title and plain text.
+//! Reads a page: from bytes to a title and plain text.
 //!
-//! Pure, bounded, and never wrong enough to fail: whatever the bytes are, some text comes out of it.
+//! It is pure and bounded, and it never fails: any bytes give some text.
 
 mod charset;
 mod html;
@@ -23,7 +23,7 @@ pub(crate) fn read(fetched: &Fetched) -> Page {
     }
 }
 
-/// On one line, with one blank between words, and nothing that a screen would take for a command.
+/// Returns the text on one line, with single blanks between words and without control characters.
 pub(crate) fn words(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -35,7 +35,7 @@ fn lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The beginning of a text, if it is longer than that.
+/// Truncates a text to this many characters.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end]).to_owned()
 }

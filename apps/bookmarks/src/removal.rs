@@ -1,7 +1,8 @@
-//! Somebody is taken away, with everything that is theirs.
+//! Deletes a person and all their data.
 //!
-//! Guarantee: when it is done, no table has anything of theirs, neither the app's nor the engine's: no bookmark, no message, no dead
-//! letter, no answer under a key. What is interrupted is said again, because the name goes last; and nobody comes in by it meanwhile.
+//! Guarantee: afterwards no table contains anything of theirs, neither the app's nor the engine's: no bookmark, no
+//! message, no dead letter, no response under a key. An interrupted removal can be repeated, because the name is
+//! deleted last, and nobody can sign in with it meanwhile.
 
 use std::time::Duration;
 
@@ -17,19 +18,20 @@ use crate::people::{self, Person, PersonError};
 use crate::settings::limits;
 use crate::{bookmarks, jobs};
 
-/// How often is looked whether a job has ended.
+/// How often to check whether a job has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) async fn remove(database: &AppDatabase, store: &Store, name: &str) -> Result<(), PersonError> {
     let person = people::by_name(database, name).await?;
     let removing = async {
         loop {
-            shut_out(database, &person).await?;
-            empty(database, &person).await?;
+            lock_out(database, &person).await?;
+            delete_bookmarks(database, &person).await?;
             forget_work(store, &person).await?;
-            // A request that was let in before may have saved one more. There are no new ones, so that this ends.
-            if take_away(database, &person).await? {
-                // Nothing can be done in their name any more; what was being refused just now is forgotten too.
+            // A request accepted earlier may have saved one more. There are no new ones, so this ends.
+            if delete_person(database, &person).await? {
+                // Nothing can be done for this person any more; the keys of requests that were just refused are deleted
+                // too.
                 return forget_keys(store, &person).await;
             }
         }
@@ -37,25 +39,25 @@ pub(crate) async fn remove(database: &AppDatabase, store: &Store, name: &str) ->
     timeout(limits::REMOVE_WITHIN, removing).await.unwrap_or(Err(PersonError::AtWork))
 }
 
-/// Lets nobody in any more. By itself, so that it stands whatever becomes of the rest, and so that nothing waits for the person's row that this
-/// waits for in turn.
-async fn shut_out(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
+/// Locks the person out. It has its own transaction, so it holds whatever happens to the rest, and nothing waits for
+/// the person's row that this waits for.
+async fn lock_out(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
     let mut open = database.begin().await?;
-    // Nobody has ever seen the new one.
+    // Nobody has ever seen the new token.
     people::replace_token(&mut open.connection(), person).await?;
     open.commit().await?;
     Ok(())
 }
 
-/// Takes the bookmarks away. A job under way finds none, and does nothing.
-async fn empty(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
+/// Deletes the bookmarks. A running job finds none and does nothing.
+async fn delete_bookmarks(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
     let mut open = database.begin().await?;
     bookmarks::delete_all(&mut open.connection(), person.id).await?;
     open.commit().await?;
     Ok(())
 }
 
-/// Has the engine forget the jobs, when they are over, and then the answers under keys: those are kept while a job is not.
+/// Deletes the engine's jobs when they have ended, then the responses under keys: those are kept while a job exists.
 async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> {
     let identity = person.id.to_string();
     for queue in jobs::queues() {
@@ -72,12 +74,12 @@ async fn forget_keys(store: &Store, person: &Person) -> Result<(), PersonError> 
     Ok(())
 }
 
-/// What the store was too busy for is looked at again.
+/// A check that the store was too busy for is repeated.
 fn is_done(looked: Result<bool, StoreError>) -> Result<bool, StoreError> {
     if matches!(looked, Err(StoreError::Busy)) { Ok(false) } else { looked }
 }
 
-/// Ends what waits, and forgets what is over; answers whether that was all.
+/// Cancels waiting jobs and deletes ended ones; returns whether that was all.
 async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, StoreError> {
     while 0 < store.messages().forget_of(None, queue, identity, PAGE_MAX).await? {}
     let (queue, identity) = (Some(queue.clone()), Some(identity.to_owned()));
@@ -88,17 +90,17 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
             Stage::Queued | Stage::Failed => Event::Cancelled,
             Stage::Parked => Event::Decided(Decision::GiveUp),
             Stage::Dead => Event::Discarded,
-            // It ends by itself; or it has by now.
+            // It ends on its own, or has ended by now.
             Stage::Sending | Stage::Sent | Stage::Cancelled => continue,
         };
-        // One that has gone on meanwhile is looked at again.
+        // A message that has moved on meanwhile is checked again.
         store.messages().step(message.id, |_| event, &Note::default()).await?;
     }
     Ok(left.is_empty())
 }
 
-/// Takes the name away, if nothing refers to it.
-async fn take_away(database: &AppDatabase, person: &Person) -> Result<bool, PersonError> {
+/// Deletes the person if nothing refers to them.
+async fn delete_person(database: &AppDatabase, person: &Person) -> Result<bool, PersonError> {
     const SQL: &str = "DELETE FROM people WHERE id = $1";
     let mut open = database.begin().await?;
     let mut connection = open.connection();

@@ -1,8 +1,9 @@
-//! An operator's retry, of many jobs at once (SPEC E4).
+//! Requeues many failed jobs at once, for an operator.
 //!
-//! Guarantee: a job that failed for good goes back into its queue with its count at 0 and its history kept, where the engine's lifecycle
-//! allows it. What fails again meanwhile is not tried twice. Stopped at any moment, what was done is done, and running it again goes on
-//! with the rest.
+//! Guarantee: a dead job returns to its queue with its attempts at 0 and its history kept, if the engine's lifecycle
+//! allows it. A job that fails again meanwhile is not retried twice. If it is stopped, completed work stays, and
+//! running it again continues with the rest.
+// SPEC E4.
 
 use ichido::letters::{Policies, QueuePolicy, Resolution, tell_resolved};
 use ichido_core::retry::Guarantee;
@@ -15,25 +16,25 @@ use crate::job_error::JobError;
 use crate::jobs;
 use crate::settings::limits;
 
-/// Who did it, in the history of each job.
+/// The actor in the history of each job.
 const ACTOR: &str = "bookmarks retry-failed";
 
-/// What became of failed jobs, counted.
+/// Counts of failed jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retried {
-    /// Back in their queues.
+    /// Requeued jobs.
     pub put_back: u64,
-    /// Not asked for, or nothing that a retry could mend.
+    /// Jobs not asked for, or that a retry cannot help.
     pub left: u64,
 }
 
-/// Why failed jobs could not be put back.
+/// Why failed jobs could not be requeued.
 #[derive(Debug, thiserror::Error)]
 pub enum RetryError {
-    /// There is no such code.
+    /// The code does not exist.
     #[error("no job fails with {code:?}; the codes are {}", codes())]
     CodeUnknown {
-        /// What was asked for.
+        /// The code asked for.
         code: String,
     },
     /// The database failed.
@@ -41,7 +42,7 @@ pub enum RetryError {
     Store {
         /// What was done before.
         before: Retried,
-        /// Why.
+        /// The cause.
         #[source]
         error: StoreError,
     },
@@ -51,7 +52,7 @@ fn codes() -> String {
     JobError::ALL.iter().map(|job_error| job_error.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Puts back all that failed with a code, or all that a retry can help; or counts them.
+/// Requeues all jobs that failed with a code, or all that a retry can help; or counts them.
 pub(crate) async fn retry_failed(
     store: &Store,
     code: Option<&str>,
@@ -76,7 +77,8 @@ pub(crate) async fn retry_failed(
     went.map(|()| retried).map_err(|error| RetryError::Store { before: retried, error })
 }
 
-/// A page at a time. The engine's own bulk would do, if it could tell our codes apart: its filter looks for a text anywhere in an error.
+/// Works one page at a time. The engine's bulk operation cannot tell our codes apart: its filter searches for a text
+/// anywhere in an error.
 async fn of_queue(
     store: &Store,
     queue: QueueName,
@@ -88,7 +90,7 @@ async fn of_queue(
     let policies = Policies::default().with(queue.clone(), policy);
     let note = Note { actor: Some(ACTOR.to_owned()), ..Note::default() };
     let now = store.now().await?;
-    // What fails again while this runs is not looked at a second time.
+    // A job that fails again while this runs is not considered twice.
     let filter = LetterFilter { queue: Some(queue), since_before: Some(now), ..LetterFilter::default() };
     let mut after = None;
     loop {
@@ -111,7 +113,7 @@ async fn of_queue(
                     retried.put_back += 1;
                 }
                 LetterStepped::UrlError(_) => retried.left += 1,
-                // Somebody's retry was quicker.
+                // Another retry was faster.
                 LetterStepped::NoLetter => (),
             }
         }

@@ -1,4 +1,4 @@
-//! The server: what it answers, and its limits.
+//! The HTTP server and its limits.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tower_service::Service as _;
 use crate::problem::{Code, Problem};
 use crate::settings::limits;
 
-/// How long clients may take, and how many there may be.
+/// Time limits for clients, and their maximum number.
 pub(crate) const LIMITS: Limits = Limits {
     connections_max: limits::CLIENTS_MAX,
     peer_connections_max: None,
@@ -26,15 +26,15 @@ pub(crate) const LIMITS: Limits = Limits {
     body: limits::REQUEST_WAIT,
     drain: limits::DRAIN_WITHIN,
 };
-/// When somebody may come again who found every place taken.
+/// When a client may retry that found the server full.
 const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Answers requests from a router.
+/// Serves requests from a router.
 pub(crate) struct BookmarkServer(pub(crate) Router);
 
 impl Answers for BookmarkServer {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        // The time for the whole request bounds its body too.
+        // The timeout of the whole request bounds its body too.
         let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request.map(Body::new))).await;
         boxed(answered.map_or_else(|_| late().into_response(), |Ok(response)| response))
     }

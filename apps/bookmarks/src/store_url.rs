@@ -1,4 +1,4 @@
-//! Where everything is kept, as it may be shown: an address may hold a password, and this never does.
+//! The store's URL for display: a URL may contain a password, and this never does.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,34 +6,34 @@ use std::str::FromStr as _;
 
 use sqlx::postgres::PgConnectOptions;
 
-/// A store's place, of an address such as `sqlite:FILE` or `postgres://…`.
+/// A store, parsed from a URL such as `sqlite:FILE` or `postgres://…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// A file.
+    /// An SQLite file.
     Sqlite {
-        /// Its path, as it was written.
+        /// The path, as written.
         file: PathBuf,
     },
-    /// A database of a server.
+    /// A PostgreSQL database.
     Postgres {
         /// The server's host and port, or its socket.
         server: String,
-        /// The database.
+        /// The name of the database.
         database: String,
     },
-    /// No place that is known, as it was written; `None` where a password may stand in it.
+    /// An unknown URL, as written; `None` if it may contain a password.
     Unknown(Option<String>),
 }
 
 impl StoreUrl {
-    /// The place that an address names.
+    /// Parses a URL.
     pub fn new(address: &str) -> Self {
         match address.split_once(':') {
-            // The path as it is written, as the store takes it.
+            // The path as written, as the store reads it.
             Some(("sqlite", path)) => Self::Sqlite { file: path.strip_prefix("//").unwrap_or(path).into() },
             Some(("postgres" | "postgresql", _)) => PgConnectOptions::from_str(address)
                 .map_or(Self::Unknown(None), |options| Self::server(&options)),
-            // `scheme://user:password@host`, mistyped or another's; or `password=…`.
+            // `scheme://user:password@host` with a typo or another scheme; or `password=…`.
             _ => Self::Unknown(Some(address.to_owned()).filter(|address| !address.contains(['@', '=']))),
         }
     }
@@ -43,12 +43,12 @@ impl StoreUrl {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        // PostgreSQL's own rule, where none is named.
+        // PostgreSQL's own default.
         let database = options.get_database().unwrap_or(options.get_username()).to_owned();
         Self::Postgres { server, database }
     }
 
-    /// The file, where it is one.
+    /// Returns the file, if it is one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite { file } => Some(file),
@@ -56,7 +56,8 @@ impl StoreUrl {
         }
     }
 
-    /// The whole path of a file that is not there. Where nobody may say whether it is, opening it says why.
+    /// Returns the absolute path of a file that does not exist. If that cannot be determined, opening the file reports
+    /// why.
     pub fn missing_file(&self) -> Option<PathBuf> {
         self.file().filter(|file| matches!(file.try_exists(), Ok(false))).map(whole)
     }

@@ -1,20 +1,20 @@
-//! The built-in summary: sentences out of the page itself, always the same for the same text.
+//! The built-in summary: sentences from the page itself, the same for the same text.
 
 use crate::reading::{cut, words};
 use crate::settings::limits::SUMMARY_CHARS_MAX;
 
-/// A sentence that is shorter says little: a heading, a date, a button.
+/// A shorter sentence says little: a heading, a date, a button.
 const MIN_CHARS: usize = 30;
-/// Of writing without blanks between words, so much says as much.
+/// The same for scripts without blanks between words.
 const MIN_CHARS_DENSE: usize = 12;
 
-/// The first sentences that say something, as many as fit; `None` of a text that has nothing to say.
+/// Returns the first meaningful sentences that fit; `None` for an empty text.
 ///
-/// What ends like a sentence and is not short counts; where nothing does, the beginning of the text has to do.
+/// A sentence counts if it ends like one and is not short. If there is none, the beginning of the text is used.
 pub(crate) fn extract(text: &str) -> Option<String> {
     let mut summary = String::new();
     for sentence in text.lines().flat_map(sentences).filter(|sentence| says_something(sentence)) {
-        // What stands on a page twice says no more.
+        // A sentence that occurs twice on a page is used once.
         if summary.contains(sentence) {
             continue;
         }
@@ -28,7 +28,7 @@ pub(crate) fn extract(text: &str) -> Option<String> {
     if summary.is_empty() { fitting(text) } else { Some(summary) }
 }
 
-/// A text as a summary: on one line, and cut where it is too long; `None` when nothing is left of it.
+/// Formats a text as a summary: on one line, truncated if too long; `None` if nothing is left.
 pub(crate) fn fitting(text: &str) -> Option<String> {
     let text = words(text);
     if text.chars().count() <= SUMMARY_CHARS_MAX {
@@ -37,7 +37,8 @@ pub(crate) fn fitting(text: &str) -> Option<String> {
     Some(format!("{}…", cut(&text, SUMMARY_CHARS_MAX - 1).trim_end()))
 }
 
-/// The sentences of a line: up to a mark that ends one, and in writing with blanks only before a blank, so that `3.5` stays whole.
+/// Splits a line into sentences: up to an end mark, and in scripts with blanks only before a blank, so `3.5` stays
+/// whole.
 fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -69,7 +70,7 @@ fn says_something(sentence: &str) -> bool {
     least <= sentence.chars().count() && sentence.ends_with(['.', '!', '?', '。', '！', '？'])
 }
 
-/// Whether it is of a writing without blanks between words.
+/// Returns whether the script has no blanks between words.
 fn is_dense(sentence: &str) -> bool {
     let (mut all, mut dense) = (0_usize, 0_usize);
     for c in sentence.chars().filter(|c| c.is_alphabetic()) {

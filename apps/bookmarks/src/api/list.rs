@@ -1,4 +1,4 @@
-//! The list: newest first, a page at a time.
+//! Lists bookmarks, newest first, one page at a time.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let wanted = read(caller.person.id, uri.query().unwrap_or_default())?;
     let mut pooled = app.database.connect().await?;
-    // One more than is shown says whether there is a next page.
+    // One more than is shown tells whether there is a next page.
     let filter = BookmarkFilter { limit: wanted.limit + 1, ..wanted };
     let mut found = bookmarks::list(&mut pooled.connection(), &filter).await?;
     let is_more = wanted.limit < u32::try_from(found.len()).unwrap_or(u32::MAX);

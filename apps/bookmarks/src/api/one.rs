@@ -1,4 +1,4 @@
-//! One bookmark: shown, and taken away.
+//! Shows and deletes one bookmark.
 
 use std::sync::Arc;
 
@@ -28,7 +28,9 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?))
 }
 
-/// Takes it away, and with it its job, where that waits or has failed. A job that is under way, or that is missed here, finds no bookmark and does nothing.
+/// Deletes a bookmark, and cancels its job if the job waits or has failed.
+///
+/// A running job, or one that is missed here, finds no bookmark and does nothing.
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<AuthenticatedCaller>,
@@ -51,7 +53,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is no id is nobody's bookmark.
+/// Parses an id; an invalid one is an unknown bookmark.
 pub(super) fn parsed(id: Result<Path<String>, PathRejection>) -> Result<Uuid, Problem> {
     id.ok().and_then(|Path(id)| Uuid::parse_str(&id).ok()).ok_or_else(Problem::no_bookmark)
 }

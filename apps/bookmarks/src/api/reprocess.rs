@@ -1,4 +1,5 @@
-//! A person's retry: `POST /v1/bookmarks/{id}/reprocess` (SPEC A12).
+//! Retries a bookmark on a person's request: `POST /v1/bookmarks/{id}/reprocess`.
+// SPEC A12.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ use crate::jobs::{self, JobPayload};
 use crate::people::Person;
 use crate::problem::Problem;
 
-/// With a key it runs in the layer's transaction, and the same key gets the same answer; without one in its own.
+/// With a key it runs in the layer's transaction, and the same key gets the same response. Without a key it uses its
+/// own transaction.
 pub(super) async fn reprocess(
     State(app): State<Arc<App>>,
     id: Result<Path<String>, PathRejection>,
@@ -32,12 +34,12 @@ pub(super) async fn reprocess(
     let caller = parts.extensions.get::<AuthenticatedCaller>().ok_or_else(Problem::signed_out)?;
     let (bookmark, replaced) = if let Some(transaction) = layer_transaction(&parts) {
         let mut guard = transaction.lock().await?;
-        again(&app, &mut guard.connection(), &caller.person, id).await?
+        retry_bookmark(&app, &mut guard.connection(), &caller.person, id).await?
     } else {
         let mut open = app.database.begin().await?;
-        let again = again(&app, &mut open.connection(), &caller.person, id).await?;
+        let retried = retry_bookmark(&app, &mut open.connection(), &caller.person, id).await?;
         open.commit().await?;
-        again
+        retried
     };
     let mut response = answer(StatusCode::ACCEPTED, &bookmark);
     if let Some(replaced) = replaced {
@@ -46,13 +48,14 @@ pub(super) async fn reprocess(
     Ok(response)
 }
 
-/// A job that waited for its time, and whose place a new one has taken. It is told to whoever sees the answer after the transaction has ended.
+/// A waiting job that a new one has replaced. It is passed on with the response and handled after the transaction has
+/// ended.
 #[derive(Clone, Copy)]
 pub(super) struct Replaced(Uuid);
 
 impl Replaced {
-    /// Takes it back. Where that fails it comes at its time, finds another job in its place, and does nothing.
-    pub(super) async fn take_back(self, store: &Store, person: &Person) {
+    /// Cancels the replaced job. If that fails, the job runs when due, finds that it was replaced, and does nothing.
+    pub(super) async fn cancel(self, store: &Store, person: &Person) {
         let note = Note { actor: Some(person.name.clone()), ..Note::default() };
         if let Err(error) = store.messages().step(self.0, |_| Event::Cancelled, &note).await {
             tracing::warn!(
@@ -63,22 +66,22 @@ impl Replaced {
     }
 }
 
-/// Begins again at the page; where a job is on its way already, that one is it. One that waits for its time need not any longer.
-async fn again(
+/// Starts again with the page. A job that is already running is reused; one that waits for its retry is replaced.
+async fn retry_bookmark(
     app: &App,
     connection: &mut DbConnection<'_>,
     person: &Person,
     id: Uuid,
 ) -> Result<(Bookmark, Option<Replaced>), Problem> {
-    let again = bookmarks::count_job(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
-    if again.state != bookmark::State::Processing {
-        let task = JobPayload::first(id, &again.url, &again.idempotency_key, &app.settings.retry);
-        let task = JobPayload { replaces: Some(again.job).filter(|_| again.is_dead), ..task };
-        let message = jobs::read_page(person, &task, again.jobs, &app.settings.retry);
+    let target = bookmarks::count_job(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
+    if target.state != bookmark::State::Processing {
+        let task = JobPayload::first(id, &target.url, &target.idempotency_key, &app.settings.retry);
+        let task = JobPayload { replaces: Some(target.job).filter(|_| target.is_dead), ..task };
+        let message = jobs::read_page(person, &task, target.jobs, &app.settings.retry);
         let job = jobs::enqueue(connection, &app.store, message).await?;
         bookmarks::set_job(connection, id, job).await?;
     }
-    let replaced = (again.state == bookmark::State::Retrying).then_some(Replaced(again.job));
+    let replaced = (target.state == bookmark::State::Retrying).then_some(Replaced(target.job));
     let bookmark = bookmarks::find(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
     Ok((bookmark, replaced))
 }

@@ -1,7 +1,8 @@
-//! Saving: `POST /v1/bookmarks` (SPEC A1 to A7).
+//! Saves a bookmark: `POST /v1/bookmarks`.
 //!
-//! Everything here happens in the transaction of the layer: the bookmark, the message that has its page read, and the answer under the
-//! request's key commit together, or not at all.
+//! Everything here happens in the layer's transaction: the bookmark, the message that has its page read, and the
+//! response under the request's key commit together or not at all.
+// SPEC A1 to A7.
 
 use std::sync::Arc;
 
@@ -25,10 +26,10 @@ use crate::jobs::{self, JobPayload};
 use crate::problem::{Code, Problem};
 use crate::settings::limits::HINT_CHARS_MAX;
 
-/// The number of the job that comes with a bookmark; each person's retry is one more.
+/// The number of a bookmark's first job; each retry by a person adds one.
 const FIRST_JOB: i64 = 0;
 
-/// What is asked for.
+/// The body of the request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wish {
@@ -37,7 +38,8 @@ struct Wish {
     source_hint: Option<String>,
     #[serde(default)]
     created_from: Option<String>,
-    /// The layer has compared it with the header (SPEC D11).
+    /// The layer has compared it with the header.
+    // SPEC D11.
     #[serde(default, rename = "idempotency_key")]
     _key: Option<String>,
 }
@@ -79,7 +81,7 @@ pub(super) async fn save(
         response.headers_mut().insert(LOCATION, location);
     }
     if let Some(made) = made {
-        // The key is not forgotten while the message may still be sent (SPEC A5).
+        // The key is kept while the message may still be sent (SPEC A5).
         response.extensions_mut().insert(made);
     }
     Ok(response)

@@ -1,4 +1,4 @@
-//! Signing in and out: a token becomes a cookie.
+//! Signs people in and out: a token becomes a cookie.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) async fn sign_in(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let body = body.map_err(|_| Problem::too_large())?;
-    // A foreign page could sign somebody in as somebody else.
+    // Otherwise a foreign page could sign somebody in as somebody else.
     if comes_from(&headers, &app.settings) == Origin::Foreign {
         return Err(foreign());
     }
@@ -41,7 +41,7 @@ pub(super) async fn sign_in(
     drop(pooled);
     let now = app.store.now().await?;
     let made = people::sign_in(&app.database, &token, now).await?.ok_or_else(wrong)?;
-    // Whoever was signed in here is not any more.
+    // This ends the session that was open in this browser.
     if let Some(before) = session(&headers, &app.settings) {
         let mut pooled = app.database.connect().await?;
         people::sign_out(&mut pooled.connection(), &before).await?;

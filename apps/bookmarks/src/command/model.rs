@@ -1,4 +1,4 @@
-//! The model that the command line names, as `ichido judge` takes it.
+//! The model named on the command line, in the same form as for `ichido judge`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use ichido_llm::models::{AnthropicSettings, Model, OpenAiSettings, ServiceSettin
 
 use super::CommandError;
 
-/// A model, and whose it is.
+/// A model and its provider.
 pub(super) struct NamedModel {
     pub(super) model: Arc<dyn Model>,
     provider: &'static str,
-    /// Whether it is elsewhere than at the provider's own.
+    /// Whether it is not at the provider's own URL.
     is_elsewhere: bool,
 }
 
 impl NamedModel {
-    /// What `--llm` and `--llm-url` say.
+    /// Parses `--llm` and `--llm-url`.
     pub(super) fn new(llm: &str, url: Option<&str>) -> Result<Self, CommandError> {
         let forms = "write openai:MODEL or anthropic:MODEL";
         let parts = llm.split_once(':').filter(|(_, name)| !name.is_empty());
@@ -25,7 +25,7 @@ impl NamedModel {
         let service = |base_url: &str, key: &'static str| {
             let mut service = ServiceSettings::new(name, url.unwrap_or(base_url));
             service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
-            // A server of one's own may ask for none.
+            // A self-hosted server may need no key.
             if service.api_key.is_none() && url.is_none() {
                 return Err(format!("--llm: its key is missing: set {key} in the environment"));
             }
@@ -51,7 +51,7 @@ impl NamedModel {
     }
 }
 
-/// What is wrong, each under the name by which it was said here.
+/// Renders the problems, each under the name of its flag or variable.
 fn render_problems(problems: &Faults, key: &str) -> String {
     let said = problems.0.iter().map(|problem| {
         let setting = match problem.place.as_str() {

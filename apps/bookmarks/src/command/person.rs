@@ -1,4 +1,4 @@
-//! `bookmarks person`: who may come in.
+//! `bookmarks person`: manages who may sign in.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -75,7 +75,7 @@ impl PersonCommand {
                 eprintln!("bookmarks: {name:?} was removed, with {count} bookmarks");
             }
             Self::List => {
-                // The id is what the engine's own tools show, as the identity.
+                // The engine's own tools show the id as the identity.
                 for person in app.people().await.map_err(|error| error.in_full())? {
                     println!("{}  {}", person.id, person.name);
                 }
@@ -86,7 +86,7 @@ impl PersonCommand {
     }
 }
 
-/// The token alone for whoever reads it by a program, and beside it the link for whoever reads it with their eyes.
+/// Prints the token alone on standard output, for programs, and a link on standard error, for people.
 fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
     println!("{}", token.to_text());
     eprintln!("bookmarks: this is the token of {name:?}. It is not shown again. By this link it signs in:");
@@ -97,7 +97,7 @@ fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
     }
 }
 
-/// Asks who sits before it; nobody does where standard input is no terminal, and then this says what to do.
+/// Asks for confirmation; without a terminal, returns an error that says what to do.
 fn confirm(name: &str, count: u64) -> Result<(), CommandError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,4 @@
-//! `bookmarks retry-failed`: what an operator says when what was wrong has been mended.
+//! `bookmarks retry-failed`: requeues failed jobs after an operator has fixed the cause.
 
 use bookmarks::{App, Retried, Settings};
 

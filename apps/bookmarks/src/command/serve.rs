@@ -1,4 +1,4 @@
-//! `bookmarks serve`, which is what happens when nothing is said.
+//! `bookmarks serve`, the default command.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::model::NamedModel;
 use super::{CommandError, LISTEN, link, origin};
 
-/// Who is there when nobody was added.
+/// The person that is created if nobody was added.
 const FIRST: &str = "me";
 
 #[derive(Clone, clap::Args)]
@@ -38,7 +38,7 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self, store: String) -> Result<(), CommandError> {
-        // Before the first connection, so that a signal always finds a server that ends in good order.
+        // Before the first connection, so a signal always finds a server that shuts down cleanly.
         let stops = Signals::listen()?.stops();
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
             format!(
@@ -68,7 +68,7 @@ impl Serve {
     }
 }
 
-/// Where it is and how to come in; the last line says that it works.
+/// Prints the address and how to sign in; the last line says that the service is ready.
 fn announce(
     settings: &Settings,
     address: SocketAddr,

@@ -1,9 +1,9 @@
-//! Which addresses are open to everybody, so that fetching from them shows nobody more than they could see themselves.
+//! Decides which addresses are public, so fetching from them reveals nothing private.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Networks of IPv4 that are not the public Internet: this host and network, private, shared (CGNAT), loopback, link-local, protocols,
-/// documentation, 6to4 relays, benchmarks, multicast, reserved.
+/// IPv4 networks that are not the public Internet: this host and network, private, shared (CGNAT), loopback,
+/// link-local, protocols, documentation, 6to4 relays, benchmarks, multicast, reserved.
 const INNER_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -22,11 +22,11 @@ const INNER_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// Of IPv6 only this is given out to the public Internet. Loopback, link-local, private (ULA), multicast, IPv4-mapped and NAT64 addresses are
-/// all outside of it.
+/// The only IPv6 range that is allocated to the public Internet. Loopback, link-local, private (ULA), multicast,
+/// IPv4-mapped and NAT64 addresses are outside of it.
 const OUTER_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// And within it, this is not: protocols with Teredo, documentation, 6to4, which has an IPv4 address inside.
+/// Exceptions within that range: protocols with Teredo, documentation, and 6to4, which embeds an IPv4 address.
 const INNER_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0x0db8, 0, 0, 0, 0, 0, 0), 32),
@@ -34,7 +34,7 @@ const INNER_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether an address is of the public Internet.
+/// Returns whether an address belongs to the public Internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !INNER_V4
@@ -129,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the standard library knows to be inner is never taken for public.
+        /// No address that the standard library considers internal counts as public.
         #[test]
         fn no_address_that_is_known_to_be_inner_is_public(bits in any::<u32>(), more in any::<u128>()) {
             let four = Ipv4Addr::from_bits(bits);

@@ -1,4 +1,4 @@
-//! One request for a page, and its response.
+//! Sends one request for a page and reads its response.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn failed(error: NetworkError) -> JobFailure {
             return JobFailure::new(JobError::AddressRefused, "its address is not of the public Internet");
         }
         NetworkFault::ConnectTimeout | NetworkFault::Timeout => JobError::PageTooSlow,
-        // A certificate that nobody vouches for is there at the next attempt too.
+        // An untrusted certificate is still untrusted at the next attempt.
         _ if error.is_untrusted => JobError::PageUntrusted,
         _ => JobError::PageUnreachable,
     };
@@ -65,7 +65,7 @@ impl Fetcher {
     }
 }
 
-/// Reads a page to its end, if that is not too far.
+/// Reads a page to its end, up to the size limit.
 pub(super) async fn read(answer: Response<Incoming>) -> Result<Bytes, JobFailure> {
     let too_large = || {
         let detail = format!("it is over {} bytes", limits::PAGE_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! `extraction`: fetches a page, and writes what it says to the bookmark.
+//! `extraction`: fetches a page and stores its content in the bookmark.
 
 use ichido::destination::{Failed, Job};
 use ichido_store::message::Note;
@@ -13,17 +13,17 @@ use crate::reading;
 pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<JobPayload>) -> Result<(), Failed> {
     let Job { payload: task, message: this, identity, .. } = job;
     if let Some(dead) = task.replaces {
-        // Here, and not where the retry was asked for: that is one transaction, and this is done as often as it takes.
+        // Closed here and not in the request for the retry: that is one transaction, and this can be repeated.
         let note = Note { receipt: Some(this.to_string()), ..Note::default() };
         close_letter(&app.store, dead, &note).await?;
     }
     let url = &task.original_request.url;
     let now = app.store.now().await?;
-    let came = fetcher.get(url, now).await.map_err(JobFailure::failed)?;
-    // A long page would hold up a thread that others wait for.
-    let page = tokio::task::spawn_blocking(move || reading::read(&came)).await?;
+    let fetched = fetcher.get(url, now).await.map_err(JobFailure::failed)?;
+    // A long page would block a thread that others wait for.
+    let page = tokio::task::spawn_blocking(move || reading::read(&fetched)).await?;
 
-    // The page and the job that goes on with it, together or not at all (SPEC D4).
+    // The page and the next job commit together or not at all (SPEC D4).
     let key = format!("{LLM_PROCESSING}-{this}");
     let next = JobPayload { replaces: None, ..task.clone() };
     let next = message(llm_processing_queue(), &identity, &key, &next, &app.settings.retry);

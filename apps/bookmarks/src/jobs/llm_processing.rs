@@ -1,4 +1,4 @@
-//! `llm_processing`: has a page summarised by a model, or takes sentences out of it where there is none.
+//! `llm_processing`: has a model summarise a page, or extracts sentences without a model.
 
 use ichido::destination::{Failed, Job};
 use ichido_core::verdict::{Advice, ErrorCode};
@@ -41,7 +41,7 @@ async fn write(
     Ok(())
 }
 
-/// One call. Whether there is another is the engine's to decide.
+/// Makes one call. The engine decides about retries.
 async fn ask(model: &dyn Model, page: &Page) -> Result<String, Failed> {
     let user = format!("{}\n\n{}", page.title.as_deref().unwrap_or("A page without a title"), page.text);
     let prompt =
@@ -52,7 +52,8 @@ async fn ask(model: &dyn Model, page: &Page) -> Result<String, Failed> {
     summary::fitting(words).ok_or_else(|| unusable("the model said nothing"))
 }
 
-/// The model is one place for all, so its pace hears of it. A call whose answer was lost may be paid for twice (SPEC F2).
+/// All jobs share one model, so its pace learns of the failure. A call with a lost answer may be billed twice.
+// SPEC F2.
 fn refused(refusal: &Refusal) -> Failed {
     let verdict = &refusal.verdict;
     match (verdict.advice, verdict.code) {

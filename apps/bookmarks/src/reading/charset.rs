@@ -1,21 +1,21 @@
-//! Which encoding a page is in: as its bytes say, as its server says, as its head says.
+//! Decides a page's encoding: from its bytes, its server, or its head.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far into a page its head is looked at for an encoding, as browsers do.
+/// How far into a page its head is searched for an encoding, as browsers do.
 const HEAD_BYTES: usize = 1_024;
 
-/// A page as text. What is no character of its encoding is shown as �.
+/// Decodes a page. An invalid character becomes �.
 pub(super) fn decode(bytes: &[u8], said: Option<&str>) -> String {
     let said = said.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = said
         .or_else(|| in_head(bytes))
         .unwrap_or_else(|| if std::str::from_utf8(bytes).is_ok() { UTF_8 } else { WINDOWS_1252 });
-    // A mark at the beginning wins over both.
+    // A byte order mark wins over both.
     encoding.decode(bytes).0.into_owned()
 }
 
-/// What follows `charset=` in the head: both ways to write it have that.
+/// Returns what follows `charset=` in the head: both ways to write it contain that.
 fn in_head(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes[..bytes.len().min(HEAD_BYTES)].to_ascii_lowercase();
     let after = head.windows(8).position(|window| window == b"charset=")? + 8;

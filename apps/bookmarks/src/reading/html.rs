@@ -1,26 +1,26 @@
-//! Text out of HTML, token by token: no tree is built, so that nothing deep or broken can hurt.
+//! Extracts text from HTML, token by token: no tree is built, so deep or broken pages do no harm.
 
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 
 use crate::settings::limits::TEXT_CHARS_MAX;
 
-/// What is no text at all.
+/// Elements that contain no text.
 const NEVER: [&str; 8] = ["script", "style", "noscript", "template", "svg", "iframe", "select", "textarea"];
-/// What stands around the text.
+/// Elements around the text.
 const AROUND: [&str; 7] = ["nav", "header", "footer", "aside", "form", "button", "dialog"];
-/// What the text stands in, where a page says so.
+/// Elements that contain the text, if a page has them.
 const INSIDE: [&str; 2] = ["main", "article"];
-/// What stands in a line; all else begins a new one.
+/// Inline elements; all others start a new line.
 const INLINE: [&str; 24] = [
     "a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd",
     "mark", "q", "ruby", "s", "small", "span", "strong", "sub", "sup",
 ];
-/// Less than this is no text worth the name: then more of the page is taken.
+/// A shorter text is not worth reading, and more of the page is used.
 const MIN_CHARS: usize = 140;
-/// The most that is collected, in bytes: all that is kept, in the longest writing, with blanks.
+/// Maximum number of bytes collected: all that is kept, in the longest encoding, with blanks.
 const COLLECTED_BYTES_MAX: usize = TEXT_CHARS_MAX * 8;
 
-/// What was found in a page.
+/// The content of a page.
 #[derive(Debug, Default)]
 pub(super) struct HtmlContent {
     pub(super) title: String,
@@ -52,12 +52,12 @@ struct HtmlReader {
     in_title: bool,
     other_title: Option<String>,
     description: Option<String>,
-    /// What we are in that is no text, and how many of it.
+    /// The element without text that the reader is in, and its depth.
     skipped: Option<(String, usize)>,
-    /// How many elements we are in that stand around the text, and that the text stands in.
+    /// How many open elements are around the text, and how many contain it.
     around: usize,
     inside: usize,
-    /// What stands inside; what does not stand around; all of it.
+    /// The text inside those elements; the text not around it; all of it.
     main: String,
     plain: String,
     all: String,
@@ -136,7 +136,7 @@ impl HtmlReader {
         }
     }
 
-    /// The narrowest text that is long enough; the page's own description where there is none.
+    /// Chooses the narrowest text that is long enough, or else the page's own description.
     fn found(self) -> HtmlContent {
         let is_blank = |text: &String| text.trim().is_empty();
         let title = self.title.filter(|title| !is_blank(title)).or(self.other_title).unwrap_or_default();

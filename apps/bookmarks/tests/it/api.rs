@@ -1,4 +1,4 @@
-//! The service as people and programs meet it: over a real socket, on each database. Nothing sleeps: a case waits for a condition, or
+//! The service from outside: over a real socket, on each database. Nothing sleeps: a case waits for a condition or
 //! moves the store's clock.
 
 mod fixture;

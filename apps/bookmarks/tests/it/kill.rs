@@ -1,9 +1,11 @@
-//! Killed at any moment, the service loses no save that anybody was told is kept, and makes no bookmark twice (SPEC A3, A7, A13).
+//! Killed at any moment, the service loses no acknowledged save and makes no bookmark twice.
 //!
-//! The real program runs on a real database and is killed with SIGKILL, over and over, and started again where it was. Meanwhile clients save
-//! through their offline queues: new links, the same link again under its own key, and the same link under another key. A save is acknowledged
-//! when it is in its client's queue. Clients die too, in the middle of a send. At the end each URL is one bookmark with one job, every
-//! acknowledged save was sent, and whatever was ever answered about a URL was this bookmark.
+//! The real program runs on a real database, is killed with SIGKILL over and over, and is started again at the same
+//! address. Meanwhile clients save through their offline queues: new links, the same link again under its own key, and
+//! the same link under another key. A save is acknowledged when it is in its client's queue. Clients die too, in the
+//! middle of a send. At the end each URL is one bookmark with one job, every acknowledged save was sent, and every
+//! response about a URL named this bookmark.
+// SPEC A3, A7, A13.
 
 mod client;
 mod client_log;
@@ -21,16 +23,16 @@ use client::Clients;
 use client_log::{ClientLog, FinalState};
 use service::{KilledService, PROGRAM};
 
-/// The most answers between two kills; fewer is as likely as any other number, none included.
+/// Maximum number of responses between two kills; every smaller number is equally likely, including none.
 const ANSWERS_BETWEEN_MAX: u32 = 24;
-/// The most tries that find nobody before the service is started again; likewise.
+/// Maximum number of attempts that find the service down before it is started again; likewise.
 const OFFLINE_BETWEEN_MAX: u32 = 6;
-/// The longest that a case may take for each kill, and at least.
+/// Time limit of a case per kill, and its minimum.
 const KILL_MAX: Duration = Duration::from_secs(10);
 const MIN_CASE_TIME: Duration = Duration::from_mins(3);
 
 fn kills() -> u32 {
-    // `cargo xtask soak` asks for more.
+    // `cargo xtask soak` sets more.
     std::env::var("BOOKMARKS_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
 }
 
@@ -72,7 +74,8 @@ async fn what_was_saved_is_there_once_however_often_it_is_killed_on_postgres() {
 
 const BOOKMARKS: &str = "SELECT url, id, job FROM bookmarks";
 
-/// Saves while the service is killed, and then until every queue is empty; tells what was saved and answered.
+/// Saves while the service is killed, and then until every queue is empty. Returns the log of what was saved and
+/// answered.
 async fn killed_over_and_over(store: &str) -> Arc<ClientLog> {
     let within = MIN_CASE_TIME.max(KILL_MAX * kills());
     tokio::time::timeout(within, save_and_kill(store)).await.expect("the case does not end")
@@ -93,9 +96,9 @@ async fn save_and_kill(store: &str) -> Arc<ClientLog> {
         log.more(|tally| tally.offline, fastrand::u32(..OFFLINE_BETWEEN_MAX)).await;
         log.note_away(false);
         service = KilledService::start_at(store, address).await;
-        clients.tell_online();
+        clients.notify_online();
     }
-    clients.all_sent().await;
+    clients.finish().await;
     service.killed().await;
     println!("{} kills; {}", kills(), log.summary());
     log

@@ -1,4 +1,4 @@
-//! The service from outside: what it answers, and what it keeps when it is killed.
+//! The service from outside: its responses, and what survives when it is killed.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 

@@ -1,4 +1,4 @@
-//! A fresh database, the service on it, and the words in which the cases speak.
+//! A fresh database, the service on it, and helpers for the cases.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnect
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// How often a condition is looked at.
+/// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The longest that a case may take.
+/// Timeout of a case.
 const CASE_MAX: Duration = Duration::from_mins(2);
 
 /// A fresh database.
@@ -30,7 +30,7 @@ pub(crate) struct ApiFixture {
     _database: TestDatabase,
 }
 
-/// What is removed with the fixture.
+/// Removed with the fixture.
 enum TestDatabase {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
@@ -47,22 +47,22 @@ impl ApiFixture {
         Self { url: file.url.clone(), _database: TestDatabase::Sqlite { _file: file } }
     }
 
-    /// The service with its background at rest: bookmarks stay as they were saved, and no page is asked for.
+    /// Starts the service without its worker: bookmarks stay as saved, and no page is fetched.
     pub(crate) async fn start(&self) -> RunningService {
         self.start_as(|_| ()).await
     }
 
-    /// The same, with settings of its own.
+    /// The same, with custom settings.
     pub(crate) async fn start_as(&self, change: impl FnOnce(&mut Settings)) -> RunningService {
         self.serve(change, true).await
     }
 
-    /// The service at work. It may fetch pages of this machine, at this one address.
+    /// Starts the service with its worker. It may fetch pages from this machine, at this one address.
     pub(crate) async fn work(&self) -> RunningService {
         self.work_as(|_| ()).await
     }
 
-    /// The same, with settings of its own.
+    /// The same, with custom settings.
     pub(crate) async fn work_as(&self, change: impl FnOnce(&mut Settings)) -> RunningService {
         self.serve(change, false).await
     }
@@ -84,7 +84,7 @@ impl ApiFixture {
     }
 }
 
-/// A service that runs until this is dropped, and ann, who uses it.
+/// A service that runs until this is dropped, and its user ann.
 pub(crate) struct RunningService {
     pub(crate) app: Arc<App>,
     pub(crate) address: SocketAddr,
@@ -104,22 +104,22 @@ impl RunningService {
         self.app.store()
     }
 
-    /// Lets time pass.
+    /// Moves the store's clock.
     pub(crate) fn pass(&self, time: Duration) {
         self.store().skew_by(time);
     }
 
-    /// Lets the background go on.
+    /// Starts the worker.
     pub(crate) async fn go_on(&self) {
         self.store().queues().pause(&extraction(), false, Some("a case")).await.unwrap();
     }
 
-    /// A request of ann's.
+    /// A request by ann.
     pub(crate) fn ask(&self, method: Method, path: &str) -> ApiRequest {
         self.bare(method, path).header("authorization", &format!("Bearer {}", self.token))
     }
 
-    /// A request of nobody's.
+    /// An unauthenticated request.
     pub(crate) fn bare(&self, method: Method, path: &str) -> ApiRequest {
         ApiRequest { method, ..ApiRequest::to(self.address, path) }
     }
@@ -128,19 +128,19 @@ impl RunningService {
         self.ask(Method::GET, path)
     }
 
-    /// Ann saves a URL.
+    /// Saves a URL as ann.
     pub(crate) fn save(&self, key: &str, url: &str) -> ApiRequest {
         self.ask(Method::POST, "/v1/bookmarks").header("idempotency-key", key).json(&json!({ "url": url }))
     }
 
-    /// The same, and it is new.
+    /// The same, and asserts that it is new.
     pub(crate) async fn saved(&self, key: &str, url: &str) -> String {
         let answer = self.save(key, url).send().await;
         assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
         answer.text("/id")
     }
 
-    /// A bookmark of ann's.
+    /// Returns a bookmark of ann.
     pub(crate) async fn bookmark(&self, id: &str) -> Value {
         let answer = self.get(&format!("/v1/bookmarks/{id}")).send().await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
@@ -158,13 +158,13 @@ impl RunningService {
         }
     }
 
-    /// How many bookmarks ann has.
+    /// Returns how many bookmarks ann has.
     pub(crate) async fn count(&self) -> usize {
         let answer = self.get("/v1/bookmarks?limit=100").send().await;
         answer.json()["bookmarks"].as_array().unwrap().len()
     }
 
-    /// A number that the database is asked for.
+    /// Queries a number from the database.
     pub(crate) async fn number(&self, sql: &'static str) -> i64 {
         if self.store().is_sqlite() {
             let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
@@ -175,7 +175,7 @@ impl RunningService {
         }
     }
 
-    /// A row of text that the database is asked for.
+    /// Queries a row of text from the database.
     pub(crate) async fn row(&self, sql: &'static str) -> Vec<Option<String>> {
         if self.store().is_sqlite() {
             let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
@@ -188,7 +188,7 @@ impl RunningService {
         }
     }
 
-    /// All that the database holds, table by table, as text; bytes are in hexadecimal.
+    /// Dumps the whole database, table by table, as text; bytes are hexadecimal.
     pub(crate) async fn everything(&self) -> String {
         let mut all = Vec::new();
         if self.store().is_sqlite() {
@@ -215,7 +215,7 @@ impl RunningService {
         all.join("\n").to_lowercase()
     }
 
-    /// Changes the database behind the service's back; each has its own words.
+    /// Changes the database directly; each database has its own statement.
     pub(crate) async fn tamper(&self, postgres: &'static str, sqlite: &'static str) {
         if self.store().is_sqlite() {
             let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
@@ -231,7 +231,7 @@ fn extraction() -> QueueName {
     QueueName::parse("extraction").unwrap()
 }
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone)]
 pub(crate) struct ApiRequest {
     address: SocketAddr,
@@ -242,7 +242,7 @@ pub(crate) struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// A read of somebody else than the service of a fixture.
+    /// A GET request to a server other than the fixture's service.
     pub(crate) fn to(address: SocketAddr, path: &str) -> Self {
         Self { address, method: Method::GET, path: path.to_owned(), headers: Vec::new(), body: None }
             .header("host", &address.to_string())
@@ -271,8 +271,8 @@ impl ApiRequest {
         self
     }
 
-    /// Sends it, and again while the store is busy, for requests that meet others at one row: on a slow machine it may be held for
-    /// longer than the store waits, and then nothing was done.
+    /// Sends the request, and again while the store is busy, for requests that meet others at one row: on a slow
+    /// machine the row may be locked for longer than the store waits, and then nothing was done.
     pub(crate) async fn send_while_busy(self) -> ApiResponse {
         loop {
             let answer = self.clone().send().await;
@@ -299,7 +299,7 @@ impl ApiRequest {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
@@ -320,24 +320,24 @@ impl ApiResponse {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The status and the code of a refusal, which is a problem.
+    /// Returns the status and code of a refusal, which is a problem.
     pub(crate) fn refusal(&self) -> (u16, String) {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         (self.status.as_u16(), self.text("/code"))
     }
 }
 
-/// The pause between two looks at a condition, so that those who look leave the machine to those who work.
+/// The pause between two checks of a condition, so checking leaves the machine to those who work.
 pub(crate) async fn look_again() {
     tokio::time::sleep(LOOK_EVERY).await;
 }
 
-/// A case that waits for ever has failed.
+/// A case that waits forever has failed.
 pub(crate) async fn in_time(case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX, case).await.expect("the case does not end");
 }
 
-/// One behaviour, one test for each database.
+/// One behaviour, one test per database.
 #[macro_export]
 macro_rules! both_databases {
     ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: ApiFixture) $body:block)+) => { $(

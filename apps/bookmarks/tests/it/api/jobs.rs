@@ -1,4 +1,5 @@
-//! The background: pages are read as they are, and what is wrong with them is said in plain words (SPEC A10, A12).
+//! Background jobs: pages are read, and errors are reported in plain words.
+// SPEC A10, A12.
 
 use std::time::Duration;
 
@@ -9,17 +10,18 @@ use super::fixture::{ApiFixture, look_again};
 use super::pages::{Pages, SILENCE, html, said, story};
 use crate::both_databases;
 
-/// How long a page may take that never comes. The others of its case have as long, on a slow machine too.
+/// Timeout for a page that never comes. Other pages of the case have the same, on a slow machine too.
 const PAGE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a person sees of a failed bookmark.
+/// The error of a bookmark, as a person sees it.
 fn error_of(bookmark: &Value) -> (String, bool) {
     assert!(bookmark["errorMessage"].as_str().is_some_and(|words| words.contains(' ')), "{bookmark}");
     (bookmark["errorCode"].as_str().unwrap().to_owned(), bookmark["canRetry"].as_bool().unwrap())
 }
 
 both_databases! {
-    /// SPEC A10, A12: the whole way of a page.
+    /// A page from save to summary.
+    // SPEC A10, A12.
     #[test]
     async fn a_page_is_read_and_summarised(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -36,7 +38,8 @@ both_databases! {
         assert_eq!(found.json()["bookmarks"][0]["id"], json!(id));
     }
 
-    /// SPEC A10: failure n waits 2^n × 60 s, and what fails at last is dead.
+    /// Failure n waits 2^n × 60 s, and the last failure is final.
+    // SPEC A10.
     #[test]
     async fn a_page_that_fails_is_tried_again_by_the_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -60,7 +63,7 @@ both_databases! {
             };
             let due = ichido_core::time::Timestamp::parse(waiting["retryAt"].as_str().unwrap()).unwrap();
             let left = due.since(service.store().now().await.unwrap());
-            // The worker's clock and the store's differ by a little.
+            // The worker's clock and the store's differ slightly.
             let (least, most) = (Duration::from_secs(secs - 60), Duration::from_secs(secs + 5));
             assert!(least < left && left < most, "{failure}: {left:?}");
             if failure == 2 {
@@ -82,7 +85,7 @@ both_databases! {
             "/image" => said("200 OK", "Content-Type: image/png\r\n", b"\x89PNG"),
             "/coded" => said("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
             "/large" => said("200 OK", "Content-Type: text/html\r\n", &vec![b'a'; (2 << 20) + 1]),
-            // Its length is not said beforehand.
+            // The response has no Content-Length.
             "/endless" => [b"HTTP/1.1 200 OK\r\n\r\n".as_slice(), &vec![b'a'; 3 << 20]].concat(),
             "/inside" => said("302 Found", "Location: http://127.0.0.2:1/\r\n", b""),
             "/by-name" => said("302 Found", "Location: http://[::1]:1/\r\n", b""),
@@ -108,7 +111,7 @@ both_databases! {
         }
     }
 
-    /// Nobody is connected to without leave, be it by address or by name.
+    /// No connection is made to a private address, neither by address nor by name.
     #[test]
     async fn pages_of_this_machine_are_not_fetched_without_leave(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = bookmarks::is_public).await;
@@ -196,7 +199,7 @@ both_databases! {
         assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, Some("application/json")));
     }
 
-    /// A page that says nothing has a title and no summary.
+    /// An empty page has a title and no summary.
     #[test]
     async fn a_page_without_text_is_done_without_a_summary(fixture: ApiFixture) {
         let service = fixture.work().await;

@@ -1,4 +1,5 @@
-//! What failed for good, and a person's retry (SPEC A11, A12, E4).
+//! Dead letters, and a person's retry.
+// SPEC A11, A12, E4.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +20,12 @@ impl RunningService {
         self.ask(Method::POST, &format!("/v1/bookmarks/{id}/reprocess"))
     }
 
-    /// How many jobs there were in all.
+    /// Returns the total number of jobs.
     async fn jobs(&self) -> usize {
         self.store().messages().list(&MessageFilter::default(), 100).await.unwrap().len()
     }
 
-    /// Lets the waits between tries pass until a bookmark has failed for good.
+    /// Skips the backoff between attempts until a bookmark has failed permanently.
     async fn until_failed(&self, id: &str) -> Value {
         loop {
             let bookmark = self.bookmark(id).await;
@@ -39,7 +40,8 @@ impl RunningService {
 }
 
 both_databases! {
-    /// SPEC A11: the view has a row for each dead letter, with all that it keeps.
+    /// The view has a row for each dead letter, with all that it keeps.
+    // SPEC A11.
     #[test]
     async fn a_dead_letter_is_a_row_of_failed_jobs(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -65,7 +67,8 @@ both_databases! {
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE can_retry").await, 1);
     }
 
-    /// SPEC A12: failed with a reason, a retry by a person, done.
+    /// A bookmark fails with a reason, a person retries it, and it is done.
+    // SPEC A12.
     #[test]
     async fn a_retry_by_a_person_begins_again_and_ends_well(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -88,7 +91,8 @@ both_databases! {
         assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "and what took its place names it");
     }
 
-    /// SPEC A12: without a key, at most one open job; with one, the same answer again.
+    /// Without a key there is at most one open job; with a key, the same response again.
+    // SPEC A12.
     #[test]
     async fn a_bookmark_has_one_open_job_however_often_it_is_asked_for(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -117,7 +121,8 @@ both_databases! {
         assert_eq!(service.jobs().await, 2);
     }
 
-    /// SPEC A12: what waits for its next try is tried at once when a person asks for it, by one job in the other's place.
+    /// A job that waits for its next attempt runs at once when a person asks, as one job that replaces the other.
+    // SPEC A12.
     #[test]
     async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -171,7 +176,7 @@ both_databases! {
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
     }
 
-    /// The page comes when the bookmark has gone: nothing is written, and nothing fails.
+    /// The page arrives after the bookmark was deleted: nothing is written, and nothing fails.
     #[test]
     async fn a_job_under_way_whose_bookmark_is_deleted_does_nothing(fixture: ApiFixture) {
         let service = fixture.work().await;

@@ -1,4 +1,4 @@
-//! The list, the search, and the pages that anybody may load.
+//! The list, the search, and the public pages.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! A model summarises (SPEC A10): what it says, and what goes wrong with it.
+//! A model summarises: its answers, and its failures.
+// SPEC A10.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub(crate) fn playing(rules: Vec<Rule>) -> Fake {
     start(Script { rules, ..Script::default() })
 }
 
-/// Has a fake provider summarise.
+/// Uses a fake provider as the model.
 pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
     let service = ServiceSettings {
         api_key: Some("sk-not-to-be-shown".to_owned()),
@@ -61,7 +62,7 @@ both_databases! {
         assert!(bookmark["summary"].as_str().unwrap().chars().count() <= 400);
     }
 
-    /// Throttled, down, cut off: each is tried again, and the page is not fetched again for it.
+    /// Throttled, down, truncated: each is retried without fetching the page again.
     #[test]
     async fn a_model_that_mends_is_asked_again(fixture: ApiFixture) {
         let fake = playing(Vec::new());
@@ -87,7 +88,8 @@ both_databases! {
         }
     }
 
-    /// A wrong key is nobody's fault who saves links: it fails at once, and a retry can help when it has been mended.
+    /// A wrong key is not the fault of the person who saves links: it fails at once, and a retry helps once it is
+    /// fixed.
     #[test]
     async fn a_model_that_refuses_us_fails_at_once_and_a_retry_can_help(fixture: ApiFixture) {
         let fake = playing(vec![first(Action::Fail(Fault::Denied)), say("A fox.")]);

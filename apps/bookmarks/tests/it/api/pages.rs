@@ -1,4 +1,4 @@
-//! A server of pages that does as each case says: raw bytes, so that it can misbehave.
+//! A page server scripted with raw bytes, so it can misbehave.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,10 +9,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// What is answered to the nth request (from 1) of a path; nothing is silence.
+/// Returns the response to the nth request (from 1) of a path; nothing means silence.
 type PageScript = dyn Fn(&str, usize) -> Vec<u8> + Send + Sync;
 
-/// No answer, and no end.
+/// No response, and no end.
 pub(crate) const SILENCE: Vec<u8> = Vec::new();
 
 /// A server that runs until this is dropped.
@@ -34,7 +34,7 @@ impl Pages {
         Self::start_as(None, script).await
     }
 
-    /// The same, by TLS.
+    /// The same, over TLS.
     pub(crate) async fn start_tls(
         acceptor: TlsAcceptor,
         script: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static,
@@ -59,7 +59,7 @@ impl Pages {
                 tokio::spawn(async move {
                     match tls {
                         None => answer(stream, counted, script).await,
-                        // Who does not trust us hangs up.
+                        // A client that does not trust us hangs up.
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
                                 answer(stream, counted, script).await;
@@ -76,7 +76,7 @@ impl Pages {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
-    /// How often a path was asked for.
+    /// Returns how often a path was requested.
     pub(crate) fn asked(&self, path: &str) -> usize {
         self.asked.lock().unwrap().get(path).copied().unwrap_or(0)
     }
@@ -106,12 +106,12 @@ async fn answer(
     if answer.is_empty() {
         std::future::pending::<()>().await;
     }
-    // Who hangs up early has seen enough.
+    // A client that hangs up early has seen enough.
     drop(stream.write_all(&answer).await);
     drop(stream.shutdown().await);
 }
 
-/// Where pages wait until a case lets them go, one by one.
+/// Holds pages back until a case releases them, one by one.
 pub(crate) struct PageGate(Mutex<mpsc::Receiver<()>>);
 
 impl PageGate {
@@ -120,13 +120,13 @@ impl PageGate {
         (open, Self(Mutex::new(opened)))
     }
 
-    /// A thread of the runtime that simply stood still would hold up what is queued behind it.
+    /// A blocked runtime thread would hold up the tasks queued behind it.
     pub(crate) fn pass(&self) {
         tokio::task::block_in_place(|| self.0.lock().unwrap().recv()).unwrap();
     }
 }
 
-/// An answer with a status, more header lines and a body.
+/// A response with a status, more header lines and a body.
 pub(crate) fn said(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
@@ -138,7 +138,7 @@ pub(crate) fn html(body: &str) -> Vec<u8> {
     said("200 OK", "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
 }
 
-/// A page with something to say.
+/// A page with meaningful text.
 pub(crate) fn story() -> Vec<u8> {
     html(
         "<title>The fox</title><nav>Home</nav><p>The quick brown fox jumped over the lazy dog in the sun. The dog slept on and did not \

@@ -1,4 +1,5 @@
-//! Who asks: each sees only their own (SPEC C3), and a foreign page can do nothing.
+//! Authentication: each person sees only their own data, and a foreign page can do nothing.
+// SPEC C3.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ impl RunningService {
         self.bare(Method::POST, "/session").json(&json!({ "token": token })).send().await
     }
 
-    /// Signs ann in; answers the cookie that her browser sends from now on.
+    /// Signs ann in and returns the cookie that her browser then sends.
     async fn cookie(&self) -> String {
         let answer = self.sign_in(&self.token).await;
         assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
@@ -32,7 +33,8 @@ impl RunningService {
 }
 
 both_databases! {
-    /// SPEC C3: another's bookmark is not there, and the same key of another person is another action.
+    /// Another person's bookmark does not exist, and the same key of another person is another action.
+    // SPEC C3.
     #[test]
     async fn nobody_sees_what_is_anothers(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -74,7 +76,8 @@ both_databases! {
         assert_eq!(service.get("/v1/me").send().await.json()["name"], "ann");
     }
 
-    /// The cookie is the browser's: what a page of ann's sends after bob has signed in there is neither done nor shown as bob's.
+    /// The cookie belongs to the browser: what ann's page sends after bob has signed in there is neither done nor shown
+    /// as bob's.
     #[test]
     async fn what_is_asked_in_anothers_name_is_not_done(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -146,7 +149,7 @@ both_databases! {
         assert_eq!(service.get("/metrics").send().await.status, StatusCode::OK);
     }
 
-    /// A name that somebody else chose can be made to lead here (DNS rebinding).
+    /// A domain that somebody else controls can be made to resolve to this machine (DNS rebinding).
     #[test]
     async fn what_is_measured_is_not_for_a_page_of_another_name(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -239,7 +242,7 @@ both_databases! {
         assert_eq!(unknown, "there is nobody of this name; there are: ann, bob");
     }
 
-    /// Sign-ins beside a renewal: whichever comes first, no session of the old token is left.
+    /// Sign-ins during a renewal: whichever comes first, no session of the old token is left.
     #[test]
     async fn no_session_of_an_old_token_outlives_its_renewal(fixture: ApiFixture) {
         let service = fixture.start().await;

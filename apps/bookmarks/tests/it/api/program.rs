@@ -1,4 +1,4 @@
-//! The program itself: how it is started, who may come in, and how it stops.
+//! The program itself: how it starts, who may sign in, and how it stops.
 
 use std::net::SocketAddr;
 use std::process::{Output, Stdio};
@@ -19,12 +19,12 @@ pub(crate) async fn run(store: &str, arguments: &[&str]) -> Output {
     command.output().await.unwrap()
 }
 
-/// Starts it, as it is without a word of what to do; answers what it said until it served.
+/// Starts it without arguments and returns its output until it served.
 async fn start(store: &str) -> (Child, Vec<String>) {
     start_as(store, |command| command).await
 }
 
-/// The same, told more.
+/// The same, with more arguments.
 pub(crate) async fn start_as(
     store: &str,
     tell: impl FnOnce(&mut Command) -> &mut Command,
@@ -44,7 +44,7 @@ pub(crate) async fn start_as(
     panic!("it did not start: {said:?}");
 }
 
-/// Where it is, and the token of who was added by the first start.
+/// Returns its address, and the token of the person that the first start added.
 pub(crate) fn way_in(said: &[String]) -> (SocketAddr, String) {
     let address = said.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
     let link = said.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn way_in(said: &[String]) -> (SocketAddr, String) {
     (address.parse().unwrap(), token.to_owned())
 }
 
-/// Asks it to stop, and waits until it has.
+/// Asks it to stop and waits until it has.
 pub(crate) async fn stop(mut child: Child) {
     let id = child.id().unwrap().to_string();
     assert!(Command::new("kill").arg(id).status().await.unwrap().success());
@@ -76,7 +76,7 @@ async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
     .await;
 }
 
-/// The token is alone on standard output, for a program; the link is beside it, for a person.
+/// The token is alone on standard output, for programs; the link is on standard error, for people.
 #[tokio::test]
 async fn people_are_added_renewed_removed_and_listed() {
     let file = sqlite::fresh_file();
@@ -131,7 +131,7 @@ async fn people_are_added_renewed_removed_and_listed() {
     assert_eq!(left, listed.lines().nth(1).unwrap().to_owned() + "\n");
 }
 
-/// A path that was mistyped is no empty store.
+/// A mistyped path is not an empty store.
 #[tokio::test]
 async fn a_store_that_is_not_there_is_not_made_to_look_into() {
     let file = sqlite::fresh_file();

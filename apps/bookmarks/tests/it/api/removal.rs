@@ -1,4 +1,4 @@
-//! Somebody is taken away: nothing of theirs is left, and nothing of anybody else's is touched.
+//! Removing a person: nothing of theirs is left, and nothing of anybody else's is touched.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::both_databases;
 
 const NAME: &str = "zebulon";
 
-/// Somebody beside ann.
+/// Another person beside ann.
 struct Other<'a> {
     service: &'a RunningService,
     token: String,
-    /// What is theirs alone, and would be found again wherever it was kept.
+    /// A text that is only theirs and would be found wherever it was stored.
     traces: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Other<'a> {
         self.service.bare(method, path).header("authorization", &format!("Bearer {}", self.token))
     }
 
-    /// Saves a page of theirs; answers its id.
+    /// Saves a page of theirs and returns its id.
     async fn save(&self, key: &str, url: &str) -> String {
         let save = self.ask(Method::POST, "/v1/bookmarks").header("idempotency-key", key);
         let answer = save.json(&json!({ "url": url })).send().await;
@@ -66,7 +66,7 @@ fn page_of(pages: &Pages, path: &str) -> String {
 }
 
 both_databases! {
-    /// A page that was summarised, one that is gone, one that fails for now, one that was deleted, one that was saved again, and a session.
+    /// A summarised page, a missing one, a failing one, a deleted one, one that was saved again, and a session.
     #[test]
     async fn who_is_removed_leaves_nothing_behind(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -109,7 +109,7 @@ both_databases! {
         assert_eq!(replayed.header("idempotency-replayed"), Some("true"), "and so are ann's keys");
     }
 
-    /// The job is let go on to its end, where it finds nothing to write to; only then is it forgotten.
+    /// The running job ends, finds nothing to write to, and only then is it deleted.
     #[test]
     async fn a_job_under_way_is_waited_for_when_its_person_is_removed(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -135,7 +135,7 @@ both_databases! {
         other.assert_gone().await;
     }
 
-    /// Neither waits for the other in a circle, so that nobody can hold it off.
+    /// Neither waits for the other in a cycle, so nobody can block it.
     #[test]
     async fn who_saves_and_deletes_all_the_while_is_removed(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -164,7 +164,7 @@ both_databases! {
         other.assert_gone().await;
     }
 
-    /// Saves that come in beside it are refused, or go with the rest.
+    /// Concurrent saves are refused, or deleted with the rest.
     #[test]
     async fn what_is_saved_beside_a_removal_goes_with_it(fixture: ApiFixture) {
         let service = fixture.start().await;

@@ -1,4 +1,5 @@
-//! An operator's retry of many jobs, when what was wrong has been mended (SPEC E4).
+//! An operator retries many jobs after fixing the cause.
+// SPEC E4.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use super::program::run;
 use crate::both_databases;
 
 both_databases! {
-    /// The key to the model was wrong all night; then it is mended, and nobody presses a button for each link.
+    /// The key to the model was wrong all night; after it is fixed, nobody retries each link by hand.
     #[test]
     async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: ApiFixture) {
         let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);

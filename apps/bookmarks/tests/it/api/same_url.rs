@@ -1,4 +1,5 @@
-//! A second press for the same URL is the first bookmark (SPEC A7).
+//! A second save of the same URL is the first bookmark.
+// SPEC A7.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Saving: once, whatever is sent (SPEC A1 to A6, C6, D4, D11).
+//! Saving takes effect once, whatever is sent.
+// SPEC A1 to A6, C6, D4, D11.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::both_databases;
 const AFTER_KEYS: Duration = Duration::from_hours(73);
 
 both_databases! {
-    /// SPEC A1.
+    // SPEC A1.
     #[test]
     async fn a_save_without_a_key_is_refused_and_does_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -27,7 +28,8 @@ both_databases! {
         assert_eq!(bad.refusal(), (400, "key_invalid".to_owned()));
     }
 
-    /// SPEC A6, D4: the bookmark, the message and the answer are there together.
+    /// The bookmark, the message and the response are stored together.
+    // SPEC A6, D4.
     #[test]
     async fn a_save_is_a_bookmark_a_message_and_an_answer(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -52,7 +54,7 @@ both_databases! {
         assert_eq!((first.queue.as_str(), body), ("extraction", expected));
     }
 
-    /// SPEC A3, C5.
+    // SPEC A3, C5.
     #[test]
     async fn the_same_key_gets_the_same_bytes_again(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -64,7 +66,7 @@ both_databases! {
         assert_eq!(service.count().await, 1);
     }
 
-    /// SPEC A4.
+    // SPEC A4.
     #[test]
     async fn the_same_key_with_another_body_is_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -74,7 +76,8 @@ both_databases! {
         assert_eq!(service.count().await, 1);
     }
 
-    /// SPEC A3, C6: an impatient finger.
+    /// An impatient finger.
+    // SPEC A3, C6.
     #[test]
     async fn ten_presses_at_once_are_one_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -90,7 +93,8 @@ both_databases! {
         assert_eq!(service.number("SELECT count(*) FROM bookmarks").await, 1);
     }
 
-    /// SPEC A2, A5: an expired key counts as new; the URL, too, by then.
+    /// An expired key counts as new; by then the URL does, too.
+    // SPEC A2, A5.
     #[test]
     async fn an_expired_key_counts_as_new(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -105,7 +109,8 @@ both_databases! {
         assert_ne!(first, second);
     }
 
-    /// SPEC D4: whatever fails on the way, nothing of it is there, and the key is free.
+    /// Whatever fails on the way, nothing is stored, and the key is free.
+    // SPEC D4.
     #[test]
     async fn a_save_that_fails_leaves_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -124,7 +129,7 @@ both_databases! {
         service.saved("k1", "https://example.com/poison").await;
     }
 
-    /// SPEC D11.
+    // SPEC D11.
     #[test]
     async fn a_body_that_names_another_key_is_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -161,12 +166,13 @@ both_databases! {
         assert_eq!(service.count().await, 0);
     }
 
-    /// SPEC A5: the key of a message that may still be sent is kept.
+    /// The key of a message that may still be sent is kept.
+    // SPEC A5.
     #[test]
     async fn a_key_is_kept_while_its_message_waits(fixture: ApiFixture) {
         let late = Schedule::List(vec![Duration::from_hours(200)]);
         let service = fixture.work_as(|settings| settings.retry.schedule = late).await;
-        // Nobody listens there.
+        // Nothing listens there.
         let first = service.saved("k1", "http://127.0.0.1:1/").await;
         service.until(&first, "retrying").await;
         service.pass(AFTER_KEYS);

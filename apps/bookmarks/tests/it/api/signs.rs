@@ -1,4 +1,5 @@
-//! How the service is: measured (SPEC A14), and watched (SPEC A15).
+//! Metrics and alerts of the service.
+// SPEC A14, A15.
 
 use std::time::Duration;
 
@@ -9,13 +10,13 @@ use super::fixture::{ApiFixture, RunningService, look_again};
 use super::pages::{Pages, said, story};
 use crate::both_databases;
 
-/// A bit longer than the watch rests.
+/// Slightly longer than the interval of the watch.
 const A_ROUND: Duration = Duration::from_secs(11);
-/// How many looks there are between two steps of time.
+/// How many checks there are between two steps of time.
 const LOOKS_A_STEP: u32 = 40;
 
 impl RunningService {
-    /// What is measured, by its name and labels. Counters are the whole program's, whatever else runs in it.
+    /// Returns the metrics by name and labels. Counters are global to the program, whatever else runs in it.
     async fn measured(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.bare(Method::GET, "/metrics").send().await;
         assert_eq!(page.status, StatusCode::OK);
@@ -26,14 +27,14 @@ impl RunningService {
         lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
     }
 
-    /// Waits until something is measured at least so often.
+    /// Waits until a metric has at least this value.
     async fn until_measured(&self, name: &str, labels: &[&str], least: f64) {
         while self.measured(name, labels).await < least {
             look_again().await;
         }
     }
 
-    /// Waits until an alert is open, and lets time pass meanwhile.
+    /// Waits until an alert is open, and moves the clock meanwhile.
     pub(crate) async fn until_firing(&self, rule: Rule, about: &About) {
         for look in 1_u32.. {
             let firing = self.store().alerts().firing().await.unwrap();
@@ -58,7 +59,8 @@ both_databases! {
         }
     }
 
-    /// SPEC A14: requests with a key, duplicates caught, whose tries, dead letters.
+    /// Requests with a key, detected duplicates, attempts, dead letters.
+    // SPEC A14.
     #[test]
     async fn requests_duplicates_tries_and_dead_letters_are_measured(fixture: ApiFixture) {
         const REQUESTS: &str = "ichido_once_requests_total";
@@ -88,7 +90,7 @@ both_databases! {
         service.until_measured("outbox_letter_resolve_seconds_count", &["queue=\"extraction\""], 1.0).await;
     }
 
-    /// The same names and buckets as those of the engine's own programs, so that rules and dashboards hold for both.
+    /// The names and buckets are those of the engine's own programs, so rules and dashboards apply to both.
     #[test]
     async fn what_the_engine_measures_is_whole_on_our_page(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
@@ -104,7 +106,8 @@ both_databases! {
         assert!(!page.contains("\noutbox_retry_count{"), "a count is not under the name of the whole");
     }
 
-    /// SPEC A15: more than 10 dead letters an hour.
+    /// More than 10 dead letters an hour.
+    // SPEC A15.
     #[test]
     async fn many_dead_letters_open_an_alert(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
@@ -116,7 +119,8 @@ both_databases! {
         assert!(!alerts.iter().any(|alert| alert.rule == Rule::DeadLetter), "one of them is nobody's incident");
     }
 
-    /// SPEC A15: more than 50 % duplicates.
+    /// More than 50 % duplicates.
+    // SPEC A15.
     #[test]
     async fn many_duplicates_open_an_alert(fixture: ApiFixture) {
         let service = fixture.start().await;
@@ -126,7 +130,8 @@ both_databases! {
         service.until_firing(Rule::Duplicates, &About::Operation("bookmarks.create".to_owned())).await;
     }
 
-    /// SPEC A15: more than 5 % of retries failing.
+    /// More than 5 % of retries failing.
+    // SPEC A15.
     #[test]
     async fn many_failing_retries_open_an_alert(fixture: ApiFixture) {
         let service = fixture.work().await;
@@ -137,7 +142,8 @@ both_databases! {
         service.until_firing(Rule::FailedRetries, &About::Queue("extraction".to_owned())).await;
     }
 
-    /// SPEC A15: a mean delay over 5 minutes until pages are summarised.
+    /// A mean delay over 5 minutes until pages are summarised.
+    // SPEC A15.
     #[test]
     async fn a_long_delay_opens_an_alert(fixture: ApiFixture) {
         let service = fixture.start().await;

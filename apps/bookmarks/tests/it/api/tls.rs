@@ -1,5 +1,5 @@
-//! Pages by https: read from whom the system's roots vouch for, and from nobody else. The real program is asked, because it is the
-//! environment that says which roots those are.
+//! Pages over https: only those with a certificate of the system's roots are read. The real program runs, because its
+//! environment decides which roots those are.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use super::fixture::{ApiRequest, in_time, look_again};
 use super::pages::{Pages, story};
 use super::program::{start_as, stop, way_in};
 
-/// A server of pages with a certificate for this host.
+/// A page server with a certificate for this host.
 async fn pages(authority: &Authority, host: &str) -> Pages {
     Pages::start_tls(authority.acceptor(host), |_, _| story()).await
 }
 
-/// Somebody who uses the program.
+/// A user of the program.
 struct TlsPerson {
     address: SocketAddr,
     token: String,
@@ -30,7 +30,7 @@ impl TlsPerson {
         ApiRequest::to(self.address, path).header("authorization", &format!("Bearer {}", self.token))
     }
 
-    /// Saves a page, and waits until it was tried.
+    /// Saves a page and waits until it was attempted.
     async fn save(&self, url: &str) -> Value {
         let save = self.ask("/v1/bookmarks").method(Method::POST).header("idempotency-key", url);
         let id = save.json(&json!({ "url": url })).send().await.text("/id");
@@ -44,7 +44,7 @@ impl TlsPerson {
     }
 }
 
-/// A file of roots, removed with this.
+/// A file of root certificates, removed with this.
 struct Roots(PathBuf);
 
 impl Drop for Roots {

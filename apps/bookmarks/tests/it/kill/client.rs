@@ -1,7 +1,7 @@
-//! Clients: each saves into a queue of its own, from which a sender sends, and dies now and then in the middle of it.
+//! Clients: each saves into its own queue, from which a sender sends, and dies now and then in the middle of it.
 //!
-//! The sender is the one that people have; only the waits after a try that failed are shorter. What it waits for by itself stays: a key
-//! that was claimed when the service died is blocked until its lease is over (5 s), and whoever asks is told that it is in flight.
+//! The sender is the real one; only its backoff is shorter. Its other waits stay: a key that was claimed when the
+//! service died is blocked until its lease expires (5 s), and callers are told that it is in flight.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -19,20 +19,20 @@ use tokio::task::JoinHandle;
 
 use super::client_log::ClientLog;
 
-/// How many save at once.
+/// The number of clients.
 const CLIENTS: u32 = 12;
-/// How many saves a client has waiting at most: it saves on while the service is away, until there are so many.
+/// Maximum number of waiting saves per client: it keeps saving while the service is away, up to this many.
 const WAITING_MAX: u32 = 8;
-/// The most answers, to all clients, in the life of one.
+/// Maximum number of responses, to all clients, in the life of one.
 const ANSWERS_IN_A_LIFE_MAX: u32 = 12 * CLIENTS;
-/// The name under which saves are queued.
+/// The destination of queued saves.
 const DESTINATION: &str = "bookmarks";
 
-/// All of them, at work.
+/// All running clients.
 pub(crate) struct Clients {
     /// The service may be back.
     online: watch::Sender<()>,
-    /// Nothing new is to be saved.
+    /// Nothing new is saved.
     no_more: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -54,13 +54,13 @@ impl Clients {
         Self { online, no_more, tasks }
     }
 
-    /// As the system of a phone tells its programs.
-    pub(crate) fn tell_online(&self) {
+    /// Signals that the network is back, as a phone's system does.
+    pub(crate) fn notify_online(&self) {
         self.online.send_replace(());
     }
 
-    /// Nothing new is saved, and what was is sent.
-    pub(crate) async fn all_sent(self) {
+    /// Stops new saves and waits until all saves are sent.
+    pub(crate) async fn finish(self) {
         self.no_more.send_replace(true);
         for task in self.tasks {
             task.await.unwrap();
@@ -88,7 +88,7 @@ impl Device {
         while let LifeEnd::Died = self.life(&file).await {}
     }
 
-    /// From the opening of the queue until everything is sent or, in the middle of whatever it does, it dies.
+    /// Runs from opening the queue until everything is sent or, in the middle of whatever it does, the client dies.
     async fn life(&mut self, file: &Path) -> LifeEnd {
         let queue = Queue::open(file).await.unwrap();
         let mut sender = self.sender(&queue).await;
@@ -125,7 +125,8 @@ impl Device {
             let terms = SendTerms { retry: retry.clone(), ..SendTerms::default() };
             match queue.sender(DESTINATION, Arc::clone(&self.client), terms).await {
                 Ok(sender) => return sender,
-                // The lock of the life before is also held by a process that is being started, for the moment until it is its own program.
+                // A process that is being started also holds the lock of the previous life, until it executes its own
+                // program.
                 Err(QueueError::SenderBusy) => (),
                 Err(error) => panic!("{error}"),
             }
@@ -133,7 +134,7 @@ impl Device {
     }
 }
 
-/// Who saves, and looks after what failed.
+/// A person who saves links and handles failures.
 struct SimulatedPerson<'a> {
     log: &'a ClientLog,
     queue: &'a Queue,
@@ -143,7 +144,8 @@ struct SimulatedPerson<'a> {
 }
 
 impl SimulatedPerson<'_> {
-    /// Back when there is nothing more to save, and nothing left in the queue. Else each news is an occasion to save, bad ones too.
+    /// Returns when there is nothing more to save and the queue is empty. Until then each event, good or bad, is an
+    /// occasion to save.
     async fn saves(&self) {
         loop {
             let waiting = self.looks_after().await;
@@ -153,18 +155,18 @@ impl SimulatedPerson<'_> {
                 (1..WAITING_MAX, false) if fastrand::bool() => self.saves_one().await,
                 _ => (),
             }
-            // Something waits, of which there will be news.
+            // Something waits, so there will be an event.
             self.news.notified().await;
         }
     }
 
-    /// Has what failed tried again, and says how many are in the queue.
+    /// Retries failed entries and returns how many are in the queue.
     async fn looks_after(&self) -> u32 {
         let entries = self.queue.list(&Filter::default(), WAITING_MAX).await.unwrap();
         for entry in &entries {
             match entry.state {
                 State::Failed => self.queue.retry(entry.id).await.unwrap(),
-                // Twice would be no harm: one URL is one bookmark.
+                // A second send would do no harm: one URL is one bookmark.
                 State::Held => self.queue.release(entry.id).await.unwrap(),
                 State::Waiting | State::Sending => (),
             }

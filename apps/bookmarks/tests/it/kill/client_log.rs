@@ -1,4 +1,4 @@
-//! What was saved and what was answered, and whether the service has it so.
+//! Records what was saved and answered, and checks it against the service.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// What clients did and heard, all of them together.
+/// What all clients did and received.
 #[derive(Default)]
 pub(crate) struct ClientLog {
     notes: Mutex<Notes>,
@@ -26,13 +26,14 @@ pub(crate) struct Save {
 struct Notes {
     /// The number of the next URL.
     next: usize,
-    /// The URLs by their keys, of all saves that were begun. A client that dies while it queues one does not know whether it is in the queue.
+    /// The URLs by key, of all saves that were started. A client that dies while it queues one does not know whether it
+    /// is in the queue.
     begun: BTreeMap<String, String>,
-    /// Those that are in the queue, or were.
+    /// Saves that are, or were, in the queue.
     acknowledged: BTreeSet<Save>,
-    /// Which bookmark a key was said to be.
+    /// The bookmarks that were returned for a key.
     answered: BTreeMap<String, BTreeSet<String>>,
-    /// The service is killed, and not started again.
+    /// The service is killed and not yet restarted.
     is_away: bool,
 }
 
@@ -41,36 +42,36 @@ struct Notes {
 pub(crate) struct ClientCounts {
     /// A save was answered.
     pub(crate) answers: u32,
-    /// A save was queued while the service was away.
+    /// A save was queued while the service was down.
     saved_away: u32,
-    /// A try was cut off, and may have arrived.
+    /// An attempt was interrupted and may have arrived.
     cut_off: u32,
-    /// A try found nobody.
+    /// An attempt found the service down.
     pub(crate) offline: u32,
-    /// A key was blocked by a service that died with it, or by another client at work.
+    /// A key was blocked by a dead service, or by another client in flight.
     in_flight: u32,
-    /// The service answered that it failed.
+    /// The service reported a failure.
     unwell: u32,
-    /// An entry was given up, and a person had it tried again.
+    /// An entry failed permanently, and a person retried it.
     failed: u32,
     /// A client died.
     died: u32,
-    /// It was in the middle of a send.
+    /// It died in the middle of a send.
     died_sending: u32,
 }
 
-/// What the service has at the end.
+/// The state of the service at the end.
 pub(crate) struct FinalState {
-    /// URL, id and job of each.
+    /// URL, id and job of each bookmark.
     pub(crate) bookmarks: Vec<(String, Uuid, Uuid)>,
-    /// All there are of the kind that comes with a bookmark.
+    /// All jobs of the kind that comes with a bookmark.
     pub(crate) jobs: Vec<Uuid>,
-    /// What was answered under each key that was done.
+    /// The response under each completed key.
     pub(crate) answers: Vec<(String, Vec<u8>)>,
 }
 
 impl ClientLog {
-    /// Something new or something old, under one of two keys for each URL.
+    /// Starts a save of a new or an old URL, under one of two keys per URL.
     pub(crate) fn begin(&self) -> Save {
         let mut notes = self.notes.lock().unwrap();
         let number = if fastrand::usize(..3) == 0 {
@@ -79,7 +80,7 @@ impl ClientLog {
             notes.next += 1;
             notes.next - 1
         };
-        // The private address is refused by the job at once, so that nothing is fetched.
+        // The job refuses the private address at once, so nothing is fetched.
         let url = format!("http://127.0.0.1/{number}");
         let save = Save { key: format!("save-{number}-{}", fastrand::usize(..2)), url };
         notes.begun.insert(save.key.clone(), save.url.clone());
@@ -119,7 +120,7 @@ impl ClientLog {
         self.notes.lock().unwrap().is_away = is_away;
     }
 
-    /// Waits until something has happened so many times more.
+    /// Waits until something has happened this many more times.
     pub(crate) async fn more(&self, what: fn(&ClientCounts) -> u32, times: u32) {
         let enough = what(&self.tally.borrow()) + times;
         self.tally.subscribe().wait_for(|tally| enough <= what(tally)).await.unwrap();
@@ -131,7 +132,8 @@ impl ClientLog {
         format!("{} URLs, {} saves; {:?}", urls.len(), notes.acknowledged.len(), *self.tally.borrow())
     }
 
-    /// Whether each URL is one bookmark with one job, every acknowledged save was done, and everything that was answered was that one.
+    /// Asserts that each URL is one bookmark with one job, every acknowledged save was done, and every response named
+    /// that bookmark.
     pub(crate) fn judge(&self, state: FinalState) {
         let notes = self.notes.lock().unwrap();
         let ids: HashMap<String, String> =
@@ -154,7 +156,7 @@ impl ClientLog {
         }
     }
 
-    /// Whether the kills met somebody at work, so that the case says something.
+    /// Asserts that the kills interrupted work, so the case proves something.
     pub(crate) fn check_that_kills_hit(&self, kills: u32) {
         let ClientCounts { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
         let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
@@ -162,7 +164,7 @@ impl ClientLog {
     }
 }
 
-/// The id of the bookmark that an answer shows.
+/// Returns the bookmark's id in a response.
 fn id_in(body: &[u8]) -> String {
     let bookmark: Value = serde_json::from_slice(body).unwrap();
     bookmark["id"].as_str().unwrap().to_owned()

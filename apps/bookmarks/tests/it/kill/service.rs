@@ -1,4 +1,4 @@
-//! The program, as a process that is killed and started again at the same address.
+//! The program as a process that is killed and restarted at the same address.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -7,17 +7,17 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
-/// How often it is started where somebody else has its port: between two lives it is free for anybody.
+/// How often the start is tried when another program has taken the port, which is free between two lives.
 const STARTS_MAX: usize = 100;
 
-/// The service, while it lives.
+/// The running service.
 pub(crate) struct KilledService {
     address: SocketAddr,
     process: Child,
 }
 
 impl KilledService {
-    /// Starts it; port 0 is any that is free.
+    /// Starts it; port 0 is any free port.
     pub(crate) async fn start_at(store: &str, address: SocketAddr) -> Self {
         let mut why = String::new();
         for _ in 0..STARTS_MAX {
@@ -30,19 +30,19 @@ impl KilledService {
         panic!("somebody else has the port: {why}");
     }
 
-    /// Where clients find it.
+    /// Returns its URL.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Kills it with SIGKILL, and says where it was once it is gone.
+    /// Kills it with SIGKILL and returns its address once it is gone.
     pub(crate) async fn killed(mut self) -> SocketAddr {
         self.process.kill().await.unwrap();
         self.address
     }
 }
 
-/// The service once it says that it serves, or what it said in place of that.
+/// Waits until the service is ready, or returns its output instead.
 async fn started(store: &str, address: SocketAddr) -> Result<KilledService, String> {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--listen", &address.to_string(), "--store", store]);
@@ -52,7 +52,7 @@ async fn started(store: &str, address: SocketAddr) -> Result<KilledService, Stri
     let mut log = process.stderr.take().unwrap();
     while let Some(line) = lines.next_line().await.unwrap() {
         if let Some(at) = line.strip_prefix("bookmarks: serving on http://") {
-            // Read on, or the service would wait for a reader.
+            // Keep reading, or the service would block on a full pipe.
             tokio::spawn(async move { tokio::io::copy(&mut log, &mut tokio::io::sink()).await });
             return Ok(KilledService { address: at.parse().unwrap(), process });
         }
