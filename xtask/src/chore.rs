@@ -1,13 +1,13 @@
 //! The command line, as a value.
 //!
-//! Guarantee: what is not understood is refused, and no chore starts by accident. No word is ignored, but for
-//! those around `--help`: who asks for help gets it, whatever else the line says.
+//! Guarantee: unknown arguments are refused, and no chore starts by accident. No argument is ignored, except beside
+//! `--help`, which always prints the help.
 
 use std::num::NonZeroU32;
 
 use crate::test::Scope;
 
-/// What `cargo xtask help` prints, and what follows the complaint when the arguments are wrong.
+/// The output of `cargo xtask help`, and of wrong arguments after the error.
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
@@ -32,7 +32,7 @@ Usage: cargo xtask <chore>
   fuzz-api              requests drawn from the API's description, sent to a server (a short form is part of `test`)
   help, --help, -h      this text";
 
-/// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
+/// The names of the chores, as in [`USAGE`] and [`Chore::parse`].
 const WORDS: [&str; 11] = [
     "test",
     "tidy",
@@ -47,54 +47,54 @@ const WORDS: [&str; 11] = [
     "help",
 ];
 
-/// What is measured on a database.
+/// The parts that are measured on a database.
 const PARTS: [&str; 4] = ["store", "once", "outbox", "serve"];
 const ONE_PART: &str = "`bench` measures one thing: `store`, `once`, `outbox`, `serve` or `llm`";
 
-/// A word that is further than this from a chore's is another word, not a slip of the finger.
+/// Maximum distance of a typo from a chore's name.
 const SLIPS_MAX: usize = 2;
 
-/// How long each fuzz target runs when nobody says.
+/// How long each fuzz target runs by default.
 const FUZZ_SECONDS_DEFAULT: u32 = 60;
 
-/// One thing to do.
+/// A chore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chore {
-    /// Check what CI checks, or more, or less.
+    /// Checks what CI checks, or more, or less.
     Test {
-        /// How much.
+        /// How much to check.
         scope: Scope,
     },
-    /// Check the rules about the repository itself.
+    /// Checks the rules about the repository itself.
     Tidy,
-    /// Measure a part of Ichido.
+    /// Measures a part of Ichido.
     Bench {
-        /// Which part, by its word: `store`, `once`, `outbox` or `serve`.
+        /// The part: `store`, `once`, `outbox` or `serve`.
         part: &'static str,
-        /// On this database alone.
+        /// Only on this database.
         database: Option<BenchDatabase>,
     },
-    /// Measure a batch of calls to a throttled model.
+    /// Measures a batch of calls to a throttled model.
     BenchLlm {
-        /// How many calls, if not as many as it takes to tell the contenders apart.
+        /// The number of calls, if not the default.
         items: Option<NonZeroU32>,
-        /// How many a second the model allows, likewise.
+        /// The calls per second that the model allows, if not the default.
         rate: Option<NonZeroU32>,
     },
-    /// Kill for longer than CI has time for.
+    /// Runs the crash tests for longer than CI has time for.
     Soak,
-    /// Run every fuzz target for `seconds` each.
+    /// Runs every fuzz target for `seconds` each.
     Fuzz {
         /// Seconds for each target.
         seconds: u32,
     },
-    /// Send a server what its description allows, and what it does not.
+    /// Sends a server requests that its description allows, and others.
     FuzzApi,
-    /// Say what can be done.
+    /// Prints the help.
     Help,
 }
 
-/// A database that the store runs on.
+/// A database that the store supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BenchDatabase {
     /// PostgreSQL.
@@ -109,7 +109,7 @@ impl BenchDatabase {
         known.ok_or_else(|| format!("`{word}` is no database that the store runs on: `postgres` or `sqlite`"))
     }
 
-    /// Its word on the command line.
+    /// Returns the name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -119,7 +119,7 @@ impl BenchDatabase {
 }
 
 impl Chore {
-    /// The chore that the words after `cargo xtask` ask for, or what is wrong with them.
+    /// Parses the arguments after `cargo xtask`, or returns what is wrong with them.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
         if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
@@ -141,7 +141,7 @@ impl Chore {
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
             ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),
             ["fuzz", "--seconds", count] => match count.parse() {
-                // libFuzzer takes 0 for "no limit", which nobody means by it.
+                // libFuzzer reads 0 as "no limit", which nobody means by it.
                 Ok(0) | Err(_) => Err(format!("`--seconds {count}`: a whole number above 0 is wanted")),
                 Ok(seconds) => Ok(Self::Fuzz { seconds }),
             },
@@ -194,10 +194,10 @@ fn no_such_chore(word: &str) -> String {
     }
 }
 
-/// How many characters must be added, dropped or changed to make `one` into `other` (Levenshtein's distance).
+/// Returns the Levenshtein distance: the characters to add, drop or change to turn `one` into `other`.
 fn slips(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
-    // Of the part of `one` that was read, to each beginning of `other`.
+    // The distances of the part of `one` read so far to each prefix of `other`.
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (read, from) in one.chars().enumerate() {
         let mut before = row[0];

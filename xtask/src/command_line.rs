@@ -1,10 +1,10 @@
-//! A command line that can be run here and shown to a person to run it alone.
+//! A command line that can be run here, and shown to a person to run it alone.
 
 use std::fmt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A program, its arguments, and the environment it needs on top of ours.
+/// A program, its arguments, and additional environment variables.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandLine {
     env: Vec<(String, String)>,
@@ -22,13 +22,13 @@ impl CommandLine {
         Self::new("cargo", arguments)
     }
 
-    /// The same line with more arguments.
+    /// Appends arguments.
     pub(crate) fn and(mut self, arguments: &[&str]) -> Self {
         self.words.extend(arguments.iter().map(|word| (*word).to_owned()));
         self
     }
 
-    /// The same line with more arguments.
+    /// Appends arguments.
     pub(crate) fn and_all(self, arguments: &[String]) -> Self {
         self.and(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
@@ -42,7 +42,7 @@ impl CommandLine {
         self
     }
 
-    /// Runs it in `folder` with our own input and output; the error names the line.
+    /// Runs it in `folder` with our own input and output; the error names the command line.
     pub(crate) fn run(&self, folder: &Path) -> Result<(), String> {
         let status = self.command(folder).status();
         match status {
@@ -52,13 +52,13 @@ impl CommandLine {
         }
     }
 
-    /// The same line with less right to the processor, for what can wait.
+    /// Lowers its scheduling priority, for work that can wait.
     pub(crate) fn nice(mut self) -> Self {
         self.is_nice = true;
         self
     }
 
-    /// Runs it beside other lines: what it prints is returned and not mixed with theirs.
+    /// Runs it beside others: its output is returned and not mixed with theirs.
     pub(crate) fn run_captured(&self, folder: &Path) -> (String, Result<(), String>) {
         match self.command(folder).stdin(Stdio::null()).output() {
             Ok(output) => {
@@ -74,14 +74,14 @@ impl CommandLine {
         }
     }
 
-    /// Starts it with pipes to its input and from its output.
+    /// Starts it with pipes for its input and output.
     pub(crate) fn spawn_piped(&self, folder: &Path) -> Result<Child, String> {
         let mut command = self.command(folder);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         child.map_err(|error| format!("`{self}` did not start: {error}"))
     }
 
-    /// What it prints on standard output when it succeeds; `None` when it fails or is not there.
+    /// Returns its standard output if it succeeds; `None` if it fails or does not exist.
     pub(crate) fn answer(&self, folder: &Path) -> Option<String> {
         let output = self.command(folder).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -90,7 +90,7 @@ impl CommandLine {
     fn command(&self, folder: &Path) -> Command {
         let (program, arguments) = self.words.split_first().expect("a line has a program");
         let program = match program.as_str() {
-            // The cargo that started us, so that all steps use one toolchain.
+            // The cargo that started us, so all steps use one toolchain.
             "cargo" => std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
             other => other.into(),
         };
@@ -102,8 +102,8 @@ impl CommandLine {
             Command::new(program)
         };
         command.args(arguments).current_dir(folder);
-        // `cargo xtask` describes this package to us. A cargo that we start must not see it: build scripts that look at it would
-        // run again, and all that depends on them would be compiled again.
+        // `cargo xtask` sets variables that describe this package. A cargo that we start must not see them: build
+        // scripts that read them would run again, and everything that depends on those would be compiled again.
         for (name, _) in std::env::vars_os() {
             if name
                 .to_str()
@@ -127,7 +127,7 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// `word` as a shell takes it for one word. Ours hold no quotes and no dollar signs.
+/// Quotes `word` for a shell. Our words contain no quotes and no dollar signs.
 fn quoted(word: &str) -> String {
     if word.contains(char::is_whitespace) { format!("\"{word}\"") } else { word.to_owned() }
 }

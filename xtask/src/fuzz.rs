@@ -13,7 +13,7 @@ pub fn run(root: &Path, seconds: u32) -> Result<(), String> {
     }
     for target in targets(root)? {
         println!("\n== fuzz {target}");
-        // Without a sanitizer a target builds on stable, and our code has no unsafe for one to watch.
+        // Without a sanitizer a target builds on stable, and our code has no unsafe code for one to check.
         let time = format!("-max_total_time={seconds}");
         CommandLine::cargo(&["fuzz", "run", "-s", "none", &target, "--", &time]).run(root)?;
     }

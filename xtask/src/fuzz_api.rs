@@ -1,7 +1,7 @@
-//! Draws requests from the API's own description and sends them to a running server.
+//! Generates requests from the API's own description and sends them to a running server.
 //!
-//! Guarantee: it fails where an answer is a 5xx, or is not what the description says. The dice are fixed, so that a run can be
-//! repeated. What never ends by itself, the stream of events, is left out.
+//! Guarantee: it fails if a response is a 5xx or does not match the description. The seed is fixed, so a run can be
+//! repeated. The event stream is left out, because it never ends.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ use std::process::{Child, Command, Stdio};
 use crate::command_line::CommandLine;
 use crate::tools::{node, schemathesis};
 
-/// The seed of the dice.
+/// The random seed.
 const SEED: &str = "4180";
-/// The most requests drawn for each operation.
+/// Maximum number of requests per operation.
 const EXAMPLES: &str = "200";
-/// The same in the form that is a part of `test`.
+/// The same for the short form, which is part of `test`.
 const EXAMPLES_SHORT: &str = "20";
-/// The stream of events: it never ends by itself.
+/// The event stream, which never ends.
 const STREAM: &str = "/v1/events";
 
-/// How long it goes on.
+/// How long it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FuzzLength {
-    /// As a part of `test`, by the binary that was built for its tests.
+    /// Part of `test`, with the binary that was built for the tests.
     Short,
-    /// As a chore of its own.
+    /// A chore of its own.
     Long,
 }
 
-/// Starts a server in an empty folder, and sends it what is drawn.
+/// Starts a server in an empty folder and sends it the generated requests.
 pub fn run(root: &Path, length: FuzzLength) -> Result<(), String> {
     let schemathesis = schemathesis::ensure(root)?;
     check_description(root)?;
@@ -53,7 +53,7 @@ pub fn run(root: &Path, length: FuzzLength) -> Result<(), String> {
     outcome
 }
 
-/// Whether others can read the description: its schema, Redocly's rules, and TypeScript's compiler say so.
+/// Checks that others can read the description, with its schema, Redocly's rules and TypeScript's compiler.
 fn check_description(root: &Path) -> Result<(), String> {
     let npm =
         |script| CommandLine::new("npm", &["--prefix", node::OPENAPI_FOLDER, "--silent", "run", script]);
@@ -66,7 +66,7 @@ fn check_description(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A server that ends with this.
+/// A server that is killed when this is dropped.
 struct FuzzedServer {
     child: Child,
     address: String,
@@ -76,12 +76,12 @@ struct FuzzedServer {
 impl FuzzedServer {
     fn start(root: &Path) -> Result<Self, String> {
         let folder = root.join("target/fuzz-api");
-        // What the last run left there; that there is nothing is fine.
+        // Files of the last run; it is fine if there are none.
         _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut command = Command::new(crate::built(root).join("ichido"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(&folder).stdout(Stdio::piped());
-        // A developer's own store is not for this.
+        // A developer's own store must not be used.
         for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG"] {
             command.env_remove(name);
         }
@@ -89,7 +89,7 @@ impl FuzzedServer {
         let out = child.stdout.take().expect("it was asked for");
         let mut lines = BufReader::new(out).lines();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| address(&line));
-        // Somebody must read on, or the server would wait for a reader.
+        // The output must be read on, or the server would block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let mut server = Self { child, address: String::new(), folder };
         server.address = address.ok_or("`ichido serve` ended before it said where it listens")?;
@@ -97,7 +97,7 @@ impl FuzzedServer {
     }
 }
 
-/// The address in the line that says where it listens.
+/// Returns the address in the line that reports it.
 fn address(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("serving on http://")?;
     let address = rest.split([' ', '/', ',']).next()?;
@@ -106,7 +106,7 @@ fn address(line: &str) -> Option<String> {
 
 impl Drop for FuzzedServer {
     fn drop(&mut self) {
-        // It is told by its end alone; one that is gone already is fine.
+        // A server that is already gone is fine.
         _ = self.child.kill();
         _ = self.child.wait();
     }

@@ -1,14 +1,14 @@
-//! What runs in a browser: the module's types, its tests in Node, and its tests in a real browser against the real server; and the pages
-//! of Bookmarks in that browser, against the product itself.
+//! The browser's tests: the module's types, its tests in Node and in a real browser against the real server; and the
+//! pages of Bookmarks in that browser, against the product itself.
 //!
-//! Guarantee: it succeeds only when all four did. They start the programs that were built with the tests.
+//! Guarantee: it succeeds only if all four do. They start the programs that were built with the tests.
 
 use std::path::Path;
 
 use crate::command_line::CommandLine;
 use crate::tools::node::FOLDER;
 
-/// Runs them in the order in which a person would want to know.
+/// Runs them, the most informative first.
 pub(crate) fn run(root: &Path, env: &[(String, String)]) -> Result<(), String> {
     for script in ["types", "test:node", "test:browser", "test:bookmarks"] {
         let line = CommandLine::new("npm", &["--prefix", FOLDER, "--silent", "run", script]);

@@ -8,7 +8,7 @@ use xtask::{fuzz, fuzz_api, long, root, rustdoc, test, tidy};
 
 /// The chore ran and found something wrong.
 const FAILED: u8 = 1;
-/// The chore did not run, because the arguments name none.
+/// The chore did not run, because the arguments are wrong.
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,14 +1,15 @@
-//! The crates of the workspace, as cargo is told of them.
+//! Selects crates of the workspace, as arguments for cargo.
 
-/// What compiles AWS's SDK.
+/// The crates that compile AWS's SDK.
 pub(crate) const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
 
-/// The crates of a usual run.
+/// Returns the arguments that select the crates of a usual run.
 pub(crate) fn usual() -> Vec<String> {
     all_but(&BEDROCK)
 }
 
-/// The words that choose all crates but some. The store's databases for tests are a feature, which its examples require.
+/// Returns the arguments that select all crates but some. The store's test databases are a feature that its examples
+/// require.
 pub(crate) fn all_but(packages: &[&str]) -> Vec<String> {
     let excluded = packages.iter().flat_map(|package| ["--exclude", package]);
     let all = ["--workspace", "--features", "ichido-store/testing"];

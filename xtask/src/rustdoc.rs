@@ -1,15 +1,15 @@
-//! Stands in for rustdoc in `cargo test --doc`: documents each library, and then runs its examples.
+//! Replaces rustdoc in `cargo test --doc`: documents each library, then runs its examples.
 //!
-//! Guarantee: a warning of rustdoc's, such as a link to nowhere, fails it. `cargo doc` would say the same, after compiling every
-//! dependency a second time in a form that cannot run; here the libraries of the test build serve.
+//! Guarantee: a rustdoc warning, such as a broken link, fails it. `cargo doc` would report the same, after compiling
+//! every dependency a second time in a form that cannot run; this uses the libraries of the test build.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Names the variable with the folder for the pages. Where it is set, this program is called as rustdoc.
+/// The variable with the folder for the pages. If it is set, this program runs as rustdoc.
 pub const FOLDER_VARIABLE: &str = "ICHIDO_RUSTDOC_FOLDER";
 
-/// Calls rustdoc for the pages, unless they are newer than the library, and then, with the words that cargo gave, for the examples.
+/// Runs rustdoc for the pages, unless they are newer than the library, then with cargo's arguments for the examples.
 pub fn run(folder: &Path, words: &[String]) -> ExitCode {
     let rustdoc = |words: &[String]| {
         let status = Command::new("rustdoc").args(words).env_remove(FOLDER_VARIABLE).status();
@@ -19,21 +19,21 @@ pub fn run(folder: &Path, words: &[String]) -> ExitCode {
     if has_pages && rustdoc(words) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether there are pages of this very library. rustdoc writes none when it fails.
+/// Returns whether the pages are newer than this library. rustdoc writes none when it fails.
 fn has_pages(folder: &Path, words: &[String]) -> Option<bool> {
     let (name, library) = library(words)?;
     let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
     Some(changed(library)? < changed(&folder.join(name).join("index.html"))?)
 }
 
-/// The crate's name, and its library among those that its examples use.
+/// Returns the crate's name, and its library among those that its examples use.
 fn library(words: &[String]) -> Option<(&str, &Path)> {
     let name = words.iter().skip_while(|word| *word != "--crate-name").nth(1)?;
     let library = words.iter().find_map(|word| word.strip_prefix(name.as_str())?.strip_prefix('='))?;
     Some((name, Path::new(library)))
 }
 
-/// The words without those about examples.
+/// Returns the arguments without those about examples.
 fn for_pages(folder: &Path, words: &[String]) -> Vec<String> {
     let mut kept = vec!["-Dwarnings".to_owned(), format!("--out-dir={}", folder.display())];
     let mut words = words.iter();

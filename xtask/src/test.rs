@@ -1,10 +1,10 @@
 //! The one test command: everything CI checks.
 //!
-//! Guarantee: it succeeds only when every step ran and succeeded. It names each step that failed and says how to run it alone.
-//! CI runs this and nothing else, so green here is green there.
+//! Guarantee: it succeeds only if every step ran and succeeded. It names each failed step and says how to run it alone.
+//! CI runs this and nothing else, so a pass here is a pass there.
 //!
-//! First everything is compiled, while the tools are installed; then the tests run beside the browser's tests and the docs. Many
-//! of them have time limits, and more compilers beside them would make them fail on a busy machine.
+//! First everything is compiled while the tools are installed. Then the tests run beside the browser's tests and the
+//! docs. Many tests have time limits, and more compilers beside them would make them fail on a busy machine.
 
 mod binaries;
 mod history;
@@ -26,24 +26,24 @@ use crate::packages::{BEDROCK, all_but, usual};
 use crate::tidy::arrows;
 use crate::{js, rustdoc, tools};
 
-/// Sets of features in which somebody may use a library and in which no other step compiles it.
+/// Feature sets that users may build a library with and that no other step compiles.
 const FEATURES_ALONE: [&[&str]; 4] = [
     &["--package", "ichido"],
     &["--package", "ichido", "--no-default-features"],
     &["--package", "ichido-client", "--no-default-features"],
     &["--package", "ichido-store"],
 ];
-/// Where cargo puts what is compiled and not run.
+/// Cargo's target folder for what is compiled and not run.
 const CHECKED_FOLDER: &str = "target/checked";
 
-/// How much is checked.
+/// How much to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// What CI checks: everything but AWS and licences, unless a change concerns them.
     Usual,
     /// Everything.
     All,
-    /// Format, lints, and the tests of what changed, without process suites.
+    /// Format, lints, and the tests of changed crates, without process suites.
     Quick,
 }
 
@@ -62,18 +62,18 @@ struct TestRun<'a> {
     ran: Mutex<Vec<TimedStep>>,
 }
 
-/// A step that was run, and how long it took.
+/// A completed step, and how long it took.
 struct TimedStep {
     name: &'static str,
     took: Duration,
 }
 
-/// What is checked besides the usual.
+/// What to check in addition to the usual.
 struct Lanes {
     bedrock: bool,
     deny: bool,
     fuzz: bool,
-    /// What no change makes due: it costs minutes and finds little.
+    /// Checks that no change triggers: they cost minutes and find little.
     rest: bool,
 }
 
@@ -85,7 +85,7 @@ impl TestRun<'_> {
         chosen.retain(|package| !BEDROCK.contains(&package.as_str()));
         println!("crates to test: {}", chosen.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
         self.format()?;
-        // The same build as that of the full run, so that neither compiles anew what the other has. Only what changed is built.
+        // The same build as in the full run, so neither recompiles the other's work. Only changed crates are built.
         let binaries = self.step("build", || build(root, &usual()))?;
         let binaries: Vec<_> =
             binaries.into_iter().filter(|binary| chosen.contains(&binary.package)).collect();
@@ -118,7 +118,7 @@ impl TestRun<'_> {
             let tests = self.step("tests", || tests.run(root));
             both(both(tests, joined(web)), joined(docs))
         })?;
-        // Not beside the tests: it puts another `ichido` in the place of the one that they start.
+        // Not beside the tests: it replaces the `ichido` that they start.
         if lanes.bedrock { self.step("bedrock", || self.bedrock(&servers)) } else { Ok(()) }
     }
 
@@ -126,13 +126,13 @@ impl TestRun<'_> {
         self.step("format", || CommandLine::cargo(&["fmt", "--all", "--check"]).run(self.root))
     }
 
-    /// What starts the programs that were built.
+    /// Runs the steps that start the built programs.
     fn web(&self, servers: &Servers) -> Result<(), String> {
         self.step("js", || js::run(self.root, &servers.env))?;
         self.step("fuzz-api", || fuzz_api::run(self.root, FuzzLength::Short))
     }
 
-    /// What is compiled and not run. It has a folder of its own, so that cargo lets it run beside the build.
+    /// Compiles what is not run. It has its own target folder, so cargo lets it run beside the build.
     fn checked(&self, lanes: &Lanes) -> Result<(), String> {
         let root = self.root;
         let cargo =
@@ -158,7 +158,7 @@ impl TestRun<'_> {
         Ok(())
     }
 
-    /// Lints, builds and tests what compiles AWS's SDK.
+    /// Lints, builds and tests the crates that compile AWS's SDK.
     fn bedrock(&self, servers: &Servers) -> Result<(), String> {
         let chosen = with_aws();
         same_features(self.root)?;
@@ -168,13 +168,13 @@ impl TestRun<'_> {
             BEDROCK.contains(&package) || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
         };
         Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)?;
-        // Chosen by their path: choosing the crate would build its dependencies anew with its features alone.
+        // Selected by path: selecting the crate would rebuild its dependencies with only its features.
         let examples = linted(&["test", "--doc"], &chosen).and(&["--", "ichido-bedrock/src"]);
         let (said, outcome) = examples.run_captured(self.root);
         outcome.map_err(|error| format!("{said}\n{error}"))
     }
 
-    /// A step that is one command.
+    /// Runs a step that is one command.
     fn line(&self, name: &'static str, line: &CommandLine) -> Result<(), String> {
         self.step(name, || {
             let (said, outcome) = line.run_captured(self.root);
@@ -193,22 +193,23 @@ impl TestRun<'_> {
     }
 }
 
-/// Makes the pages of every library and runs the examples in them.
+/// Builds the pages of every library and runs the examples in them.
 fn documented(root: &Path) -> CommandLine {
-    // This program as the build has made it, in the place of the one that runs.
+    // This program as the build has made it, in place of the one that is running.
     let us = crate::built(root).join("xtask").display().to_string();
-    // Not cargo's own folder: pages that somebody made in spite of warnings must not count as checked.
+    // Not cargo's own folder: pages built despite warnings must not count as checked.
     let pages = root.join("target/checked-pages").display().to_string();
     let line = linted(&["test", "--doc"], &usual());
     line.env("RUSTDOC", &us).env(rustdoc::FOLDER_VARIABLE, &pages)
 }
 
-/// All crates, with AWS's SDK.
+/// Returns the arguments that select all crates, with AWS's SDK.
 fn with_aws() -> Vec<String> {
     [all_but(&[]), vec!["--features".to_owned(), "ichido-cli/bedrock".to_owned()]].concat()
 }
 
-/// Fails if the build with AWS's SDK enables other features of a crate than the usual build: all of our crates would be compiled again.
+/// Fails if the build with AWS's SDK enables other features of a crate than the usual build: all of our crates would be
+/// recompiled.
 fn same_features(root: &Path) -> Result<(), String> {
     let features = |chosen: &[String]| {
         let line = CommandLine::cargo(&["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"])
@@ -229,7 +230,7 @@ fn same_features(root: &Path) -> Result<(), String> {
     ))
 }
 
-/// The results of both, or all that went wrong.
+/// Returns both results, or all errors.
 fn both<A, B>(one: Result<A, String>, other: Result<B, String>) -> Result<(A, B), String> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),
@@ -250,7 +251,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A row for each step, in the order in which they ended. Steps overlap, so the total is less than their sum.
+/// Renders a row for each step, in the order in which they ended. Steps overlap, so the total is less than their sum.
 fn table(ran: &[TimedStep], took: Duration) -> String {
     let total = TimedStep { name: "total", took };
     let rows = ran.iter().chain([&total]);

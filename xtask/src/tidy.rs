@@ -1,10 +1,10 @@
 //! The rules about the repository itself, checked by machine.
 //!
-//! Guarantee: each rule is a pure function from what was read to findings, so it has tests on made-up
-//! trees that show it can fail. A finding says what is wrong, where, and how to mend it. The rules run as
-//! tests of this crate, so `cargo test` holds them too.
+//! Guarantee: each rule is a pure function from what was read to findings, so tests on made-up trees show that it can
+//! fail. A finding says what is wrong, where, and how to fix it. The rules run as tests of this crate, so `cargo test`
+//! enforces them too.
 //!
-//! A new rule is a module here, a line in [`check`], a test in `tests/it/tidy.rs`.
+//! A new rule is a module here, a line in [`check`], and a test in `tests/it/tidy.rs`.
 
 pub mod arrows;
 pub mod cases;
@@ -29,9 +29,9 @@ use tree::Tree;
 pub struct TidyFinding {
     /// What is wrong.
     pub what: String,
-    /// The file, with a line where one helps, from the root of the repository.
+    /// The file, with a line if that helps, relative to the repository's root.
     pub location: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
@@ -41,19 +41,19 @@ impl fmt::Display for TidyFinding {
     }
 }
 
-/// What came of checking every rule.
+/// The result of checking every rule.
 #[derive(Clone, Debug)]
 pub struct TidyReport {
-    /// How many rules were checked.
+    /// The number of rules checked.
     pub rules: usize,
-    /// How many files were read for them.
+    /// The number of files read.
     pub files: usize,
     /// What breaks a rule.
     pub findings: Vec<TidyFinding>,
 }
 
 impl TidyReport {
-    /// One line when nothing was found; the error lists all findings.
+    /// Returns one line if nothing was found; the error lists all findings.
     pub fn verdict(&self) -> Result<String, String> {
         let listed: Vec<String> = self.findings.iter().map(TidyFinding::to_string).collect();
         let count = match listed.len() {
@@ -65,13 +65,13 @@ impl TidyReport {
     }
 }
 
-/// Checks every rule and says what came of it.
+/// Checks every rule and prints the result.
 pub fn run(root: &Path) -> Result<(), String> {
     println!("{}", check(root)?.verdict()?);
     Ok(())
 }
 
-/// The findings of all rules. The error is about reading the repository, not about a rule.
+/// Returns the findings of all rules. The error is about reading the repository, not about a rule.
 pub fn check(root: &Path) -> Result<TidyReport, String> {
     let tree = Tree::read(root)?;
     let rules = [

@@ -1,8 +1,8 @@
-//! What the tests need beyond Rust: found, or installed, or asked for.
+//! Finds or installs the tools that tests need beyond Rust, or says what to install.
 //!
-//! Guarantee: when [`ensure`] succeeds, everything that the tests call is there. PostgreSQL, nats-server, curl, Node, npm, chromium and strace are
-//! installed only as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
-//! what to install. Nothing here starts a server.
+//! Guarantee: if [`ensure`] succeeds, everything that the tests call exists. PostgreSQL, nats-server, curl, Node, npm,
+//! chromium and strace are installed only as root on Debian, which is usually a container; on any other machine nothing
+//! is changed, and the error says what to install. Nothing here starts a server.
 
 mod chromium;
 mod curl;
@@ -17,7 +17,7 @@ mod strace;
 
 use std::path::Path;
 
-/// Makes sure of every tool and says which ones it found.
+/// Ensures that every tool exists, and prints which ones it found.
 pub fn ensure(root: &Path) -> Result<(), String> {
     let postgres = postgres::ensure(root)?;
     println!("PostgreSQL {} in {}", postgres.major, postgres.folder.display());
@@ -28,7 +28,7 @@ pub fn ensure(root: &Path) -> Result<(), String> {
     println!("chromium {}", chromium::CHROMIUM.ensure(root)?);
     node::ensure_packages(root, node::FOLDER)?;
     node::ensure_packages(root, node::OPENAPI_FOLDER)?;
-    // Elsewhere there is no such thing, and the tests that use it are not built.
+    // Other systems do not have it, and the tests that use it are not built there.
     if cfg!(target_os = "linux") {
         println!("strace {}", strace::STRACE.ensure(root)?);
     }

@@ -38,14 +38,14 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErrors> {
     let save = protected(Once::operation("bookmarks.create"), app);
     let save = save.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
-    let retry_bookmark =
+    let retry_layer =
         protected(Once::operation("bookmarks.reprocess"), app).key(ichido::once::KeyNeed::Optional);
-    let retry_bookmark = retry_bookmark.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
+    let retry_layer = retry_layer.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
     let data = Router::new()
         .route("/v1/me", get(me))
         .route("/v1/bookmarks", post(save::save).layer(save).get(list::list))
         .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
-        .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(retry_bookmark))
+        .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(retry_layer))
         .layer(from_fn_with_state(Arc::clone(app), wake))
         .layer(from_fn_with_state(Arc::clone(app), access::require_sign_in));
     Ok(assets::routes()

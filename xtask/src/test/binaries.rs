@@ -1,6 +1,7 @@
-//! The build of all tests, with clippy's lints in the same pass.
+//! Builds all tests, with clippy's lints in the same pass.
 //!
-//! Guarantee: every test binary that cargo built is returned, at least one, and a lint or a compile error fails the build.
+//! Guarantee: every test binary that cargo built is returned, at least one, and a lint or compile error fails the
+//! build.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::command_line::CommandLine;
 pub(super) struct Binary {
     /// The crate that it tests.
     pub(super) package: String,
-    /// Whether it is the crate's `tests/it`. Unit tests are quick and pure; they run together in one process.
+    /// Whether it is the crate's `tests/it`. Unit tests are fast and pure; they run together in one process.
     pub(super) is_integration: bool,
     /// The file to run.
     pub(super) path: PathBuf,
@@ -22,11 +23,11 @@ pub(super) struct Binary {
     pub(super) folder: PathBuf,
 }
 
-/// `command` with clippy in place of rustc for our own crates, and every warning an error.
+/// Returns `command` with clippy in place of rustc for our own crates, and every warning as an error.
 ///
-/// clippy's driver compiles as rustc does and checks its lints on the way, so linting and building for the tests is one pass
-/// over our code and over its dependencies. `cargo clippy` would compile everything a second time, in a form that cannot run.
-/// It is for these builds only: the driver optimises less than rustc.
+/// clippy's driver compiles like rustc and checks its lints on the way, so linting and building the tests is one pass
+/// over our code and its dependencies. `cargo clippy` would compile everything a second time, in a form that cannot
+/// run. Use it for these builds only: the driver optimises less than rustc.
 pub(super) fn linted(command: &[&str], chosen: &[String]) -> CommandLine {
     CommandLine::cargo(command)
         .and(&["--locked"])
@@ -53,7 +54,7 @@ pub(super) fn build(root: &Path, chosen: &[String]) -> Result<Vec<Binary>, Strin
     }
 }
 
-/// The binary that a message of cargo's reports, if it is one with tests to run.
+/// Returns the binary that a cargo message reports, if it has tests to run.
 fn binary(message: &Value) -> Option<Binary> {
     let kind = message["target"]["kind"][0].as_str()?;
     // A benchmark is only compiled.
@@ -62,7 +63,8 @@ fn binary(message: &Value) -> Option<Binary> {
     }
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
     Some(Binary {
-        // The end of `path+file:///…/crates/ichido-core#0.1.0`, or of `…/bench#ichido-bench@0.1.0` where the names differ.
+        // The end of `path+file:///…/crates/ichido-core#0.1.0`, or of `…/bench#ichido-bench@0.1.0` where the names
+        // differ.
         package: package(message["package_id"].as_str()?)?.to_owned(),
         is_integration: kind == "test",
         path: message["executable"].as_str()?.into(),

@@ -1,4 +1,4 @@
-//! What changed lately, by git, and what must therefore be checked.
+//! Reads recent changes from git, and decides what must be checked.
 //!
 //! Guarantee: without history, everything counts as changed.
 
@@ -8,18 +8,18 @@ use std::path::Path;
 use crate::command_line::CommandLine;
 use crate::tidy::arrows::Package;
 
-/// How many commits back a change still counts as new.
+/// How many commits back a change still counts as recent.
 const COMMITS: u32 = 30;
-/// A line of an interface: an item or a field that is public, a function (a trait's has no `pub`), a variant of an enum.
+/// A line of an interface: a public item or field, a function (a trait's has no `pub`), an enum variant.
 const INTERFACE: &str = r"^[[:space:]]*(pub |(async )?fn |[A-Z][A-Za-z0-9]*( \{|\(|,|$))";
 /// Every line.
 const ANY: &str = ".";
-/// A line of `Cargo.lock` that differs when a crate from a registry comes, goes or changes.
+/// A line of `Cargo.lock` that differs when a registry crate is added, removed or changed.
 const LOCKED: &str = "^(checksum|source) = ";
 /// Files that concern every crate.
 const OF_ALL: [&str; 4] = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml"];
 
-/// What decides whether a lane is due, as patterns of paths for git.
+/// The paths that decide whether a lane is due, as git patterns.
 pub(super) struct Lane {
     /// A change of any line counts.
     pub(super) files: &'static [&'static str],
@@ -27,7 +27,7 @@ pub(super) struct Lane {
     pub(super) interfaces: &'static [&'static str],
 }
 
-/// What compiles AWS's SDK.
+/// The crates that compile AWS's SDK.
 pub(super) const BEDROCK: Lane = Lane {
     files: &[
         "bench/llm/*",
@@ -52,7 +52,7 @@ pub(super) const BEDROCK: Lane = Lane {
     ],
 };
 
-/// The targets for fuzzing.
+/// The fuzz targets.
 pub(super) const FUZZ: Lane = Lane {
     files: &["fuzz/*"],
     interfaces: &[
@@ -72,13 +72,13 @@ pub(super) const FUZZ: Lane = Lane {
 };
 
 impl Lane {
-    /// Whether something changed that could break what the lane checks.
+    /// Returns whether a change could break what the lane checks.
     pub(super) fn is_due(&self, root: &Path) -> bool {
         changed(root, ANY, self.files) || changed(root, INTERFACE, self.interfaces)
     }
 }
 
-/// Whether a crate of AWS's was added, removed or updated.
+/// Returns whether an AWS crate was added, removed or updated.
 pub(super) fn aws_changed(root: &Path) -> bool {
     let before = CommandLine::new("git", &["show", &format!("HEAD~{COMMITS}:Cargo.lock")]).answer(root);
     let now = std::fs::read_to_string(root.join("Cargo.lock"));
@@ -88,28 +88,28 @@ pub(super) fn aws_changed(root: &Path) -> bool {
     }
 }
 
-/// The names and versions of AWS's crates in a `Cargo.lock`.
+/// Returns the names and versions of AWS's crates in a `Cargo.lock`.
 fn aws_versions(lock: &str) -> Vec<(&str, &str)> {
     let lines = lock.lines().zip(lock.lines().skip(1));
     lines.filter(|(name, _)| name.starts_with("name = \"aws-")).collect()
 }
 
-/// Whether a dependency, or the rules for dependencies, changed.
+/// Returns whether a dependency, or the rules for dependencies, changed.
 pub(super) fn dependencies_changed(root: &Path) -> bool {
     changed(root, LOCKED, &["Cargo.lock"]) || changed(root, ANY, &["deny.toml"])
 }
 
-/// Whether a line that matches `pattern` came or went in these paths, committed or not.
+/// Returns whether a line that matches `pattern` was added or removed in these paths, committed or not.
 fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
     let since = format!("HEAD~{COMMITS}");
     let line = CommandLine::new("git", &["diff", "--name-only", "--no-renames", "-G", pattern, &since, "--"]);
     line.and(paths).answer(root).is_none_or(|files| !files.is_empty())
 }
 
-/// The crates with uncommitted changes, or else with changes in the last commit, and all that use them.
+/// Returns the crates with uncommitted changes, or else with changes in the last commit, and their dependents.
 ///
-/// A change of a file that concerns every crate, such as `Cargo.lock`, chooses all of them. Any other change outside of the crates,
-/// in a document or a script, concerns the rules about the repository: `xtask`.
+/// A change of a file that concerns every crate, such as `Cargo.lock`, selects all of them. Any other change outside of
+/// the crates, in a document or a script, concerns the rules about the repository: `xtask`.
 pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeSet<String>, String> {
     let git = |words: &[&str]| {
         let line = CommandLine::new("git", words);
@@ -123,7 +123,7 @@ pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeS
     Ok(with_users(changed_in(&files, packages), packages))
 }
 
-/// The crates that the listed files concern.
+/// Returns the crates that the listed files concern.
 fn changed_in(files: &str, packages: &[Package]) -> BTreeSet<String> {
     if files.lines().any(|file| OF_ALL.contains(&file)) {
         return packages.iter().map(|package| package.name.clone()).collect();
@@ -131,7 +131,7 @@ fn changed_in(files: &str, packages: &[Package]) -> BTreeSet<String> {
     files.lines().map(|file| package_of(file, packages).unwrap_or("xtask").to_owned()).collect()
 }
 
-/// The package whose folder, the innermost, holds the file.
+/// Returns the package with the innermost folder that contains the file.
 fn package_of<'a>(file: &str, packages: &'a [Package]) -> Option<&'a str> {
     let folder =
         |package: &Package| package.manifest.strip_suffix("Cargo.toml").unwrap_or_default().to_owned();
@@ -184,7 +184,7 @@ mod tests {
         for lane in [BEDROCK, FUZZ] {
             for path in lane.files.iter().chain(lane.interfaces) {
                 let files = CommandLine::new("git", &["ls-files", "--", path]).answer(root());
-                // A copy without history has no list of files either; there, every lane is due.
+                // A copy without history has no list of files either; every lane is due there.
                 assert!(files.is_none_or(|files| !files.is_empty()), "{path} is gone: where is it now?");
             }
         }

@@ -1,7 +1,7 @@
-//! Runs tests side by side, each in a process of its own.
+//! Runs tests in parallel, each in its own process.
 //!
-//! Guarantee: every test of every binary runs exactly once, or the run fails. A test that outlives its limit is killed and
-//! counts as failed. Nothing is retried: a flaky test stays red until it is repaired.
+//! Guarantee: every test of every binary runs exactly once, or the run fails. A test that exceeds its time limit is
+//! killed and counts as failed. Nothing is retried: a flaky test fails until it is fixed.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use super::binaries::Binary;
 use super::now;
 
-/// How many tests run at once. Most of them wait for a server, a timer or another process.
+/// How many tests run in parallel. Most of them wait for a server, a timer or another process.
 const AT_ONCE: usize = 4;
 /// How many of these may be of a process suite: such a test runs several programs, and some of them have time limits.
 const PROCESS_SUITES_AT_ONCE: usize = 2;
-/// The longest that one test, or the unit tests of one crate, may take.
+/// Timeout of one test, or of the unit tests of one crate.
 const LIMIT: Duration = Duration::from_mins(10);
 /// How many of the slowest tests are listed.
 const SLOWEST: usize = 10;
-/// The suites that start, kill and restart programs for many seconds. They run first, the longest before the others, so that
-/// no long test is left alone at the end. `--quick` leaves them out.
+/// The suites that start, kill and restart programs for many seconds. They run first, the longest before the others, so
+/// no long test runs alone at the end. `--quick` leaves them out.
 const PROCESS_SUITES: [(&str, &str); 10] = [
     ("ichido-cli", "offline::crash::"),
     ("ichido-client", "offline::crash::"),
@@ -38,7 +38,7 @@ const PROCESS_SUITES: [(&str, &str); 10] = [
     ("ichido-cli", ""),
 ];
 
-/// Whether a test is part of a process suite, and how early it starts.
+/// Returns a test's index among the process suites, which decides how early it starts.
 fn process_suite(package: &str, test: &str) -> Option<usize> {
     PROCESS_SUITES.iter().position(|(of, prefix)| *of == package && test.starts_with(prefix))
 }
@@ -51,7 +51,7 @@ struct TestProcess {
     folder: PathBuf,
     /// `None` runs the whole binary.
     test: Option<String>,
-    /// Its place among the process suites, if it is of one.
+    /// Its index among the process suites, if it belongs to one.
     suite: Option<usize>,
 }
 
@@ -64,15 +64,15 @@ impl TestProcess {
     }
 }
 
-/// Whether to run a test, by its crate and its name; unit tests have no name.
+/// Decides whether to run a test, by its crate and its name; unit tests have no name.
 pub(super) type Keep<'a> = dyn Fn(&str, Option<&str>) -> bool + Sync + 'a;
 
-/// All tests but the process suites.
+/// Returns whether a test is not part of a process suite.
 pub(super) fn is_quick(package: &str, test: Option<&str>) -> bool {
     test.is_none_or(|test| process_suite(package, test).is_none())
 }
 
-/// What a job came to.
+/// The result of a test process.
 struct TestResult {
     name: String,
     took: Duration,
@@ -82,7 +82,7 @@ struct TestResult {
 
 /// Tests to run.
 pub(super) struct Tests<'a> {
-    /// The step that they are; no two at once have the same.
+    /// The name of their step; no two at once have the same.
     pub(super) name: &'a str,
     pub(super) binaries: &'a [Binary],
     pub(super) keep: &'a Keep<'a>,
@@ -90,7 +90,7 @@ pub(super) struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// Runs them, and prints failures, the slowest tests and the count.
+    /// Runs them and prints failures, the slowest tests and the count.
     pub(super) fn run(&self, root: &Path) -> Result<(), String> {
         let output = root.join("target/test-output").join(self.name);
         std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
@@ -101,7 +101,7 @@ impl Tests<'_> {
         std::thread::scope(|scope| {
             for worker in 0..AT_ONCE {
                 let (queues, ran, log) = (&queues, &ran, output.join(worker.to_string()));
-                // Some begin with the process suites, which take longest, and the others come to them last.
+                // Some start with the process suites, which take longest; the others come to them last.
                 let order = if worker < PROCESS_SUITES_AT_ONCE { [0, 1] } else { [1, 0] };
                 scope.spawn(move || {
                     while let Some(job) = order.into_iter().find_map(|queue| next(&queues[queue])) {
@@ -117,7 +117,7 @@ impl Tests<'_> {
         report(ran.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The processes to run, in order.
+    /// Returns the processes to run, in order.
     fn jobs(&self) -> Result<Vec<TestProcess>, String> {
         let mut jobs = Vec::new();
         for binary in self.binaries {
@@ -144,7 +144,7 @@ fn next(jobs: &Mutex<VecDeque<TestProcess>>) -> Option<TestProcess> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
-/// The tests of a binary that are not ignored. The ignored ones are parts that other tests start.
+/// Returns the tests of a binary that are not ignored. Other tests start the ignored ones.
 fn tests_of(binary: &Binary) -> Result<Vec<String>, String> {
     let list = |arguments: &[&str]| -> Result<Vec<String>, String> {
         let output = Command::new(&binary.path).args(arguments).current_dir(&binary.folder).output();
@@ -170,8 +170,8 @@ fn run_job(job: &TestProcess, log: &Path, env: &[(String, String)]) -> TestResul
 
 fn run_process(job: &TestProcess, log: &Path, env: &[(String, String)]) -> Result<usize, String> {
     let io = |error: std::io::Error| format!("{}: {error}", job.binary.display());
-    // A file and not a pipe: a server that a test leaves behind would hold the pipe open.
-    // A new file each time: what an earlier test left running may still write to its own.
+    // A file and not a pipe: a server that a test leaves behind would hold the pipe open. A new file each time: a
+    // process that an earlier test left running may still write to its own.
     if log.exists() {
         std::fs::remove_file(log).map_err(io)?;
     }
@@ -188,7 +188,7 @@ fn run_process(job: &TestProcess, log: &Path, env: &[(String, String)]) -> Resul
     let status = match end.recv_timeout(LIMIT) {
         Ok(status) => status.map_err(io)?,
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            // Its programs first: they are found by their parent. Servers watch it and end by themselves.
+            // Its child processes first, which are found through their parent. Servers watch it and exit on their own.
             let killed = [
                 Command::new("pkill").args(["-KILL", "-P", &pid]).status(),
                 Command::new("kill").args(["-KILL", &pid]).status(),
@@ -209,7 +209,7 @@ fn read(log: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The count in `test result: ok. 1 passed; 0 failed; …`.
+/// Returns the count in `test result: ok. 1 passed; 0 failed; …`.
 fn passed(said: &str) -> Option<usize> {
     let (_, rest) = said.rsplit_once("test result: ok. ")?;
     rest.split_once(" passed")?.0.parse().ok()

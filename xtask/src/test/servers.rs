@@ -1,6 +1,6 @@
-//! The servers that a test run shares, so that no test process starts its own.
+//! The servers that a test run shares, so no test process starts its own.
 //!
-//! Guarantee: they stop when this is dropped or when the run dies, in whatever way.
+//! Guarantee: they stop when this is dropped or when the run dies in any way.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -8,23 +8,23 @@ use std::process::Child;
 
 use crate::command_line::CommandLine;
 
-/// The programs, built with the tests, that start a server and end with their input; and the variables, as
-/// `ichido_store::testing::postgres` and `nats_for_tests` name them, that tell tests what each prints.
+/// Programs, built with the tests, that start a server and exit when their input closes; and the variables that pass
+/// their output to tests, as `ichido_store::testing::postgres` and `nats_for_tests` name them.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     ("shared_postgres", &["ICHIDO_TEST_POSTGRES", "ICHIDO_TEST_TEMPLATE"]),
     ("shared_nats", &["ICHIDO_TEST_NATS"]),
 ];
 
-/// Where Linux has a file system in memory.
+/// Linux's file system in memory.
 const MEMORY: &str = "/dev/shm";
-/// Room for the write-ahead log and for the databases of the tests that run at the same time. A container often has 64 MiB.
+/// Space for the write-ahead log and for the databases of concurrent tests. A container often has 64 MiB.
 const MEMORY_MIN_MIB: u64 = 4096;
 
 /// PostgreSQL, with a migrated template database, and NATS.
 #[derive(Default)]
 pub(super) struct Servers {
     programs: Vec<Child>,
-    /// What test processes need to know.
+    /// Environment variables for test processes.
     pub(super) env: Vec<(String, String)>,
 }
 
@@ -51,14 +51,14 @@ impl Servers {
     }
 }
 
-/// Whether the servers can keep their files in memory. A test's database is some four hundred files, and a disk's file system takes
-/// longer to make and remove them than most tests take.
+/// Returns whether the servers can keep their files in memory. A test's database has about four hundred files, and
+/// creating and removing them on disk takes longer than most tests.
 fn has_room_in_memory(root: &Path) -> bool {
     let df = CommandLine::new("df", &["--output=avail", "--block-size=1M", MEMORY]).answer(root);
     df.and_then(|answer| mebibytes(&answer)).is_some_and(|free| MEMORY_MIN_MIB <= free)
 }
 
-/// The number under the heading of `df`.
+/// Returns the number under the heading of `df`.
 fn mebibytes(answer: &str) -> Option<u64> {
     answer.lines().last()?.trim().parse().ok()
 }
@@ -67,7 +67,7 @@ impl Drop for Servers {
     fn drop(&mut self) {
         for child in &mut self.programs {
             drop(child.stdin.take());
-            // It is gone already if this fails.
+            // The process is already gone if this fails.
             _ = child.wait();
         }
     }

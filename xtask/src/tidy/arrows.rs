@@ -1,8 +1,8 @@
 //! Which of our crates may depend on which.
 //!
-//! Guarantee: every crate of the workspace stands in the table, and depends on no other of ours than the
-//! table allows, be it for building, for running or for its tests. So the rules stay free of I/O, and a
-//! store can be changed without a look at what stands above it.
+//! Guarantee: every crate of the workspace is in the table and depends only on those of our crates that the table
+//! allows, whether for building, running or testing. So the core stays free of I/O, and a store can be changed without
+//! looking at the crates above it.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::TidyFinding;
 use crate::command_line::CommandLine;
 
-/// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
+/// Each crate, and those of our crates that it may use. A crate may always use itself in its own tests.
 const ARROWS: [(&str, &[&str]); 18] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
@@ -46,22 +46,22 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "nats-for-tests",
         ],
     ),
-    // Measures from outside, so it may use whatever a user may.
+    // Measures from outside, so it may use everything that a user may.
     ("ichido-bench", &["ichido-core", "ichido-store", "ichido", "ichido-client"]),
     (
         "ichido-bench-llm",
         &["ichido-core", "ichido-store", "ichido", "ichido-llm", "ichido-bedrock", "fake-llm"],
     ),
-    // Plays the part of somebody else's service, so it knows of ours only what comes over the wire.
+    // Imitates an external service, so it knows only what is on the wire.
     ("fake-llm", &[]),
-    // Plays the part of any server.
+    // Imitates any server.
     ("http-for-tests", &[]),
-    // Starts somebody else's server.
+    // Starts an external server.
     ("nats-for-tests", &[]),
-    // The chores check the crates from outside, so a crate that does not compile can still be tidied.
+    // The chores check the crates from outside, so a crate that does not compile can still be checked.
     ("xtask", &[]),
 ];
-/// What anything under `apps/` may use: the libraries and, in its tests, the scripted model; never the binary.
+/// What everything under `apps/` may use: the libraries and, in tests, the scripted model; never the binary.
 const ARROWS_OF_APPS: &[&str] = &[
     "ichido-core",
     "ichido-http",
@@ -78,13 +78,13 @@ const ARROWS_OF_APPS: &[&str] = &[
 pub struct Package {
     /// Its name.
     pub name: String,
-    /// Its manifest, from the root of the repository.
+    /// The manifest's path, relative to the repository's root.
     pub manifest: String,
-    /// The names of all it depends on, of every kind, ours and others'.
+    /// The names of all dependencies of every kind, ours and others'.
     pub needs: Vec<String>,
 }
 
-/// The crates of the workspace at `root`, as cargo understands them.
+/// Returns the crates of the workspace at `root`, according to cargo.
 pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let line = CommandLine::cargo(&["metadata", "--no-deps", "--format-version", "1"]);
     let answer = line.answer(root).ok_or_else(|| format!("`{line}` failed"))?;
@@ -106,7 +106,7 @@ fn read(metadata: &Value) -> Option<Vec<Package>> {
     packages.collect()
 }
 
-/// Finds the crates that are not in the table, and those that depend against it.
+/// Finds crates that are missing in the table, and dependencies that it does not allow.
 pub fn check(packages: &[Package]) -> Vec<TidyFinding> {
     packages.iter().flat_map(|package| check_one(package, packages)).collect()
 }

@@ -1,7 +1,7 @@
-//! The page of cases names the tests that meet them, and they exist.
+//! Checks that the page of cases names tests that exist.
 //!
-//! Guarantee: `docs/cases.md` has the thirty cases once and in order, and every row of its tables ends with tests that are in the
-//! workspace and run. Unlike in the specification, nothing is open there.
+//! Guarantee: `docs/cases.md` has the thirty cases once and in order, and every row of its tables ends with tests that
+//! are in the workspace and run. Unlike the specification, it has no open rows.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// What is wrong with a test of this name, and how to mend it.
+/// Returns what is wrong with a test of this name, and how to fix it.
 fn fault(name: &str, tests: &BTreeMap<String, Vec<Test>>) -> Option<(String, &'static str)> {
     let Some(found) = tests.get(name) else {
         return Some((
@@ -54,7 +54,7 @@ fn fault(name: &str, tests: &BTreeMap<String, Vec<Test>>) -> Option<(String, &'s
     Some((format!("`{name}` is ignored in {}", ignored.file), "let it run"))
 }
 
-/// Whether a row says what the columns are.
+/// Returns whether a row is a table's heading.
 fn is_head(cells: &[&str]) -> bool {
     matches!(cells.last(), Some(&("test" | "")) | None)
         || cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':')))

@@ -1,7 +1,7 @@
-//! The modules of a crate use each other one way.
+//! Checks that the modules of a crate use each other in one direction.
 //!
-//! Guarantee: of the modules at the root of a crate, none uses another that uses it, over however many steps. So each can be read,
-//! moved and tested with what is below it. Inside of a module its parts may use each other, and tests may use everything.
+//! Guarantee: no module at the root of a crate uses another that uses it, directly or indirectly. So each can be read,
+//! moved and tested with what is below it. Inside a module its parts may use each other, and tests may use everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::TidyFinding;
 use super::tree::Tree;
 
-/// Each module and those that it uses, of one crate.
+/// Each module of one crate, and those that it uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// Products whose modules still use each other both ways.
+/// Products whose modules still use each other in both directions.
 const ALLOWED: [&str; 1] = ["apps/bookmarks"];
 
-/// Finds the circles in each crate.
+/// Finds the cycles in each crate.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut crates: BTreeMap<&str, Uses> = BTreeMap::new();
     for (path, text) in tree.rust() {
@@ -27,14 +27,14 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
         if is_test || ALLOWED.contains(&package) || matches!(module, "lib" | "main") {
             continue;
         }
-        // What is not Rust is found by another rule.
+        // Another rule finds files that are not Rust.
         let Ok(tokens) = TokenStream::from_str(text) else { continue };
         collect(tokens, crates.entry(package).or_default().entry(module.to_owned()).or_default());
     }
     crates.iter().flat_map(|(package, uses)| circles(package, uses)).collect()
 }
 
-/// What a file uses from the root of its crate.
+/// Returns what a file uses from the root of its crate.
 fn collect(tokens: TokenStream, used: &mut BTreeSet<String>) {
     let mut tokens = tokens.into_iter().peekable();
     let mut is_for_tests = false;
@@ -64,7 +64,7 @@ fn collect(tokens: TokenStream, used: &mut BTreeSet<String>) {
     }
 }
 
-/// The first name of each part of `{a::b, c}`.
+/// Returns the first name of each part of `{a::b, c}`.
 fn firsts(group: TokenStream) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_first = true;
@@ -81,7 +81,7 @@ fn firsts(group: TokenStream) -> Vec<String> {
     names
 }
 
-/// A finding for each module that is reached from itself, with the modules on the way.
+/// Returns a finding for each module that reaches itself, with the modules on the path.
 fn circles(package: &str, uses: &Uses) -> Vec<TidyFinding> {
     let mut found: BTreeSet<Vec<&str>> = BTreeSet::new();
     for module in uses.keys() {
@@ -102,7 +102,7 @@ fn circles(package: &str, uses: &Uses) -> Vec<TidyFinding> {
     found.iter().map(finding).collect()
 }
 
-/// Whether one module uses another over however many steps.
+/// Returns whether one module uses another, directly or indirectly.
 fn reaches(uses: &Uses, from: &str, to: &str) -> bool {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut next: Vec<&str> = vec![from];

@@ -1,7 +1,7 @@
-//! Which features of other crates are switched on.
+//! Checks which features of other crates are enabled.
 //!
-//! Guarantee: the tests' build switches on no feature that the shipped program `ichido` lacks. So the program that is tested is the
-//! one that is shipped. It says nothing about the libraries, which others may build with fewer features.
+//! Guarantee: the tests' build enables no feature that the shipped program `ichido` lacks. So the tested program is the
+//! shipped one. It says nothing about the libraries, which others may build with fewer features.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::packages::usual;
 /// How `cargo tree` shows a crate: name, version, then its features.
 const TREE: [&str; 6] = ["tree", "--prefix", "none", "--format", "{p} [{f}]", "--edges"];
 
-/// What the tests' build switches on so that the build with AWS's SDK need not compile everything again: that build has them too, and
-/// nothing of ours uses them.
+/// Features that the tests' build enables so the build with AWS's SDK need not recompile everything: that build has
+/// them too, and nothing of ours uses them.
 const WITH_AWS: [(&str, &str); 9] = [
     ("digest v0.11", "alloc"),
     ("digest v0.11", "oid"),
@@ -27,7 +27,7 @@ const WITH_AWS: [(&str, &str); 9] = [
     ("sha2 v0.11", "oid"),
 ];
 
-/// The features of each crate in the shipped build and in that of the tests, as `cargo tree` lists them.
+/// Returns the features of each crate in the shipped build and in the tests' build, as `cargo tree` lists them.
 pub fn trees(root: &Path) -> Result<[String; 2], String> {
     let shipped = CommandLine::cargo(&TREE).and(&["normal", "--package", "ichido-cli"]);
     let tested = CommandLine::cargo(&TREE).and(&["normal,dev"]).and_all(&usual());
@@ -35,7 +35,7 @@ pub fn trees(root: &Path) -> Result<[String; 2], String> {
     Ok([answer(shipped)?, answer(tested)?])
 }
 
-/// A finding for each feature that only the tests' build has, of a crate that is shipped.
+/// Returns a finding for each feature of a shipped crate that only the tests' build has.
 pub fn check([shipped, tested]: &[String; 2]) -> Vec<TidyFinding> {
     let tested = features(tested);
     let mut findings = Vec::new();
@@ -54,12 +54,12 @@ pub fn check([shipped, tested]: &[String; 2]) -> Vec<TidyFinding> {
     findings
 }
 
-/// The features of each crate by its name and version.
+/// Returns the features of each crate by name and version.
 fn features(tree: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for line in tree.lines() {
         let Some((package, listed)) = line.split_once(" [") else { continue };
-        // A crate of the workspace is followed by its folder, a macro by what it is.
+        // A workspace crate is followed by its folder, a macro by its kind.
         let package = package.split_once(" (").map_or(package, |(name, _)| name);
         let listed = listed.split(']').next().unwrap_or_default();
         found.entry(package).or_default().extend(listed.split(',').filter(|feature| !feature.is_empty()));

@@ -1,10 +1,11 @@
-//! Every module says what it is, and every public one what can be relied on.
+//! Checks that every module has docs, and every public one a guarantee.
 //!
-//! Guarantee: each source file of our crates opens with `//!` docs, and each public module, the crate's
-//! root among them, has a line there that begins with `Guarantee:`. An inline module stands under the
-//! guarantee of its file. Test code is left out, and a module without a single item promises nothing yet.
+//! Guarantee: each source file of our crates opens with `//!` docs, and each public module, including the crate's root,
+//! has a line there that begins with `Guarantee:`. An inline module is covered by the guarantee of its file. Test code
+//! is left out, and a module without a single item needs none.
 //!
-//! A module is public if it is declared `pub mod name;`, whatever re-exports reach it: that is easy to see and to check.
+//! A module is public if it is declared `pub mod name;`, whatever re-exports reach it: that is easy to see and to
+//! check.
 
 use super::TidyFinding;
 use super::rust::{Module, Source};
@@ -12,7 +13,7 @@ use super::tree::Tree;
 
 const MARK: &str = "Guarantee:";
 
-/// Finds the files without docs and the public modules without a guarantee.
+/// Finds files without docs, and public modules without a guarantee.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     tree.rust()
         .filter(|(path, _)| is_source(path))
@@ -20,7 +21,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Tests explain themselves by their names.
+/// Tests explain themselves with their names.
 fn is_source(path: &str) -> bool {
     let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
     path.contains("/src/") && !is_test
@@ -58,12 +59,12 @@ fn check_module(tree: &Tree, declared_in: &str, module: &Module) -> Option<TidyF
         let fix = format!("put it at {}, without a `#[path]`", locations[0]);
         return Some(finding(format!("{name} has no file where one would look"), declared_in, &fix));
     };
-    // A file that is not Rust is found when its turn comes.
+    // A file that is not Rust is reported on its own.
     let source = Source::read(text).ok()?;
     (!has_guarantee(&source)).then(|| missing_guarantee(&name, location))
 }
 
-/// Where the compiler looks for the modules that the file at `path` declares.
+/// Returns where the compiler looks for the modules that the file at `path` declares.
 fn folder_of_modules(path: &str) -> &str {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     match name {

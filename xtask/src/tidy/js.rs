@@ -1,7 +1,7 @@
-//! The tests of JavaScript files, as far as a rule needs them: their titles, and whether they run.
+//! Reads the tests of JavaScript files: their titles, and whether they run.
 //!
-//! Guarantee: a test counts where its title stands in the line that begins it, as `test('a title', …`. Whatever is written otherwise is
-//! not found, and then whoever names it in the specification is told so: nothing is proven by a test that nobody sees.
+//! Guarantee: a test counts if its title is on its first line, as in `test('a title', …`. Any other form is not found,
+//! and the specification then reports it as missing: a test that nobody sees proves nothing.
 
 /// A test by its title.
 #[derive(Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) struct Titled {
     pub(super) is_ignored: bool,
 }
 
-/// The tests of a file for Node's runner.
+/// Returns the tests of a file for Node's runner.
 pub(super) fn tests(text: &str) -> impl Iterator<Item = Titled> + '_ {
     text.lines().filter_map(|line| {
         let call = line.trim_start().strip_prefix("test")?;

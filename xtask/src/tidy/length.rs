@@ -1,12 +1,12 @@
-//! No file is so long that nobody reads it whole.
+//! Checks that no file is too long to be read whole.
 //!
-//! Guarantee: every file of the tree has at most [`LINES_MAX`] lines, but for the changelog, which only
-//! grows and is read from the top.
+//! Guarantee: every file of the tree has at most [`LINES_MAX`] lines, except the changelog, which only grows and is
+//! read from the top.
 
 use super::TidyFinding;
 use super::tree::Tree;
 
-/// A file with more lines has more than one job.
+/// A file with more lines has more than one purpose.
 pub const LINES_MAX: usize = 700;
 
 /// Finds the files that are too long.

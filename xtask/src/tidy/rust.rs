@@ -1,29 +1,29 @@
-//! Just enough of Rust to see which modules, docs and tests a file has.
+//! Parses just enough Rust to find the modules, docs and tests of a file.
 //!
-//! It works on tokens, not on lines: what stands in a comment or a string is no token, and a test inside
-//! `proptest! { … }` is, although only the macro knows how to parse it.
+//! It works on tokens, not on lines: the content of a comment or a string is not a token, and a test inside `proptest!
+//! { … }` is, although only the macro can parse it.
 
 use std::str::FromStr;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// The lines of the file's own `//!` docs, without the marks.
     pub(super) docs: Vec<String>,
-    /// Whether there is anything beside the file's own docs and attributes.
+    /// Whether there is anything besides the file's own docs and attributes.
     pub(super) has_items: bool,
-    /// The modules in files of their own that it declares, but for those that are only compiled for tests.
+    /// The modules that it declares in their own files, except those compiled only for tests.
     pub(super) modules: Vec<Module>,
-    /// All functions, wherever they stand.
+    /// All functions, at any depth.
     pub(super) functions: Vec<Function>,
 }
 
 /// `mod name;`.
 #[derive(Debug)]
 pub(super) struct Module {
-    /// Its name, after those of the inline modules around it: `outer/name`.
+    /// Its name, after those of the enclosing inline modules: `outer/name`.
     pub(super) path: String,
     /// Whether it is plainly `pub`.
     pub(super) is_public: bool,
@@ -38,7 +38,7 @@ pub(super) struct Function {
 }
 
 impl Source {
-    /// Reads a file; the error says that it is not Rust.
+    /// Parses a file; the error says that it is not Rust.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let tokens = TokenStream::from_str(text).map_err(|error| error.to_string())?;
         let mut source = Self { docs: docs(tokens.clone()), ..Self::default() };
@@ -126,7 +126,7 @@ struct EnclosingItems {
     is_for_tests: bool,
 }
 
-/// What was read of an item before its name.
+/// The attributes and visibility of an item, read before its name.
 #[derive(Default)]
 struct ItemPrefix {
     attributes: Vec<Vec<String>>,
@@ -158,7 +158,7 @@ fn makes_a_test(words: &[String]) -> bool {
     }
 }
 
-/// The lines of the inner docs with which `tokens` open.
+/// Returns the lines of the inner docs at the beginning of `tokens`.
 fn docs(tokens: TokenStream) -> Vec<String> {
     let mut tokens = tokens.into_iter();
     let mut lines = Vec::new();
@@ -173,7 +173,7 @@ fn docs(tokens: TokenStream) -> Vec<String> {
     lines
 }
 
-/// The text in `[doc = "text"]`, which is what `//! text` is to the compiler.
+/// Returns the text in `[doc = "text"]`, which is how the compiler represents `//! text`.
 fn doc_line(attribute: &Group) -> Option<String> {
     let mut tokens = attribute.stream().into_iter();
     match (tokens.next(), tokens.next(), tokens.next()) {
@@ -184,7 +184,7 @@ fn doc_line(attribute: &Group) -> Option<String> {
     }
 }
 
-/// The identifiers in a group, at any depth, in order.
+/// Returns the identifiers in a group, at any depth, in order.
 fn words(token: &TokenTree) -> Vec<String> {
     match token {
         TokenTree::Ident(word) => vec![word.to_string()],

@@ -1,7 +1,7 @@
-//! The types in the description of an API have names of their own.
+//! Checks that the types in an API's description have unique names.
 //!
-//! Guarantee: no two types of one crate that are described go by the same name: the description would have only one of them, and say of
-//! the other what is not true.
+//! Guarantee: no two described types of one crate have the same name. The description would contain only one of them,
+//! and be wrong about the other.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     shared.map(finding).collect()
 }
 
-/// The names of the types that derive `ToSchema`.
+/// Returns the names of the types that derive `ToSchema`.
 fn described(text: &str) -> Vec<&str> {
     let is_end = |mark: char| !mark.is_alphanumeric() && mark != '_';
     let named = text.split("#[derive(").skip(1).filter_map(|after| {

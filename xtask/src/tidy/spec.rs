@@ -7,9 +7,9 @@
 //! proof is `open`; where the tests prove a part, it ends with `open: the missing part`. Tests in Rust are named by their functions, those
 //! in JavaScript by their titles.
 //!
-//! Tests are found by their bare function names in the token stream of each file. Lines would take a test in a comment for one; a full parser
-//! does not look into `proptest!`; asking the built binaries (`--list`) would need a tree that compiles. The price: a test whose name a macro
-//! generates is not found.
+//! Tests are found by their bare function names in the token stream of each file. Searching lines would find a test in
+//! a comment; a full parser does not look into `proptest!`; asking the built binaries (`--list`) would need a tree that
+//! compiles. The price: a test whose name a macro generates is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ fn check_page(
     findings
 }
 
-/// A line of a table that begins with a requirement's number.
+/// A table row that begins with a requirement's number.
 struct Row<'a> {
     line: usize,
     number: &'a str,
@@ -72,7 +72,7 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// The cells of `| a | b |`; a bar after a backslash belongs to its cell.
+/// Returns the cells of `| a | b |`; an escaped bar belongs to its cell.
 pub(super) fn cells(line: &str) -> Option<Vec<&str>> {
     let inside = line.trim().strip_prefix('|')?;
     let mut cells = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn cells(line: &str) -> Option<Vec<&str>> {
     Some(cells)
 }
 
-/// A letter and digits, like `D14`.
+/// Returns whether the text is a letter and digits, like `D14`.
 fn is_number(cell: &str) -> bool {
     let mut chars = cell.chars();
     chars.next().is_some_and(|c| c.is_ascii_uppercase())
@@ -148,7 +148,7 @@ fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<TidyFi
     names.into_iter().filter_map(check_name).collect()
 }
 
-/// The tests that the last cell of a row names.
+/// Returns the tests that the last cell of a row names.
 pub(super) fn names(proof: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
     let mut rest = proof;
@@ -180,7 +180,7 @@ pub(super) struct Test {
     pub(super) is_ignored: bool,
 }
 
-/// All tests by name. Two crates may prove the same claim by the same name; then both must run.
+/// Returns all tests by name. Two crates may prove the same claim with the same name; then both must run.
 pub(super) fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
     let mut tests: BTreeMap<String, Vec<Test>> = BTreeMap::new();
     for (path, text) in tree.rust() {
@@ -234,7 +234,7 @@ mod tests {
         found_in(&page(|_| None), proofs).into_iter().map(|finding| finding.what).collect()
     }
 
-    /// The findings when the proof of D7 is `proof`.
+    /// Returns the findings when the proof of D7 is `proof`.
     fn found_for(proof: &str) -> Vec<String> {
         found(&page(|number| (number == "D7").then(|| format!("| D7 | {proof} |\n"))))
     }

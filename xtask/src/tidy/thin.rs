@@ -1,22 +1,22 @@
-//! The commands are thin: they ask the API, and the libraries do the work.
+//! Checks that the commands are thin: they call the API, and the libraries do the work.
 //!
-//! Guarantee: `ichido-cli` has at most [`CODE_LINES_MAX`] lines of code, and none of its files names `ichido_store` but for those in
-//! [`STORE_FILES`]. Lines of code are those of `src` that are not blank, not comments and not tests.
+//! Guarantee: `ichido-cli` has at most [`CODE_LINES_MAX`] lines of code, and none of its files names `ichido_store`
+//! except those in [`STORE_FILES`]. Lines of code are those of `src` that are not blank, not comments and not tests.
 
 use super::TidyFinding;
 use super::tree::Tree;
 
-/// The most lines of code that the commands have together.
+/// Maximum lines of code of all commands together.
 pub const CODE_LINES_MAX: usize = 8_000;
 
-/// The files that may name the store: the one that opens it for a command, and those of `doctor`, which looks at databases that may be
-/// damaged or of another version, so that no API could answer for them.
+/// The files that may name the store: the one that opens it for a command, and those of `doctor`, which inspects
+/// databases that may be damaged or of another version, so no API could answer for them.
 pub const STORE_FILES: [&str; 3] = ["store.rs", "doctor.rs", "doctor/"];
 
 const FOLDER: &str = "crates/ichido-cli/src/";
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
-/// Finds commands that go to the store themselves, and whether there is too much of them.
+/// Finds commands that use the store directly, and reports too much code.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let files: Vec<(&str, &str)> =
         tree.rust().filter_map(|(path, text)| Some((command(path)?, text))).collect();
@@ -39,7 +39,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     imports.chain(length).collect()
 }
 
-/// The path of a source file of the commands, from their folder; `None` for a file of something else, or of tests.
+/// Returns the path of a source file of the commands, relative to their folder; `None` for other files and tests.
 fn command(path: &str) -> Option<&str> {
     let file = path.strip_prefix(FOLDER)?;
     let is_test = file.ends_with("tests.rs") || file.contains("tests/");

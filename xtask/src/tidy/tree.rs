@@ -1,13 +1,14 @@
 //! The repository's own text files, read once.
 //!
-//! Guarantee: a [`Tree`] holds each file that a person writes and nothing that a tool makes: no build
-//! folder, no lock file, no hidden folder. Paths are relative, with `/`, in order.
+//! Guarantee: a [`Tree`] contains each file that a person writes and nothing that a tool generates: no build folder, no
+//! lock file, no hidden folder. Paths are relative, with `/`, in order.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What people write here. Test data (`.json`, `.txt`, …) is not read: it may be of any length and form.
+/// The extensions of files that people write. Test data (`.json`, `.txt`, …) is not read: it may have any length and
+/// form.
 const EXTENSIONS: [&str; 10] = ["rs", "md", "toml", "sql", "js", "mjs", "ts", "css", "html", "sh"];
 /// Folders that tools fill.
 const FOLDERS_SKIPPED: [&str; 4] = ["target", "node_modules", "corpus", "artifacts"];
@@ -24,22 +25,22 @@ impl Tree {
         Ok(tree)
     }
 
-    /// A made-up tree of paths and contents, for testing a rule.
+    /// Creates a tree of paths and contents, for testing a rule.
     pub fn new(files: &[(&str, &str)]) -> Self {
         Self(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
 
-    /// The text of the file at `path`.
+    /// Returns the text of the file at `path`.
     pub fn get(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(String::as_str)
     }
 
-    /// Each path with its text, in order.
+    /// Returns each path with its text, in order.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The Rust files of our crates.
+    /// Returns the Rust files of our crates.
     pub fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_ours = |path: &str| {
             ["crates/", "apps/", "testing/", "xtask/"].iter().any(|folder| path.starts_with(folder))
@@ -47,7 +48,7 @@ impl Tree {
         self.files().filter(move |(path, _)| is_ours(path) && extension(path) == Some("rs"))
     }
 
-    /// The tests in JavaScript, as Node's runner finds them.
+    /// Returns the JavaScript tests, as Node's runner finds them.
     pub fn js_tests(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files().filter(|(path, _)| path.ends_with(".test.js"))
     }

@@ -1,4 +1,4 @@
-//! chromium, the real browser that the browser's module is tested in.
+//! chromium, the real browser in which the browser's module is tested.
 
 use super::program::Program;
 
@@ -12,7 +12,7 @@ Install it with `sudo apt-get install chromium` (Debian), `sudo dnf install chro
 No window is opened.",
 };
 
-/// The version in `Chromium 140.0.7339.80 built on Debian GNU/Linux 12 (bookworm)`.
+/// Returns the version in `Chromium 140.0.7339.80 built on Debian GNU/Linux 12 (bookworm)`.
 fn version(answer: &str) -> Option<&str> {
     answer.lines().find_map(|line| line.strip_prefix("Chromium "))?.split(' ').next()
 }

@@ -1,4 +1,4 @@
-//! curl, with which the commands of the README are run as they stand there.
+//! curl, which runs the commands of the README unchanged.
 
 use super::program::Program;
 
@@ -11,7 +11,7 @@ the tests run the commands of the README, which call curl, and it is not on PATH
 Install it with `sudo apt-get install curl` (Debian, Ubuntu) or `sudo dnf install curl` (Fedora).",
 };
 
-/// The version in `curl 7.88.1 (x86_64-pc-linux-gnu) …`.
+/// Returns the version in `curl 7.88.1 (x86_64-pc-linux-gnu) …`.
 fn version(answer: &str) -> Option<&str> {
     answer.lines().next()?.strip_prefix("curl ")?.split(' ').next()
 }

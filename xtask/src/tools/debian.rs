@@ -1,4 +1,4 @@
-//! Packages of Debian, installed where nobody minds: as root, which is a container more often than not.
+//! Installs Debian packages, only as root, which is usually a container.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ pub(super) fn is_root_on_it(root: &Path) -> bool {
     uid.is_some_and(|uid| uid.trim() == "0") && has_apt && Path::new("/etc/debian_version").exists()
 }
 
-/// Whether the list of packages was brought up to date: once for all packages of a run.
+/// Whether the package list was updated: once for all packages of a run.
 static UPDATED: Mutex<bool> = Mutex::new(false);
 
 pub(super) fn install(root: &Path, package: &str) -> Result<(), String> {

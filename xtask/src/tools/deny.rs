@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::command_line::CommandLine;
 
-/// Pinned, so that a new release cannot turn an old commit red. It is also the oldest that we take from the
-/// path, since an older one may not know a setting in `deny.toml`.
+/// Pinned, so a new release cannot break an old commit. It is also the oldest version that is used from the path,
+/// because an older one may not know a setting in `deny.toml`.
 const VERSION: &str = "0.20.2";
-/// Under `target`, so that `cargo clean` removes it and git does not see it.
+/// Under `target`, so `cargo clean` removes it and git does not see it.
 const FOLDER: &str = "target/tools";
 
-/// The line that runs cargo-deny.
+/// Returns the command line that runs cargo-deny.
 pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
     let on_path = CommandLine::cargo(&["deny"]);
     let ours = CommandLine::new(&format!("{FOLDER}/bin/cargo-deny"), &[]);
@@ -28,11 +28,11 @@ pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
 fn install() -> CommandLine {
     CommandLine::cargo(&["install", "cargo-deny", "--locked", "--quiet", "--force", "--debug"])
         .and(&["--version", VERSION, "--root", FOLDER])
-        // It checks some tens of crates, so the time that counts is the time to build it.
+        // It checks some tens of crates, so the build time is what counts.
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
 }
 
-/// Whether `cargo-deny 0.20.2` is the pinned version or a later one.
+/// Returns whether `cargo-deny 0.20.2` is the pinned version or a later one.
 fn is_new_enough(answer: &str) -> bool {
     let found = answer.trim().strip_prefix("cargo-deny ").and_then(numbers);
     found.is_some_and(|found| numbers(VERSION) <= Some(found))

@@ -1,4 +1,4 @@
-//! nats-server, of which tests start their own.
+//! nats-server, which tests start.
 
 use super::program::Program;
 
@@ -12,7 +12,7 @@ Install it with `sudo apt-get install nats-server` (Debian, Ubuntu) or `brew ins
 binary from https://github.com/nats-io/nats-server/releases there. No server has to run.",
 };
 
-/// The version in `nats-server: v2.9.10`.
+/// Returns the version in `nats-server: v2.9.10`.
 fn version(answer: &str) -> Option<&str> {
     answer.lines().next()?.strip_prefix("nats-server: v")
 }

@@ -1,17 +1,17 @@
-//! Node and npm, which test the browser's module and fetch what its tests need.
+//! Node and npm, which test the browser's module and fetch its test dependencies.
 
 use std::path::Path;
 
 use super::program::Program;
 use crate::command_line::CommandLine;
 
-/// The oldest that the module is for: Debian's.
+/// The oldest version that the module supports: Debian's.
 const MAJOR_MIN: u32 = 18;
 /// The module's folder.
 pub(crate) const FOLDER: &str = "clients/js";
-/// What reads the description of the API.
+/// The folder of the tools that read the API's description.
 pub(crate) const OPENAPI_FOLDER: &str = "xtask/openapi";
-/// What was asked for when the packages were installed, beside them.
+/// The file beside the packages that records what was installed.
 const INSTALLED: &str = "node_modules/.ichido-lock.json";
 
 pub(super) const NODE: Program = Program {
@@ -32,7 +32,7 @@ the tests of the browser's module fetch their packages with npm, which is not on
 Install it with `sudo apt-get install npm` (Debian, Ubuntu); elsewhere it comes with Node.",
 };
 
-/// Installs the packages of the lock file, each checked by its sum, unless that was done.
+/// Installs the packages of the lock file, each verified by its checksum, unless that was done.
 pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
     println!("packages of {folder}");
     let folder = root.join(folder);
@@ -47,14 +47,14 @@ pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
     std::fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))
 }
 
-/// The version in `v20.20.2`, if it is new enough.
+/// Returns the version in `v20.20.2`, if it is new enough.
 fn node_version(answer: &str) -> Option<&str> {
     let version = answer.trim().strip_prefix('v')?;
     let major: u32 = version.split('.').next()?.parse().ok()?;
     (MAJOR_MIN <= major).then_some(version)
 }
 
-/// The version in `9.2.0`.
+/// Returns the version in `9.2.0`.
 fn npm_version(answer: &str) -> Option<&str> {
     let version = answer.trim();
     version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)

@@ -1,4 +1,4 @@
-//! PostgreSQL's server binaries, with which tests start servers of their own.
+//! PostgreSQL's server binaries, with which tests start their own servers.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use super::debian;
 use crate::command_line::CommandLine;
 
-/// The oldest major version that its makers still mend.
+/// The oldest major version that PostgreSQL still supports.
 const MAJOR_MIN: u32 = 14;
-/// What a test needs to make a database, start it, copy it to a standby and stop it.
+/// The programs that create a database, start it, copy it to a standby and stop it.
 const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
-/// Debian keeps each major version in a folder of its own here, off the path.
+/// Debian keeps each major version in its own folder here, not on the path.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
-/// Debian reads settings for new clusters from here, even before the package that owns the folder is there.
+/// Debian reads settings for new clusters from here, even before the package that owns the folder is installed.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.d";
 
 /// Server binaries that tests can use.
@@ -22,7 +22,7 @@ pub(super) struct Postgres {
     pub(super) major: u32,
 }
 
-/// Finds the binaries; as root on Debian, installs them first if need be.
+/// Finds the binaries; as root on Debian, installs them first if necessary.
 pub(super) fn ensure(root: &Path) -> Result<Postgres, String> {
     if let Some(found) = find(root) {
         return Ok(found);
@@ -63,18 +63,18 @@ fn debian_folders() -> Vec<PathBuf> {
     entries.map(|entry| entry.path().join("bin")).collect()
 }
 
-/// All programs in one folder: a lone `postgres` from elsewhere would not match another's `initdb`.
+/// Returns whether all programs are in one folder: a `postgres` from elsewhere would not match another's `initdb`.
 fn is_whole(folder: &Path) -> bool {
     PROGRAMS.iter().all(|program| folder.join(program).is_file())
 }
 
-/// The newest that is new enough, of folders with what their `postgres --version` answers.
+/// Returns the newest supported version, from folders and the output of their `postgres --version`.
 fn choose(found: impl Iterator<Item = (PathBuf, String)>) -> Option<Postgres> {
     let known = found.filter_map(|(folder, answer)| Some(Postgres { folder, major: major(&answer)? }));
     known.filter(|postgres| MAJOR_MIN <= postgres.major).max_by_key(|postgres| postgres.major)
 }
 
-/// The major version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or in `… 19beta1`.
+/// Returns the major version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or in `… 19beta1`.
 fn major(answer: &str) -> Option<u32> {
     let version = answer.strip_prefix("postgres (PostgreSQL) ")?;
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
@@ -82,7 +82,7 @@ fn major(answer: &str) -> Option<u32> {
 }
 
 fn install(root: &Path) -> Result<(), String> {
-    // Debian makes and starts a database of its own when the package arrives. We want the binaries only.
+    // Debian creates and starts a database when the package is installed. We want only the binaries.
     std::fs::create_dir_all(CLUSTER_SETTINGS)
         .and_then(|()| {
             let settings = Path::new(CLUSTER_SETTINGS).join("ichido-tests.conf");

@@ -1,24 +1,24 @@
-//! A program that tests start: found on PATH, or installed as a package of Debian.
+//! A program that tests start: found on PATH, or installed as a Debian package.
 
 use std::path::Path;
 
 use super::debian;
 use crate::command_line::CommandLine;
 
-/// What is looked for.
+/// A program to look for.
 pub(super) struct Program {
     /// Its name.
     pub(super) name: &'static str,
-    /// The package of Debian that brings it.
+    /// The Debian package that contains it.
     pub(super) package: &'static str,
-    /// The version in what it says to `--version`; `None` is that something else bears its name.
+    /// Returns the version in its `--version` output; `None` if another program has its name.
     pub(super) version: fn(&str) -> Option<&str>,
-    /// What a person can do where we do not install.
+    /// What a person can do where it is not installed automatically.
     pub(super) advice: &'static str,
 }
 
 impl Program {
-    /// Finds it and tells its version; as root on Debian, installs it first if need be.
+    /// Finds it and prints its version; as root on Debian, installs it first if necessary.
     pub(super) fn ensure(&self, root: &Path) -> Result<String, String> {
         if let Some(found) = self.find(root) {
             return Ok(found);

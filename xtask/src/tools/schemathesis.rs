@@ -1,25 +1,25 @@
-//! schemathesis, which draws requests from an API's description: in a folder of its own under `target`.
+//! schemathesis, which generates requests from an API's description; in its own folder under `target`.
 
 use std::path::Path;
 
 use super::debian;
 use crate::command_line::CommandLine;
 
-/// Every package pinned, so that a new release cannot turn an old commit red.
+/// Every package is pinned, so a new release cannot break an old commit.
 const PINNED: &str = "xtask/schemathesis.txt";
-/// Under `target`, so that `cargo clean` removes it and git does not see it.
+/// Under `target`, so `cargo clean` removes it and git does not see it.
 const FOLDER: &str = "target/tools/schemathesis";
 
-/// What was asked for when it was installed, beside it.
+/// The file beside it that records what was installed.
 const INSTALLED: &str = "installed.txt";
 
-/// What a person can do where we do not install.
+/// What a person can do where it is not installed automatically.
 const ADVICE: &str = "\
 requests are drawn by schemathesis, a program in Python, and `python3 -m venv` does not work here.
 Install Python 3.10 or later with its venv: `sudo apt-get install python3-venv` (Debian, Ubuntu) or `brew install python`
 (macOS). The program itself is then installed under `target`, from the Python Package Index.";
 
-/// The line that runs schemathesis; it is installed first if need be.
+/// Returns the command line that runs schemathesis, and installs it first if necessary.
 pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
     let pinned = root.join(PINNED);
     let wanted =
@@ -47,7 +47,7 @@ pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
     Ok(ours)
 }
 
-/// The line that checks a description by its schema, with the same Python.
+/// Returns the command line that validates a description, with the same Python.
 pub(crate) fn spec_validator(root: &Path) -> CommandLine {
     CommandLine::new(
         &root.join(FOLDER).join("bin/python").to_string_lossy(),
@@ -55,7 +55,7 @@ pub(crate) fn spec_validator(root: &Path) -> CommandLine {
     )
 }
 
-/// Whether what was installed is what is wanted, and starts.
+/// Returns whether the installed version is the wanted one, and starts.
 fn is_pinned(installed: Option<&str>, wanted: &str, answer: Option<&str>) -> bool {
     installed == Some(wanted) && answer.is_some()
 }

@@ -11,7 +11,7 @@ the tests count syncs of the disk with strace, which is not on PATH.
 Install it with `sudo apt-get install strace` (Debian, Ubuntu) or `sudo dnf install strace` (Fedora).",
 };
 
-/// The version in `strace -- version 6.1` and what follows.
+/// Returns the version in `strace -- version 6.1` and what follows.
 fn version(answer: &str) -> Option<&str> {
     answer.lines().next()?.strip_prefix("strace -- version ")
 }

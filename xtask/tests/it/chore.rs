@@ -1,4 +1,4 @@
-//! The command line as a person meets it.
+//! The command line as a person uses it.
 
 use std::process::{Command, Output};
 
@@ -32,7 +32,7 @@ fn asking_for_help_is_not_an_error() {
 
 #[test]
 fn without_cargo_fuzz_one_is_told_how_to_install_it() {
-    // A cargo that is not there knows no `fuzz`, whatever this machine has.
+    // A cargo that does not exist knows no `fuzz`, whatever this machine has.
     let output = command(&["fuzz"]).env("CARGO", "no-such-cargo").output().expect("xtask starts");
     assert_eq!(output.status.code(), Some(1));
     let expected = "xtask: cargo-fuzz is missing; install it with `cargo install cargo-fuzz --locked`\n";

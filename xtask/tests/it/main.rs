@@ -1,4 +1,4 @@
-//! The chores of this repository: the command line, and the rules that the repository keeps.
+//! Tests of the command line, and of the rules about this repository.
 
 mod chore;
 mod tidy;

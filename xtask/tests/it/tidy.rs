@@ -1,4 +1,4 @@
-//! This repository keeps its own rules: one test for each.
+//! This repository follows its own rules: one test for each.
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
